@@ -241,7 +241,7 @@ func TestDraftWarns(t *testing.T) {
 			if err := os.WriteFile(model, c.model, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			drafted, err := pipeline.Draft(model, filepath.Join(dir, spec.File), "linux/amd64/v1", nil, "")
+			drafted, err := draft(model, filepath.Join(dir, spec.File))
 			if err != nil {
 				t.Fatal(err)
 			}

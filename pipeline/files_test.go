@@ -92,6 +92,15 @@ func TestCheckFiles(t *testing.T) {
 }
 
 // A draft names the model as a spec at its place can, and is a spec that loads.
+// draft drafts a spec at path for an ONNX model.
+func draft(model, path string) (pipeline.Drafted, error) {
+	opened, err := pipeline.OpenDraft(model)
+	if err != nil {
+		return pipeline.Drafted{}, err
+	}
+	return opened.Draft(path, "linux/amd64/v1", nil, "")
+}
+
 func TestDraft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -103,7 +112,7 @@ func TestDraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, spec.File)
-	drafted, err := pipeline.Draft(model, path, "linux/amd64/v1", nil, "")
+	drafted, err := draft(model, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,24 +127,24 @@ func TestDraft(t *testing.T) {
 		t.Errorf("source %q, %d generated cases, %d targets; want models/scaling.onnx, some, 1", s.Source.Path.Written, s.Cases.Generate, len(s.Targets))
 	}
 	outside := filepath.Join(t.TempDir(), spec.File)
-	if _, err := pipeline.Draft(model, outside, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draft(model, outside); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a spec elsewhere: error %v, want CodeInvalid", err)
 	}
 	library := filepath.Join(dir, "custom.onnx")
 	if err := os.WriteFile(library, custom(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pipeline.Draft(library, path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draft(library, path); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("an operator of its own: error %v, want CodeInvalid", err)
 	}
 	strings := filepath.Join(dir, "strings.onnx")
 	if err := os.WriteFile(strings, bytes.Replace(scaling(1.5, 1, ""), floats("x"), texts("x"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pipeline.Draft(strings, path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
-		t.Errorf("an input of strings: error %v, want CodeInvalid", err)
+	if drafted, err := draft(strings, path); err != nil || len(drafted.Warnings) != 1 {
+		t.Errorf("an input of text: warnings %q (%v), want one about cases", drafted.Warnings, err)
 	}
-	if _, err := pipeline.Draft(filepath.Join(dir, "none.onnx"), path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draft(filepath.Join(dir, "none.onnx"), path); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("no model: error %v, want CodeInvalid", err)
 	}
 }

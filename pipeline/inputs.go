@@ -3,12 +3,9 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
@@ -109,16 +106,19 @@ func interfaceOf(m *format.Model) (validators.Interface, error) {
 	iface := validators.Interface{V: validators.InterfaceVersion}
 	var err error
 	if iface.Inputs, err = tensorInfos("input", m.Inputs); err != nil {
-		return validators.Interface{}, err
+		return validators.Interface{}, wayOut(m, err)
 	}
 	iface.Outputs, err = tensorInfos("output", m.Outputs)
-	return iface, err
+	return iface.Versioned(), wayOut(m, err)
 }
 
 func tensorInfos(what string, values []format.Value) ([]validators.TensorInfo, error) {
 	var infos []validators.TensorInfo
 	for _, v := range values {
 		dtype, err := tensor.ParseDType(v.DType)
+		if what == "input" && v.DType == string(validators.Text) {
+			dtype, err = validators.Text, nil
+		}
 		if err != nil {
 			return nil, registry.Errorf(registry.CodeInvalid,
 				"%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)
@@ -163,6 +163,11 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if _, _, ok := in.imported.model.ShapedByData(); ok {
+		if err := in.Cases.Separate(scratch); err != nil {
+			return err
+		}
 	}
 	uses := in.imported.model.Uses()
 	if err := warnUnlikely("cases", &in.Cases, in.Interface, uses); err != nil || s.Calibration == nil {
@@ -261,90 +266,6 @@ func requested(s *spec.Spec) ([]plan.Requested, error) {
 		}
 	}
 	return engines, nil
-}
-
-// Draft is a commented spec for the model, as it would lie at specFile, with one
-// target such as "linux/amd64/v1". Where cases were imported, casesFolder has them; nil
-// generates them. Errors: CodeInvalid also for a model that does not lie below the folder of
-// specFile, since no spec can name it.
-func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFolder string) (Drafted, error) {
-	model, iface, err := openDrafted(modelFile)
-	if err != nil {
-		return Drafted{}, err
-	}
-	relative, err := below(specFile, modelFile, false)
-	if err != nil {
-		return Drafted{}, err
-	}
-	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target, Kinds: draftedKinds(model)}
-	if imported != nil {
-		options.Interface, options.Labels = imported.Interface, imported.Labels
-		options.Accuracy = proposedAccuracy(options.Kinds, imported.Count)
-		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
-			return Drafted{}, err
-		}
-	}
-	uses := model.Uses()
-	options.Interface, options.Sizes = proposedSizes(options.Interface, uses)
-	if q := model.Quantized(); q.Nodes > 0 {
-		options.Quantized = precisionOf(q)
-	}
-	drafted := Drafted{}
-	if imported == nil {
-		drafted.Warnings = draftWarnings(options.Interface, uses)
-	}
-	drafted.Text, err = spec.Draft(options)
-	return drafted, err
-}
-
-// proposedAccuracy is a limit on accuracy by the kinds of outputs, which so many cases can prove twice over.
-func proposedAccuracy(kinds []spec.DraftedKind, cases int) string {
-	for _, k := range kinds {
-		switch {
-		case k.Kind.Ranks() || k.Kind == validators.KindClass:
-			limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
-			proof := limits.Proof(cases)
-			if proof == nil || proof.Drop > 0.1 { // too few to say much
-				return ""
-			}
-			return fmt.Sprintf("{metric: %s, drop: {max: %.0f%%}}", validators.MetricTop1, math.Ceil(200*proof.Drop))
-		case k.Kind == validators.KindValue:
-			return "{metric: rmse, drop: {max: 5%}}"
-		}
-	}
-	return ""
-}
-
-// draftedKinds guesses the kinds of the outputs whose shapes a model says. The others are guessed
-// when a build has found their shapes.
-func draftedKinds(model *format.Model) []spec.DraftedKind {
-	var drafted []spec.DraftedKind
-	for _, output := range model.Outputs {
-		open := slices.ContainsFunc(output.Shape, func(d format.Dim) bool { return !d.Known && d.Param == "" })
-		infos, err := tensorInfos("output", []format.Value{output})
-		if err != nil || open {
-			continue
-		}
-		guess := validators.Interface{Outputs: infos}.GuessKinds(model.Producers)[output.Name]
-		drafted = append(drafted, spec.DraftedKind{Output: output.Name, Guess: guess})
-	}
-	return drafted
-}
-
-// openDrafted reads the model of a draft, and its interface without outputs: a build may find
-// shapes of them that the file does not say.
-func openDrafted(file string) (*format.Model, validators.Interface, error) {
-	model, err := openModel(file)
-	if err != nil {
-		return nil, validators.Interface{}, registry.WithHint(err,
-			"init reads ONNX; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch and Keras export ONNX",
-			strings.Join(spec.Formats()[1:], "|"))
-	}
-	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})
-	if err != nil {
-		return nil, validators.Interface{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
-	}
-	return model, iface, nil
 }
 
 // openModel reads an ONNX file that a person named, after the format check.

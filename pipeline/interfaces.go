@@ -12,8 +12,8 @@ import (
 // InputsOfModel returns the inputs of an ONNX file, without outputs and sizes of open dimensions. Errors:
 // CodeInvalid; CodeUnsafe for a format that runs code.
 func InputsOfModel(file string) (validators.Interface, error) {
-	_, iface, err := openDrafted(file)
-	return iface, err
+	d, err := OpenDraft(file)
+	return d.iface, err
 }
 
 // InputsOfSpec returns the inputs of the ONNX file that a spec names, with the sizes of open dimensions that

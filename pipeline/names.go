@@ -20,6 +20,14 @@ func named(s *spec.Spec, m importedModel, iface validators.Interface) (_ validat
 	if err != nil {
 		return iface, nil, err
 	}
+	notes = m.addNames(iface, inputs, outputs)
+	iface, err = iface.WithNames(inputs, outputs)
+	return iface, notes, err
+}
+
+// addNames adds the names that the model has to those that are said. It returns which of them do
+// not fit the interface.
+func (m importedModel) addNames(iface validators.Interface, inputs, outputs map[string][]string) (notes []string) {
 	found := m.names()
 	for _, name := range slices.Sorted(maps.Keys(found.Inputs)) {
 		if _, said := inputs[name]; said {
@@ -45,8 +53,7 @@ func named(s *spec.Spec, m importedModel, iface validators.Interface) (_ validat
 		}
 		outputs[output.Name] = classes
 	}
-	iface, err = iface.WithNames(inputs, outputs)
-	return iface, notes, err
+	return notes
 }
 
 // foundNames are names that a model has: as an importer reports them, or Classes of an ONNX graph,

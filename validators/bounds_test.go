@@ -71,10 +71,10 @@ func TestInterfaceBounds(t *testing.T) {
 		"no inputs":                 {func(i *validators.Interface) { i.Inputs = nil }, "0 inputs: want 1 to 1024"},
 		"range of one size":         {batch(1, 1, 1), ""},
 		"largest range":             {batch(1, 1, 1<<53-1), ""},
-		"range too large":           {batch(1, 1, 1<<53), "want 1 <= min <= opt <= max"},
+		"range too large":           {batch(1, 1, 1<<53), "want 0 <= min <= opt <= max"},
 		"optimum below":             {batch(2, 1, 3), "sizes min 2, opt 1, max 3"},
 		"optimum above":             {batch(1, 3, 2), "sizes min 1, opt 3, max 2"},
-		"range from 0":              {batch(0, 1, 1), "sizes min 0, opt 1, max 1"},
+		"range from -1":             {batch(-1, 1, 1), "sizes min -1, opt 1, max 1"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -13,8 +13,9 @@ import (
 )
 
 // The versions of interface.json that this program writes: InterfaceVersion, and
-// NamedInterfaceVersion for one with names. It reads every version from 1. Since version 2 each
-// output has a kind; since version 3 inputs and outputs can have names.
+// NamedInterfaceVersion for one with names, inputs of text or sizes of 0. It reads every version from 1. Since version 2 each
+// output has a kind; since version 3 inputs and outputs can have names, inputs can take text, and
+// dimensions can be of size 0.
 const (
 	InterfaceVersion      = 2
 	NamedInterfaceVersion = 3
@@ -38,6 +39,9 @@ type Interface struct {
 	Dims    map[string]DimRange `json:"dims"`    // the sizes of each symbol in a shape
 }
 
+// Text is the dtype of inputs that take text. Cases hold it as bytes: see [tensor.PackText].
+const Text tensor.DType = "string"
+
 // TensorInfo is one input or output.
 type TensorInfo struct {
 	Name    string       `json:"name"`
@@ -52,7 +56,7 @@ type TensorInfo struct {
 }
 
 // Dim is one dimension of a shape: a number, or a symbol for a range of sizes. In JSON it is a
-// number or a string. Exactly one field is set.
+// number or a string. At most one field is set: the zero Dim is of size 0.
 type Dim struct {
 	Symbol string
 	Size   int64
@@ -130,6 +134,24 @@ func (i Interface) ScoredOutput(must bool) (name string, ok bool) {
 	return i.Outputs[0].Name, must
 }
 
+// Stored returns the dtype of the tensors that hold cases of an input, and how many dimensions they
+// have besides the input's own and that of the cases: text takes one for its bytes.
+func (t TensorInfo) Stored() (dtype tensor.DType, extra int) {
+	if t.DType == Text {
+		return tensor.Uint8, 1
+	}
+	return t.DType, 0
+}
+
+// TakesText returns an input that takes text, if there is one.
+func (i Interface) TakesText() (input string, ok bool) {
+	at := slices.IndexFunc(i.Inputs, func(t TensorInfo) bool { return t.DType == Text })
+	if at < 0 {
+		return "", false
+	}
+	return i.Inputs[at].Name, true
+}
+
 // answers reports whether the output has an answer for each case: since version 2 by its kind,
 // before by its shape.
 func (t TensorInfo) answers() bool {
@@ -178,7 +200,7 @@ func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
 		}
 		i.Dims[s] = r
 	}
-	return i, nil
+	return i.Versioned(), nil
 }
 
 // WithKinds returns the interface with a kind for every output: that of kinds, or else a guess.
@@ -281,11 +303,40 @@ func (i Interface) validateKinds() error {
 	return nil
 }
 
-// Validate checks that 1 <= Min <= Opt <= Max. Errors: CodeInvalid.
+// Versioned returns the interface in the version that its content needs.
+func (i Interface) Versioned() Interface {
+	if i.needsNamed() != "" {
+		i.V = NamedInterfaceVersion
+	}
+	return i
+}
+
+// needsNamed says what of the interface is in version 3 only; empty if nothing is.
+func (i Interface) needsNamed() string {
+	if _, ok := i.Labels(); ok {
+		return "names"
+	}
+	if _, ok := i.TakesText(); ok {
+		return "text"
+	}
+	for _, t := range slices.Concat(i.Inputs, i.Outputs) {
+		if slices.Contains(t.Shape, Dim{}) {
+			return "dimensions of size 0"
+		}
+	}
+	for _, r := range i.Dims {
+		if r.Min == 0 {
+			return "dimensions of size 0"
+		}
+	}
+	return ""
+}
+
+// Validate checks that 0 <= Min <= Opt <= Max, and that Max is at least 1. Errors: CodeInvalid.
 func (r DimRange) Validate() error {
-	if r.Min < 1 || r.Opt < r.Min || r.Max < r.Opt || r.Max >= 1<<53 {
+	if r.Min < 0 || r.Opt < r.Min || r.Max < max(r.Opt, 1) || r.Max >= 1<<53 {
 		return registry.Errorf(registry.CodeInvalid,
-			"sizes min %d, opt %d, max %d: want 1 <= min <= opt <= max", r.Min, r.Opt, r.Max)
+			"sizes min %d, opt %d, max %d: want 0 <= min <= opt <= max, and max at least 1", r.Min, r.Opt, r.Max)
 	}
 	return nil
 }
@@ -312,6 +363,7 @@ func (t TensorInfo) validate(what string) error {
 	case !isName(t.Name):
 		return registry.Errorf(registry.CodeInvalid,
 			"%s name %.64q: want 1 to %d bytes of printable text", what, t.Name, maxNameBytes)
+	case what == "input" && t.DType == Text:
 	case !t.DType.Valid():
 		_, err := tensor.ParseDType(string(t.DType))
 		return registry.Errorf(registry.CodeInvalid, "%s %q: %s", what, t.Name, err.Error())
@@ -323,11 +375,11 @@ func (t TensorInfo) validate(what string) error {
 			"%s %q: meaning: want at most %d bytes of UTF-8", what, t.Name, maxMeaningBytes)
 	}
 	for axis, d := range t.Shape {
-		number := d.Symbol == "" && d.Size >= 1 && d.Size < 1<<53 // what JSON numbers hold
+		number := d.Symbol == "" && d.Size >= 0 && d.Size < 1<<53 // what JSON numbers hold
 		symbol := d.Size == 0 && isName(d.Symbol)
 		if !number && !symbol {
 			return registry.Errorf(registry.CodeInvalid,
-				"%s %q: dimension %d: want a size of at least 1 or the name of a dimension", what, t.Name, axis)
+				"%s %q: dimension %d: want a size or the name of a dimension", what, t.Name, axis)
 		}
 	}
 	return nil

@@ -188,14 +188,15 @@ func (i Interface) validateNames() error {
 			return err
 		}
 	}
+	switch needs := i.needsNamed(); {
+	case needs != "" && i.V < NamedInterfaceVersion:
+		return registry.Errorf(registry.CodeInvalid, "interface: %s are in version %d, and this is version %d", needs, NamedInterfaceVersion, i.V)
+	case needs == "" && i.V >= NamedInterfaceVersion:
+		return registry.Errorf(registry.CodeInvalid, "interface: version %d without what is new in it: want version %d", i.V, InterfaceVersion)
+	}
 	labels, ok := i.Labels()
-	switch {
-	case !ok && i.V < NamedInterfaceVersion:
+	if !ok {
 		return nil
-	case i.V < NamedInterfaceVersion:
-		return registry.Errorf(registry.CodeInvalid, "interface: names are in version %d, and this is version %d", NamedInterfaceVersion, i.V)
-	case !ok:
-		return registry.Errorf(registry.CodeInvalid, "interface: version %d without names: want version %d", i.V, InterfaceVersion)
 	}
 	_, err := labels.Document()
 	return err

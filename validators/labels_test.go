@@ -113,7 +113,7 @@ func TestInterfaceVersionOfNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkInvalid(t, "version 3 without names", i.Validate(), "version 3 without names: want version 2")
+	checkInvalid(t, "version 3 without names", i.Validate(), "version 3 without what is new in it: want version 2")
 }
 
 func TestParseLabelsRefuses(t *testing.T) {

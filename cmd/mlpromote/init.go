@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,76 +10,117 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) initCommand() *cobra.Command {
-	var file, cases, label string
-	var force bool
+	var o draftFlags
 	c := &cobra.Command{
-		Use:   "init [MODEL.onnx]",
+		Use:   "init [MODEL]",
 		Short: "Write a commented spec for a model",
-		Long: `Reads the graph of an ONNX model and writes a spec of at most 26 lines, and beside it its JSON
-Schema for editors. Without an argument, the only .onnx file here is meant.
+		Long: `Reads a model and writes a spec of at most 26 lines, and beside it its JSON Schema for
+editors. Without an argument, the only .onnx file here is meant.
+
+MODEL is an ONNX file, a skops file of scikit-learn, a TensorFlow Lite file, or the folder of
+a TensorFlow SavedModel. All but ONNX are imported by a toolchain, which is installed if need
+be. --trust names types in a skops file that may be loaded although skops does not know them.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:
   x.npz          an array per input, with a row per case, from numpy.savez
-  x.csv          a line of column names, then a line of numbers per case
+  x.csv          a line of column names, then a line per case. A model with several inputs takes
+                 the column of each input's name; one whose features have names takes those
   x.safetensors  as npz
 They are converted to the types and shapes that the model wants, and written to cases/ beside
 the spec. Without --cases, the spec has random ones generated.
 
-Models of scikit-learn, TensorFlow, TensorFlow Lite and in safetensors have specs written by
-hand: see docs/reference/spec.md.`,
+Weights in safetensors have specs written by hand: see docs/reference/spec.md.`,
 		Example: `  mlpromote init resnet50.onnx
   mlpromote init churn.onnx --cases test.csv --label churned
-  mlpromote init digits.onnx --cases test.npz --label y`,
-		Args: command.AtMost("MODEL.onnx"),
+  mlpromote init digits.onnx --cases test.npz --label y
+  mlpromote init churn.skops --cases test.csv --label churned`,
+		Args: command.AtMost("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			model, err := onlyModel(args)
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(file); err == nil && !force {
-				return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s exists", file), "remove it, or --force")
+			if _, err := os.Stat(o.file); err == nil && !o.force {
+				return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s exists", o.file), "remove it, or --force")
 			}
-			return a.draft(model, file, cases, label)
+			return a.draft(c.Context(), model, o)
 		},
 	}
-	c.Flags().StringVarP(&file, "file", "f", "mlpromote.yaml", "spec to write")
-	c.Flags().BoolVar(&force, "force", false, "replace an existing spec")
-	c.Flags().StringVar(&cases, "cases", "", "file of cases to import: .npz, .csv or .safetensors")
-	c.Flags().StringVar(&label, "label", "", "array or column of that file that has the labels (default label or labels, if it is there)")
+	c.Flags().StringVarP(&o.file, "file", "f", "mlpromote.yaml", "spec to write")
+	c.Flags().BoolVar(&o.force, "force", false, "replace an existing spec")
+	c.Flags().StringVar(&o.cases, "cases", "", "file of cases to import: .npz, .csv or .safetensors")
+	c.Flags().StringSliceVar(&o.trusted, "trust", nil, "types in a skops file that may be loaded: MODULE.NAME,...")
+	c.Flags().StringVar(&o.label, "label", "", "array or column of that file that has the labels (default label or labels, if it is there)")
 	return c
 }
 
 // casesFolder is where imported cases go, beside the spec.
 const casesFolder = "cases"
 
+// draftFlags are the flags of init.
+type draftFlags struct {
+	file, cases, label string
+	trusted            []string
+	force              bool
+}
+
+// openDraft reads the model, and imports it if it is not ONNX.
+func (a *app) openDraft(ctx context.Context, model string, trusted []string) (pipeline.DraftModel, error) {
+	format, err := pipeline.DraftFormat(model)
+	if err != nil {
+		return pipeline.DraftModel{}, err
+	}
+	if len(trusted) > 0 && format != spec.FormatSkops {
+		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid, "--trust: %s is of format %s: types are trusted in skops files only", model, format)
+	}
+	if format == spec.FormatONNX {
+		return pipeline.OpenDraft(model)
+	}
+	m, err := a.tools().OpenLocal()
+	if err != nil {
+		return pipeline.DraftModel{}, err
+	}
+	opened, err := a.localPipeline(m, toolchains.Replacements{}, a.tools().InstallMissing).OpenDraft(ctx, model, format, trusted)
+	if format == spec.FormatSkops && registry.HasCode(err, registry.CodeUnsafe) {
+		err = registry.WithHint(err, "if they may be loaded: mlpromote init %s --trust TYPE,...", model)
+	}
+	return opened, err
+}
+
 // draft writes the spec of a model, its schema, and cases that are imported.
-func (a *app) draft(model, file, cases, label string) error {
-	answer := initAnswer{Spec: file, Model: model}
-	folder := filepath.Join(filepath.Dir(file), casesFolder)
+func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
+	answer := initAnswer{Spec: o.file, Model: model}
+	folder := filepath.Join(filepath.Dir(o.file), casesFolder)
+	opened, err := a.openDraft(ctx, model, o.trusted)
+	if err != nil {
+		return err
+	}
 	switch {
-	case cases != "":
-		imported, err := recording.ImportFor(model, cases, label, folder)
+	case o.cases != "":
+		imported, err := opened.ImportCases(o.cases, o.label, folder)
 		if err != nil {
 			return err
 		}
 		answer.Cases = &imported
 		recording.Notes(a.ui, imported)
-	case label != "":
-		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", label)
+	case o.label != "":
+		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", o.label)
 	}
-	drafted, err := pipeline.Draft(model, file, hostTarget(), answer.Cases, folder)
+	drafted, err := opened.Draft(o.file, hostTarget(), answer.Cases, folder)
 	if err != nil {
 		return err
 	}
-	if err := writeSchema(filepath.Dir(file)); err != nil {
+	if err := writeSchema(filepath.Dir(o.file)); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, drafted.Text, 0o644); err != nil {
+	if err := os.WriteFile(o.file, drafted.Text, 0o644); err != nil {
 		return err
 	}
 	if answer.Cases != nil {
@@ -87,8 +129,8 @@ func (a *app) draft(model, file, cases, label string) error {
 	for _, text := range drafted.Warnings {
 		a.ui.Warn(text)
 	}
-	a.ui.Note("wrote %s; next: mlpromote build", file)
-	return a.ui.Result(file, answer)
+	a.ui.Note("wrote %s; next: mlpromote build", o.file)
+	return a.ui.Result(o.file, answer)
 }
 
 // initAnswer is what init made.
@@ -116,7 +158,7 @@ func onlyModel(args []string) (string, error) {
 		return "", err
 	}
 	if len(found) != 1 {
-		return "", registry.Errorf(registry.CodeInvalid, "init: %d .onnx files here, want exactly one, or name it: mlpromote init MODEL.onnx", len(found))
+		return "", registry.Errorf(registry.CodeInvalid, "init: %d .onnx files here, want exactly one, or name it: mlpromote init MODEL", len(found))
 	}
 	return found[0], nil
 }

@@ -96,7 +96,7 @@ func (s shard) sums(iface validators.Interface, each func(row int, sum rowSum)) 
 				return TensorError(err)
 			}
 			shape := t.Shape
-			if len(shape) > len(input.Shape) {
+			if _, extra := input.Stored(); len(shape) > len(input.Shape)+extra {
 				shape = shape[1:] // the case dimension is not the model's: the same case may be stored without it
 			}
 			fmt.Fprint(h, input.Name, shape)

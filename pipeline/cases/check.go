@@ -40,9 +40,14 @@ func checkShard(f shard, path string, iface validators.Interface) (int, error) {
 // fits checks a tensor with a leading case dimension against a model input: of the
 // input's rank (the case dimension is the batch) or of one more.
 func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interface) error {
-	if info.DType != input.DType {
+	stored, extra := input.Stored()
+	if extra > 0 && (info.DType != stored || len(info.Shape) < 2) {
+		return registry.Errorf(registry.CodeInvalid, "dtype is %s %v, the model wants text: want an array of text in .npz, or in .safetensors uint8 with the bytes of each text along one more dimension", info.DType, info.Shape)
+	}
+	if info.DType != stored {
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s", info.DType, input.DType)
 	}
+	info.Shape = info.Shape[:len(info.Shape)-extra]
 	want := input.Shape
 	switch len(info.Shape) - len(want) {
 	case 0:

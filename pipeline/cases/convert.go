@@ -12,6 +12,9 @@ import (
 // convert gives a tensor with one row per case the type and shape of an input. Sizes that
 // the model leaves open are taken from it.
 func (im *importing) convert(t tensor.Tensor, name string, input validators.TensorInfo) (tensor.Tensor, error) {
+	if input.DType == validators.Text {
+		return im.convertText(t, input)
+	}
 	if t.DType != input.DType {
 		converted, err := castTo(t, input.DType)
 		if err != nil {
@@ -37,6 +40,22 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 			continue
 		}
 		im.Interface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: t.Shape[at]}
+	}
+	return t, nil
+}
+
+// convertText gives text the shape of an input: a column becomes one text per case.
+func (im *importing) convertText(t tensor.Tensor, input validators.TensorInfo) (tensor.Tensor, error) {
+	if t.DType != tensor.Uint8 || len(t.Shape) < 2 || t.Shape[0] == 0 {
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "dtype is %s %v, the model wants text: an array of text in .npz, or a column of a .csv", t.DType, t.Shape)
+	}
+	want := input.Shape
+	if len(want) > 0 && im.Interface.Allows(want[0], 1) {
+		want = want[1:]
+	}
+	width := t.Shape[len(t.Shape)-1]
+	if shape, ok := reshaped(t.Shape[:len(t.Shape)-1], want); ok {
+		t.Shape = append(shape[:len(shape):len(shape)], width)
 	}
 	return t, nil
 }

@@ -56,6 +56,11 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, draw 
 				"shape %v is too large to generate: record cases, or set shapes: smaller", shape)
 		}
 	}
+	if input.DType == validators.Text {
+		return tensor.Tensor{}, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"input %q takes text, for which no cases can be generated: record some and name their folder in cases:", input.Name),
+			"from a table with a column for each input: mlpromote init MODEL --cases FILE.csv")
+	}
 	if err := draw.Check(input.DType); err != nil {
 		return tensor.Tensor{}, err
 	}

@@ -53,11 +53,11 @@ func (i Import) Run() (Imported, error) {
 			return Imported{}, err
 		}
 	}
-	found, err := readTensors(i.File, i.Label, i.Inputs)
+	found, notes, err := readTensors(i.File, i.Label, i.Inputs)
 	if err != nil {
 		return Imported{}, err
 	}
-	im := importing{Imported{Interface: i.Inputs}, found, fixed}
+	im := importing{Imported{Interface: i.Inputs, Notes: notes}, found, fixed}
 	shard, err := im.shard(i.Label)
 	if err != nil {
 		return Imported{}, registry.Errorf(registry.CodeOf(err), "%s: %w", i.File, err)
@@ -73,21 +73,22 @@ func (i Import) Run() (Imported, error) {
 func signatureOf(shard map[string]tensor.Tensor) string { return Row(shard).Signature() }
 
 // readTensors reads the tensors of a file by its extension.
-func readTensors(file, label string, iface validators.Interface) (map[string]tensor.Tensor, error) {
+func readTensors(file, label string, iface validators.Interface) (tensors map[string]tensor.Tensor, notes []string, err error) {
 	switch extension := strings.ToLower(filepath.Ext(file)); extension {
 	case spec.CSV:
 		return readTable(file, label, iface)
 	case ".safetensors":
 		tensors, err := tensor.ReadFile(file, tensor.Limits{})
-		return tensors, badCases(file, err)
+		return tensors, nil, badCases(file, err)
 	case ".npz":
-		return readNpz(file)
+		tensors, err := readNpz(file)
+		return tensors, nil, err
 	case spec.Parquet:
-		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		return nil, nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 			"%s: Parquet is not read: want %s", file, importable),
 			"%s", spec.ParquetToCSV(file))
 	default:
-		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		return nil, nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 			"%s: cannot be imported: want %s", file, importable),
 			"a folder of cases goes into the spec as it is: cases: {path: FOLDER/, labels: NAME}")
 	}

@@ -3,6 +3,7 @@ package cases
 import (
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -17,40 +18,91 @@ import (
 // maxTable bounds a table, whose numbers take eight bytes each in memory.
 const maxTable = 1 << 30
 
-// readTable reads a CSV file: a line of names, then a line of numbers for each case. For a
-// model with one input, all columns but the labels are that input, in their order; for one with
-// several, the column of its name is an input.
-func readTable(file, label string, iface validators.Interface) (map[string]tensor.Tensor, error) {
+// readTable reads a CSV file: a line of names, then a line for each case, of numbers but for the
+// columns that are text to the model. For a model with one input, the columns with the names of its
+// features are that input, or all columns but the labels if it has no names; for one with
+// several, the column of its name is an input. Notes say what was left out.
+func readTable(file, label string, iface validators.Interface) (map[string]tensor.Tensor, []string, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, badCases(file, err)
+		return nil, nil, badCases(file, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if info.Size() > maxTable {
-		return nil, registry.Errorf(registry.CodeInvalid,
+		return nil, nil, registry.Errorf(registry.CodeInvalid,
 			"%s: %d bytes: a table may have %d; use .npz", file, info.Size(), maxTable)
 	}
-	t, err := scanTable(f)
+	t, err := scanTable(f, kindOfColumns(label, iface))
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s%w", file, err)
+		return nil, nil, registry.Errorf(registry.CodeInvalid, "%s%w", file, err)
 	}
-	return t.tensors(label, iface)
+	tensors, notes, err := t.tensors(label, iface)
+	if err != nil {
+		err = registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	return tensors, notes, err
 }
 
-// numbers is a table of them, line after line.
-type numbers struct {
+// column says what the cells of a column are.
+type column int
+
+const (
+	numeric column = iota
+	text
+	unused // of any content
+)
+
+// kindOfColumns says what the column of a name is, by what the model takes.
+func kindOfColumns(label string, iface validators.Interface) func(name string) column {
+	one := iface.Inputs[0]
+	_, byText := iface.TakesText()
+	return func(name string) column {
+		input, isInput := iface.Input(name)
+		switch {
+		case isInput && input.DType == validators.Text:
+			return text
+		case isLabel(name, label) && !isInput && classesOf(iface) != nil:
+			return text
+		case isLabel(name, label) || isInput:
+			return numeric
+		case len(iface.Inputs) > 1, byText, one.Names != nil && !slices.Contains(one.Names, name):
+			return unused
+		}
+		return numeric
+	}
+}
+
+// isLabel reports whether a column has the labels.
+func isLabel(name, label string) bool {
+	return name == label || label == "" && slices.Contains(labelNames, name)
+}
+
+// classesOf are the names of the classes that labels are compared with; nil if there are none.
+func classesOf(iface validators.Interface) []string {
+	if len(iface.Outputs) == 0 {
+		return nil
+	}
+	name, _ := iface.ScoredOutput(false)
+	output, _ := iface.Output(name)
+	return output.Names
+}
+
+// table has the cells of a table. values has those of all columns, line after line: 0 for text.
+type table struct {
 	names  []string
+	kinds  []column
 	values []float64
+	texts  map[string][]string // by column
 }
 
-func scanTable(r io.Reader) (numbers, error) {
+func scanTable(r io.Reader, kind func(name string) column) (table, error) {
 	reader := csv.NewReader(r)
 	reader.ReuseRecord = true
-	var t numbers
+	t := table{texts: make(map[string][]string)}
 	for {
 		record, err := reader.Read()
 		switch {
@@ -65,19 +117,36 @@ func scanTable(r io.Reader) (numbers, error) {
 			if t.names, err = columnNames(record); err != nil {
 				return t, err
 			}
+			for _, name := range t.names {
+				t.kinds = append(t.kinds, kind(name))
+			}
 			continue
 		}
 		line, _ := reader.FieldPos(0)
-		for i, cell := range record {
-			value, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
-			if err != nil {
-				return t, registry.WithHint(registry.Errorf(registry.CodeInvalid,
-					":%d: column %q: %.40q is not a number", line, t.names[i], cell),
-					"text, dates and classes have to become the numbers that the model was trained on")
-			}
-			t.values = append(t.values, value)
+		if err := t.add(record, line); err != nil {
+			return t, err
 		}
 	}
+}
+
+// add adds a line.
+func (t *table) add(record []string, line int) error {
+	for i, cell := range record {
+		value := 0.0
+		switch t.kinds[i] {
+		case text:
+			t.texts[t.names[i]] = append(t.texts[t.names[i]], strings.Clone(cell))
+		case numeric:
+			var err error
+			if value, err = strconv.ParseFloat(strings.TrimSpace(cell), 64); err != nil {
+				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+					":%d: column %q: %.40q is not a number", line, t.names[i], cell),
+					"text, dates and classes have to become the numbers that the model was trained on; a missing number is nan")
+			}
+		}
+		t.values = append(t.values, value)
+	}
+	return nil
 }
 
 // columnNames reads the first line.
@@ -101,40 +170,98 @@ func columnNames(record []string) ([]string, error) {
 }
 
 // tensors gives every input its columns.
-func (t numbers) tensors(label string, iface validators.Interface) (map[string]tensor.Tensor, error) {
-	width := len(t.names)
-	rows := int64(len(t.values) / width)
+func (t table) tensors(label string, iface validators.Interface) (map[string]tensor.Tensor, []string, error) {
 	all := make(map[string]tensor.Tensor)
-	if len(iface.Inputs) == 1 {
-		labels := slices.IndexFunc(t.names, func(name string) bool {
-			return name == label || label == "" && slices.Contains(labelNames, name) && name != iface.Inputs[0].Name
-		})
-		features := make([]float64, 0, len(t.values))
-		for i, v := range t.values {
-			if i%width != labels {
-				features = append(features, v)
+	one := iface.Inputs[0]
+	if len(iface.Inputs) > 1 || one.DType == validators.Text {
+		var notes []string
+		for i, name := range t.names {
+			if t.kinds[i] == unused {
+				notes = append(notes, fmt.Sprintf("left out %q, which is not an input of the model", name))
+				continue
 			}
+			made, err := t.column(i, label, iface)
+			if err != nil {
+				return nil, nil, err
+			}
+			all[name] = made
 		}
-		if labels >= 0 {
-			all[t.names[labels]] = t.column(labels)
-			width--
+		return all, notes, nil
+	}
+	labels := slices.IndexFunc(t.names, func(name string) bool { return isLabel(name, label) && name != one.Name })
+	if labels >= 0 {
+		made, err := t.column(labels, label, iface)
+		if err != nil {
+			return nil, nil, err
 		}
-		made, err := tensor.New(features, rows, int64(width))
-		all[iface.Inputs[0].Name] = made
-		return all, err
+		all[t.names[labels]] = made
 	}
-	for i, name := range t.names {
-		all[name] = t.column(i)
+	columns, notes, err := t.features(labels, one)
+	if err != nil {
+		return nil, nil, err
 	}
-	return all, nil
+	rows := len(t.values) / len(t.names)
+	values := make([]float64, 0, rows*len(columns))
+	for row := range rows {
+		for _, i := range columns {
+			values = append(values, t.values[row*len(t.names)+i])
+		}
+	}
+	all[one.Name], err = tensor.New(values, int64(rows), int64(len(columns)))
+	return all, notes, err
 }
 
-// column is one number for each case.
-func (t numbers) column(i int) tensor.Tensor {
-	var values []float64
+// features are the columns of the only input: those of its features by their names, or all but the
+// labels. Errors: CodeInvalid if some features have no column.
+func (t table) features(labels int, input validators.TensorInfo) (columns []int, notes []string, err error) {
+	if input.Names == nil {
+		for i := range t.names {
+			if i != labels {
+				columns = append(columns, i)
+			}
+		}
+		return columns, nil, nil
+	}
+	var missing []string
+	for _, name := range input.Names {
+		if i := slices.Index(t.names, name); i >= 0 {
+			columns = append(columns, i)
+			continue
+		}
+		missing = append(missing, name)
+	}
+	if len(missing) > 0 {
+		return nil, nil, registry.Errorf(registry.CodeInvalid, "no column %.200q, which are features of the model: it has %.400q", missing, t.names)
+	}
+	for i, name := range t.names {
+		if i != labels && !slices.Contains(columns, i) {
+			notes = append(notes, fmt.Sprintf("left out %q, which is not a feature of the model", name))
+		}
+	}
+	return columns, notes, nil
+}
+
+// column is one number or text for each case, or of labels the number of each class.
+func (t table) column(i int, label string, iface validators.Interface) (tensor.Tensor, error) {
+	name := t.names[i]
+	if _, isInput := iface.Input(name); t.kinds[i] == text && isInput {
+		return tensor.PackText(t.texts[name], int64(len(t.texts[name])))
+	}
+	values := make([]float64, 0, len(t.values)/len(t.names))
 	for at := i; at < len(t.values); at += len(t.names) {
 		values = append(values, t.values[at])
 	}
+	if t.kinds[i] == text {
+		classes := classesOf(iface)
+		for row, name := range t.texts[name] {
+			class := slices.Index(classes, strings.TrimSpace(name))
+			if class < 0 {
+				return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "labels %q: case %d is %.60q, which is no class of the model: want one of %.300q",
+					t.names[i], row, name, classes)
+			}
+			values[row] = float64(class)
+		}
+	}
 	made, _ := tensor.New(values, int64(len(values))) // it has that many
-	return made
+	return made, nil
 }

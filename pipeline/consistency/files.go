@@ -73,7 +73,8 @@ func (s *Set) full(c slot) (map[string]tensor.Tensor, error) {
 		return nil, err
 	}
 	for _, input := range s.Interface.Inputs {
-		if t := row[input.Name]; len(t.Shape) == len(input.Shape)+1 {
+		_, extra := input.Stored()
+		if t := row[input.Name]; len(t.Shape) == len(input.Shape)+1+extra {
 			if row[input.Name], err = t.Slice(0); err != nil {
 				return nil, err
 			}

@@ -97,7 +97,7 @@ func sizes(i validators.Interface, one map[string]tensor.Tensor) (map[string]int
 func bytesAt(i validators.Interface, at map[string]int64) float64 {
 	total := 0.0
 	for _, t := range slices.Concat(i.Inputs, i.Outputs) {
-		n := float64(t.DType.Size())
+		n := float64(max(t.DType.Size(), 1))
 		for _, d := range t.Shape {
 			n *= float64(max(d.Size, at[d.Symbol], 1))
 		}
@@ -112,7 +112,7 @@ func (s *setting) fit(i validators.Interface, most int64) (note string, fits boo
 	before := s.name()
 	for bytesAt(i, s.sizes) > float64(most) {
 		symbol := slices.MaxFunc(s.moved, func(a, b string) int {
-			return cmp.Compare(s.sizes[a]/i.Dims[a].Min, s.sizes[b]/i.Dims[b].Min)
+			return cmp.Compare(s.sizes[a]/max(i.Dims[a].Min, 1), s.sizes[b]/max(i.Dims[b].Min, 1))
 		})
 		smaller := max(s.sizes[symbol]/2, i.Dims[symbol].Min)
 		if smaller == s.sizes[symbol] {

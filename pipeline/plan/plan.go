@@ -126,6 +126,16 @@ func (p Plan) takesOperators(r Requested, tool toolchain.Profile) error {
 	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, ONNXRuntime)
 }
 
+// takesText refuses an engine whose toolchain cannot have the model's inputs of text.
+func (p Plan) takesText(r Requested) error {
+	input, ok := p.Interface.TakesText()
+	if !ok || r.Toolchain == ONNXRuntime && r.Quantize == nil {
+		return nil
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: input %q takes text: such a model is built by %s alone, and not quantized",
+		r.Target.Name, r.Variant, input, ONNXRuntime), "for another toolchain, export the part of the model behind the encoding of text: its inputs are numbers")
+}
+
 // New decides what a build makes. tools has ONNX Runtime ([ONNXRuntime]) and every toolchain that a
 // requested engine names. It is pure: equal arguments give equal plans.
 func New(in Inputs, tools map[string]Tool) (Plan, error) {
@@ -154,6 +164,9 @@ func New(in Inputs, tools map[string]Tool) (Plan, error) {
 			}
 		}
 		if err := p.takesOperators(requested, tools[requested.Toolchain].Profile); err != nil {
+			return Plan{}, err
+		}
+		if err := p.takesText(requested); err != nil {
 			return Plan{}, err
 		}
 		engine, err := planEngine(requested, tools, in)

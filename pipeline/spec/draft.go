@@ -16,6 +16,8 @@ import (
 // DraftOptions say what a first spec is about.
 type DraftOptions struct {
 	Source    string               // path of the model's file, relative to the folder of the spec; needed
+	Format    string               // of the source; empty for ONNX
+	Trusted   []string             // types in a skops file that may be loaded
 	Interface validators.Interface // the zero Interface leaves shapes out
 	Target    string               // "linux/arm64"; empty means linux/amd64/v1
 	Cases     string               // folder of recorded cases; empty generates some
@@ -54,7 +56,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 		"# What to build, and what it has to prove. `mlpromote plan` prints what follows from it.",
 		"model: " + modelName(source),
 		"version: 0.1.0                      # semantic version: a new one for every change of the model",
-		"source: " + quoteIfNeeded(source),
+		"source: " + draftSource(o, source),
 	}
 	lines = append(lines, draftShapes(o.Interface, o.Sizes)...)
 	lines = append(lines, draftKinds(o.Kinds)...)
@@ -83,6 +85,23 @@ func Draft(o DraftOptions) ([]byte, error) {
 		return nil, registry.Errorf(registry.CodeInternal, "draft has %d lines: want at most %d", len(lines), maxDraftLines)
 	}
 	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// draftSource writes the source: a path alone for ONNX.
+func draftSource(o DraftOptions, path string) string {
+	path = quoteIfNeeded(path)
+	if o.Format == "" || o.Format == FormatONNX {
+		return path
+	}
+	text := "{path: " + path + ", format: " + o.Format
+	if len(o.Trusted) > 0 {
+		types := make([]string, len(o.Trusted))
+		for i, t := range o.Trusted {
+			types[i] = quoteIfNeeded(t)
+		}
+		text += ", trust: {types: [" + strings.Join(types, ", ") + "]}"
+	}
+	return text + "}"
 }
 
 // draftCases writes the section cases.

@@ -65,7 +65,7 @@ func (Cases) schema(fields object) object {
 }
 
 func (Range) schema(object) object {
-	size := object{"type": "integer", "minimum": 1}
+	size := object{"type": "integer", "minimum": 0}
 	return either(size, object{"type": "array", "items": size, "minItems": 3, "maxItems": 3})
 }
 

@@ -224,7 +224,7 @@ func TestLoadProblems(t *testing.T) {
 		{change("calibration: calibration\n", ""), `6:18 variant "int8" needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs`},
 		{small + "assets: [vocab.txt, sub/vocab.txt]\n", `8:21 asset "sub/vocab.txt" has the file name of asset "vocab.txt": want names that differ, since an engine holds all in one folder`},
 		{small + "shapes: {batch: [1, 8]}\n", `8:17 found 2 sizes: want [min, opt, max]`},
-		{small + "shapes: {batch: [4, 2, 8]}\n", `8:17 sizes min 4, opt 2, max 8: want 1 <= min <= opt <= max`},
+		{small + "shapes: {batch: [4, 2, 8]}\n", `8:17 sizes min 4, opt 2, max 8: want 0 <= min <= opt <= max, and max at least 1`},
 
 		{variants(""), `7:11 variants is empty: want at least one, for example [fp32]`},
 		{variants("fp32, fp32"), `7:18 variant "fp32" is here twice`},

@@ -47,7 +47,7 @@ func readNpy(r io.Reader, limits Limits) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, err
 	}
-	return h.normalize(Tensor{h.info.DType, h.info.Shape, data}), nil
+	return h.asBytes(h.normalize(Tensor{h.info.DType, h.info.Shape, data}))
 }
 
 // readNpyHeader returns the text of the header.

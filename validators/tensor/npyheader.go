@@ -10,6 +10,8 @@ type npyHeader struct {
 	info      Info
 	bigEndian bool
 	fortran   bool
+	text      byte  // 'S' or 'U' for text, else 0
+	width     int64 // of text, in characters
 }
 
 // parseNpyHeader parses the Python dict in an npy header, such as {'descr': '<f4',
@@ -50,6 +52,13 @@ func parseNpyHeader(text []byte) (npyHeader, error) {
 	if len(seen) != 3 {
 		return h, faultf(ErrMalformed, "npy: header lacks one of 'descr', 'fortran_order', 'shape'")
 	}
+	if h.text == 0 {
+		return h, nil
+	}
+	if h.fortran && len(h.info.Shape) > 1 {
+		return h, faultf(ErrUnsupported, "npy: text in Fortran order: save numpy.ascontiguousarray of it")
+	}
+	h.info.Shape = append(h.info.Shape, h.width)
 	return h, nil
 }
 
@@ -68,6 +77,10 @@ func (h *npyHeader) descr(p *pyParser) {
 	if s != "" && strings.Contains("<>|=", s[:1]) {
 		order, kind = s[:1], s[1:]
 	}
+	if len(kind) > 1 && (kind[0] == 'S' || kind[0] == 'U') {
+		h.textDescr(p, s, order, kind)
+		return
+	}
 	d := npyDType(kind)
 	switch {
 	case strings.HasPrefix(kind, "O"):
@@ -78,7 +91,7 @@ func (h *npyHeader) descr(p *pyParser) {
 			"npy: dtype %.64q is opaque bytes (bfloat16 and float8 look so in npy): store the tensor as safetensors", s))
 	case d == "" || d.Size() > 1 && order != "<" && order != ">":
 		p.abort(faultf(ErrUnsupported,
-			"npy: unsupported dtype %.64q: convert the array to bool, an integer or a float of at most 64 bits", s))
+			"npy: unsupported dtype %.64q: convert the array to bool, an integer, a float of at most 64 bits or text", s))
 	}
 	h.info.DType, h.bigEndian = d, order == ">" && d.Size() > 1
 }

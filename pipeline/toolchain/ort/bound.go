@@ -38,15 +38,15 @@ func (e *engine) feed(s *shard, c int64) error {
 		if err := s.read(input.name, c, b.rooms[i]); err != nil {
 			return err
 		}
-		if len(b.shapes[i]) > 0 {
+		if !input.copied(b.shapes[i]) {
 			continue
 		}
-		scalar, err := newValue(input.kind, nil, b.rooms[i]) // which the library copies
+		made, err := newValue(input.kind, b.shapes[i], b.rooms[i])
 		if err != nil {
 			return e.badInput(input, err)
 		}
 		destroy(b.in[i : i+1])
-		b.in[i] = scalar
+		b.in[i] = made
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (e *engine) badInput(input value, err error) error {
 func (e *engine) bind(s *shard) error {
 	made := &bound{shard: s}
 	for _, input := range e.inputs {
-		shape, batched := s.column(input.name).row(len(input.shape))
+		shape, batched := s.column(input.name).row(input.rank())
 		made.shapes, made.batched = append(made.shapes, shape), made.batched || batched
 	}
 	if e.bound != nil && slices.EqualFunc(made.shapes, e.bound.shapes, slices.Equal) && made.batched == e.bound.batched {
@@ -71,7 +71,7 @@ func (e *engine) bind(s *shard) error {
 	for i, input := range e.inputs {
 		room := make([]byte, s.column(input.name).stride)
 		made.rooms, made.in = append(made.rooms, room), append(made.in, nil)
-		if len(made.shapes[i]) == 0 {
+		if input.copied(made.shapes[i]) {
 			continue
 		}
 		v, err := newValue(input.kind, made.shapes[i], room)
@@ -125,9 +125,11 @@ func (b *bound) free() {
 	b.out = b.out[:0]
 }
 
-// newValue wraps data. It copies only scalars.
+// newValue wraps data. It copies only scalars and text.
 func newValue(k kind, shape []int64, data []byte) (rt.Value, error) {
 	switch {
+	case k.text:
+		return newText(shape, data)
 	case len(data) == 0: // the binding wants a byte, which the library does not read
 		return rt.NewCustomDataTensor(shape, make([]byte, 8), k.code)
 	case len(shape) > 0:
@@ -136,6 +138,22 @@ func newValue(k kind, shape []int64, data []byte) (rt.Value, error) {
 		return nil, errors.New("a scalar of type " + string(k.dtype))
 	}
 	return k.scalar(data)
+}
+
+// newText copies text, whose bytes stand along the last dimension of shape.
+func newText(shape []int64, data []byte) (rt.Value, error) {
+	texts, err := tensor.UnpackText(tensor.Tensor{DType: tensor.Uint8, Shape: shape, Data: data})
+	if err != nil {
+		return nil, err
+	}
+	v, err := rt.NewStringTensor(shape[:len(shape)-1])
+	if err != nil {
+		return nil, err
+	}
+	if err := v.SetContents(texts); err != nil {
+		return nil, errors.Join(err, v.Destroy())
+	}
+	return v, nil
 }
 
 // allocate allocates the outputs whose shape is known before the run; the library allocates the

@@ -74,7 +74,7 @@ func (s *shard) check(e *engine) error {
 		if !input.fit(info.Shape) || info.DType != input.kind.dtype {
 			return driverproc.Errorf(driverproc.BadInput,
 				"cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, where -1 is any size, with a case dimension in front or as the first dimension",
-				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
+				s.name, input.name, info.DType, info.Shape, e.id, input.kind.name(), input.shape)
 		}
 		if info.Shape[0] != s.count {
 			return driverproc.Errorf(driverproc.BadInput,
@@ -91,6 +91,12 @@ func (s *shard) check(e *engine) error {
 // fit reports whether the input accepts one case of a stacked tensor.
 func (v value) fit(stacked []int64) bool {
 	var one []int64
+	if v.kind.text {
+		if len(stacked) < 2 {
+			return false
+		}
+		stacked = stacked[:len(stacked)-1]
+	}
 	switch len(stacked) {
 	case 0:
 		return false

@@ -35,13 +35,13 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 		return nil, loadError(e.ID, e.Path, err)
 	}
 	opened := &engine{id: e.ID, path: e.Path, settings: set}
-	if opened.inputs, err = values(in); err != nil {
+	if opened.inputs, err = values("input", in); err != nil {
 		return nil, err
 	}
 	if out, err = selected(out, o.SelectOutputs); err != nil {
 		return nil, err
 	}
-	if opened.outputs, err = values(out); err != nil {
+	if opened.outputs, err = values("output", out); err != nil {
 		return nil, err
 	}
 	if len(opened.inputs) == 0 || len(opened.outputs) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -20,6 +21,7 @@ type kind struct {
 	// are nil for types that Go does not have.
 	scalar func(data []byte) (rt.Value, error)
 	bytes  func(v rt.Value) []byte
+	text   bool
 }
 
 // kinds are the element types that inputs and outputs of engines may have.
@@ -35,6 +37,8 @@ var kinds = [...]kind{
 	native[uint32](tensor.Uint32, rt.TensorElementDataTypeUint32),
 	native[uint64](tensor.Uint64, rt.TensorElementDataTypeUint64),
 	native[bool](tensor.Bool, rt.TensorElementDataTypeBool),
+	// Text, for inputs alone: cases hold its bytes.
+	{dtype: tensor.Uint8, code: rt.TensorElementDataTypeString, text: true},
 	{dtype: tensor.Float16, code: rt.TensorElementDataTypeFloat16},
 	{dtype: tensor.BFloat16, code: rt.TensorElementDataTypeBFloat16},
 	{dtype: tensor.Float8E4M3, code: rt.TensorElementDataTypeFloat8E4M3FN},
@@ -46,11 +50,11 @@ func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) 
 		first := (*byte)(unsafe.Pointer(unsafe.SliceData(values))) //nolint:gosec // plain numbers, read as the bytes that they are
 		return unsafe.Slice(first, len(values)*dtype.Size())       //nolint:gosec // as many as there are
 	}
-	return kind{dtype, code,
-		func(data []byte) (rt.Value, error) {
+	return kind{dtype: dtype, code: code,
+		scalar: func(data []byte) (rt.Value, error) {
 			return rt.NewScalar(*(*T)(unsafe.Pointer(&data[0]))) //nolint:gosec // data holds one element, which was checked
 		},
-		func(v rt.Value) []byte {
+		bytes: func(v rt.Value) []byte {
 			switch v := v.(type) {
 			case *rt.Tensor[T]:
 				return raw(v.GetData())
@@ -62,6 +66,14 @@ func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) 
 	}
 }
 
+// name is what people call the type.
+func (k kind) name() string {
+	if k.text {
+		return string(validators.Text)
+	}
+	return string(k.dtype)
+}
+
 // value is an input or output of an engine.
 type value struct {
 	name  string
@@ -69,8 +81,20 @@ type value struct {
 	shape []int64 // -1 where it is open
 }
 
+// rank is that of a case of the input as files have it: text has a dimension more, of its bytes.
+func (v value) rank() int {
+	if v.kind.text {
+		return len(v.shape) + 1
+	}
+	return len(v.shape)
+}
+
+// copied reports whether the library copies the input of a case of this shape, so that it is made
+// anew for each.
+func (v value) copied(shape []int64) bool { return v.kind.text || len(shape) == 0 }
+
 // values checks that all inputs or outputs are tensors of known types.
-func values(infos []rt.InputOutputInfo) ([]value, error) {
+func values(what string, infos []rt.InputOutputInfo) ([]value, error) {
 	var found []value
 	for _, info := range infos {
 		if info.OrtValueType != rt.ONNXTypeTensor {
@@ -79,6 +103,9 @@ func values(infos []rt.InputOutputInfo) ([]value, error) {
 		k, ok := kindOf(info.DataType)
 		if !ok {
 			return nil, driverproc.Errorf(driverproc.UnsupportedFormat, "%q has elements of type %s", info.Name, info.DataType)
+		}
+		if k.text && what == "output" {
+			return nil, driverproc.Errorf(driverproc.UnsupportedFormat, "output %q is text, which cannot be compared", info.Name)
 		}
 		found = append(found, value{info.Name, k, info.Dimensions})
 	}
@@ -101,7 +128,7 @@ func describe(infos []rt.InputOutputInfo) []toolchain.ModelValue {
 		v := toolchain.ModelValue{Name: info.Name, DType: info.DataType.String(),
 			Shape: append([]int64{}, info.Dimensions...)}
 		if k, ok := kindOf(info.DataType); ok && info.OrtValueType == rt.ONNXTypeTensor {
-			v.DType = string(k.dtype)
+			v.DType = k.name()
 		}
 		described = append(described, v)
 	}

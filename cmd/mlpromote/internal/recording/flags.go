@@ -197,15 +197,6 @@ func unknownInput(iface *validators.Interface, inputs []string) error {
 	return nil
 }
 
-// ImportFor imports a file of cases for a model whose spec is to be written.
-func ImportFor(model, file, label, to string) (Imported, error) {
-	iface, err := pipeline.InputsOfModel(model)
-	if err != nil {
-		return Imported{}, err
-	}
-	return cases.Import{Inputs: iface, File: file, Label: label, To: to}.Run()
-}
-
 // Notes says what an import changed on the way.
 func Notes(u *ui.UI, imported Imported) {
 	for _, note := range imported.Notes {

@@ -16,7 +16,7 @@ import resource
 import time
 
 from protocol import Refused, inputs_of
-from tensors import check_fit, read_shard, write_shard
+from tensors import as_given, check_fit, is_text, read_shard, write_shard
 
 MAX_TIMINGS = 4_000_000
 
@@ -44,7 +44,7 @@ class Shard:
         import numpy
 
         # Without the class of mapped files, whose rows take microseconds each to make.
-        sources = [(name, self.tensors[name].view(numpy.ndarray), self.tensors[name].ndim == len(shape)) for name, (_, shape) in engine.inputs.items()]
+        sources = [(name, as_given(self.tensors[name], dtype), self.tensors[name].ndim == len(shape) + is_text(dtype)) for name, (dtype, shape) in engine.inputs.items()]
 
         def feed(case):
             made = {name: tensor[case : case + 1] if keep else tensor[case] for name, tensor, keep in sources}

@@ -55,8 +55,6 @@ def read_shard(item):
 def cases(shards, inputs):
     """One feed after the other: {input name: array}. A tensor of the input's rank keeps
     a leading dimension of 1, one of a rank more drops the case dimension."""
-    import numpy
-
     for item in shards:
         tensors = read_shard(item)
         missing = sorted(set(inputs) - set(tensors))
@@ -68,17 +66,50 @@ def cases(shards, inputs):
         for name, (dtype, shape) in inputs.items():
             check_fit(item["name"], name, tensors[name], dtype, shape)
         for case in range(counts.pop()):
-            yield {
-                name: numpy.ascontiguousarray(tensors[name][case : case + 1] if tensors[name].ndim == len(shape) else tensors[name][case])
-                for name, (_, shape) in inputs.items()
-            }
+            yield {name: one_case(tensors[name], case, dtype, shape)[0] for name, (dtype, shape) in inputs.items()}
+
+
+def one_case(tensor, case, dtype, shape):
+    """One case of an input, and whether it kept its case dimension as a batch of one."""
+    import numpy
+
+    keep = tensor.ndim == len(shape) + is_text(dtype)
+    one = numpy.ascontiguousarray(tensor[case : case + 1] if keep else tensor[case])
+    return text(one) if is_text(dtype) else one, keep
+
+
+def is_text(dtype):
+    """Inputs of text have the dtype object; cases have their bytes as uint8, along one more dimension."""
+    import numpy
+
+    return numpy.dtype(dtype) == object
+
+
+def as_given(stored, dtype):
+    """All cases of an input as a plain array, with text as such."""
+    import numpy
+
+    return text(stored) if is_text(dtype) else stored.view(numpy.ndarray)
+
+
+def text(stored):
+    import numpy
+
+    packed = numpy.ascontiguousarray(stored).view(numpy.ndarray).view(f"S{stored.shape[-1]}")[..., 0]
+    try:
+        return numpy.char.decode(packed, "utf-8").astype(object)
+    except UnicodeDecodeError as e:
+        raise Refused("bad_input", f"text of the cases is no UTF-8: {e}") from None
 
 
 def check_fit(shard, name, tensor, dtype, shape):
     got = tuple(tensor.shape)
-    one = (1, *got[1:]) if len(got) == len(shape) else got[1:]
+    wide = is_text(dtype)
+    of_case = got[:-1] if wide else got
+    one = (1, *of_case[1:]) if len(of_case) == len(shape) else of_case[1:]
     fits = len(one) == len(shape) and all(want < 0 or want == have for want, have in zip(shape, one))
-    if tensor.dtype != dtype or not fits:
+    if tensor.dtype != ("uint8" if wide else dtype) or not fits:
+        dtype = "text" if wide else dtype
         raise Refused("bad_input", f"{shard}: tensor {name!r} is {tensor.dtype} {list(got)}: the model's input wants {dtype} {list(shape)} for each case")
 
 

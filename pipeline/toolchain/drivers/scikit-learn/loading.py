@@ -28,7 +28,7 @@ def from_skops(path, trusted):
         unknown = skops.io.get_untrusted_types(file=path)
     except Exception as e:  # whatever a damaged archive makes it raise
         raise Refused("bad_input", f"skops cannot read the file: {type(e).__name__}: {e}") from None
-    missing = sorted(set(unknown) - set(trusted))
+    missing = sorted(set(unknown) - HARMLESS - set(trusted))
     if missing:
         raise Refused("untrusted", f"the file has types that skops does not know as data: {', '.join(missing)}: if they may be loaded, name them in source.trust.types")
     from sklearn.exceptions import InconsistentVersionWarning
@@ -40,6 +40,9 @@ def from_skops(path, trusted):
     except Exception as e:
         raise Refused("bad_input", f"skops cannot load the file: {type(e).__name__}: {e}") from None
 
+
+# Types that skops does not know, of pipelines over tables: names of types, and a selection of columns.
+HARMLESS = {"numpy.dtype", "numpy.number", "sklearn.compose._column_transformer.make_column_selector"}
 
 # What pickles of estimators are made of besides the classes of scikit-learn.
 ALLOWED = {

@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// DraftModel is a model that a first spec is written for.
+type DraftModel struct {
+	file  string // as a person named it
+	model *format.Model
+	// iface has the inputs, and of a model that was imported the outputs too: of an ONNX file a
+	// build may find shapes that the file does not say.
+	iface  validators.Interface
+	source spec.Source // without its path
+}
+
+// DraftFormat recognizes the format of a model's file or folder by its content. Errors:
+// CodeInvalid for what no spec can be written for, with what to do; CodeUnsafe for a pickle.
+func DraftFormat(file string) (string, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", registry.Errorf(registry.CodeInvalid, "model: %w", err)
+	}
+	if info.IsDir() {
+		if _, err := os.Stat(filepath.Join(file, "saved_model.pb")); errors.Is(err, fs.ErrNotExist) {
+			return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel: want a model's file, or the folder of a SavedModel", file)
+		}
+		return spec.FormatSavedModel, nil
+	}
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", registry.Errorf(registry.CodeInvalid, "model: %w", err)
+	}
+	defer f.Close()
+	switch kind := format.Sniff(f, info.Size()); kind {
+	case format.Skops:
+		return spec.FormatSkops, nil
+	case format.TFLite:
+		return spec.FormatTFLite, nil
+	case format.Safetensors:
+		return "", byHand(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, which has weights and no network", file, kind.Describe()),
+			"source: {path: FILE, format: safetensors, architecture: {...}}")
+	case format.SavedModel:
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s", file, kind.Describe()),
+			"name its folder: mlpromote init %s", filepath.Dir(file))
+	case format.Pickle:
+		return "", byHand(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()),
+			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
+	}
+	return spec.FormatONNX, nil // or what its reader refuses
+}
+
+// byHand adds what a person has to write into a spec.
+func byHand(err error, source string) error {
+	return registry.WithHint(err, "write a spec with: %s (docs/reference/spec.md)", source)
+}
+
+// OpenDraft reads an ONNX model.
+func OpenDraft(file string) (DraftModel, error) {
+	model, err := openModel(file)
+	if err != nil {
+		return DraftModel{}, registry.WithHint(err,
+			"init reads ONNX, skops, TensorFlow Lite and SavedModels; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch and Keras export ONNX",
+			strings.Join(spec.Formats()[1:], "|"))
+	}
+	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})
+	if err == nil {
+		err = comparable(model)
+	}
+	if err != nil {
+		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	return DraftModel{file: file, model: model, iface: iface, source: spec.Source{Format: spec.FormatONNX}}, nil
+}
+
+// comparable refuses a model with an output that no build can compare. Outputs without a shape may
+// get one.
+func comparable(model *format.Model) error {
+	for _, output := range model.Outputs {
+		if output.Shape == nil && !strings.Contains(output.DType, "(") {
+			output.Shape = []format.Dim{}
+		}
+		if _, err := tensorInfos("output", []format.Value{output}); err != nil {
+			return wayOut(model, err)
+		}
+	}
+	return nil
+}
+
+// OpenDraft reads a model in a format that has to be imported, by the toolchain of that format.
+// trusted are types in a skops file that may be loaded. Errors: those of the importer.
+func (p *Pipeline) OpenDraft(ctx context.Context, file, format string, trusted []string) (DraftModel, error) {
+	folder, err := confined.New(filepath.Dir(file), "the folder of the model")
+	if err != nil {
+		return DraftModel{}, err
+	}
+	scratch, err := os.MkdirTemp("", "mlpromote-init-*")
+	if err != nil {
+		return DraftModel{}, err
+	}
+	defer os.RemoveAll(scratch)
+	d := DraftModel{file: file, source: spec.Source{Format: format, Trust: spec.Trust{Types: trusted}}}
+	source := d.source
+	source.Path.Written = filepath.Base(file)
+	m, err := p.imported(ctx, &spec.Spec{Files: folder, Source: source}, worker{scratch, nil})
+	if err != nil {
+		return DraftModel{}, err
+	}
+	d.model = m.model
+	if d.iface, err = interfaceOf(m.model); err != nil {
+		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	if d.iface, err = d.iface.WithKinds(kindsGuessed(d.iface, m.model)); err != nil {
+		return DraftModel{}, err
+	}
+	inputs, outputs := make(map[string][]string), make(map[string][]string)
+	m.addNames(d.iface, inputs, outputs)
+	d.iface, err = d.iface.WithNames(inputs, outputs)
+	return d, err
+}
+
+// Draft is a commented spec for the model, as it would lie at specFile, with one
+// target such as "linux/amd64/v1". Where cases were imported, casesFolder has them; nil
+// generates them. Errors: CodeInvalid also for a model that does not lie below the folder of
+// specFile, since no spec can name it.
+func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, casesFolder string) (Drafted, error) {
+	relative, err := below(specFile, d.file, d.source.Format == spec.FormatSavedModel)
+	if err != nil {
+		return Drafted{}, err
+	}
+	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types,
+		Interface: d.iface, Target: target, Kinds: draftedKinds(d.model)}
+	if imported != nil {
+		options.Interface, options.Labels = imported.Interface, imported.Labels
+		options.Accuracy = proposedAccuracy(options.Kinds, imported.Count)
+		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
+			return Drafted{}, err
+		}
+	}
+	uses := d.model.Uses()
+	options.Interface, options.Sizes = proposedSizes(options.Interface, uses)
+	if q := d.model.Quantized(); q.Nodes > 0 && d.source.Format == spec.FormatONNX {
+		options.Quantized = precisionOf(q)
+	}
+	drafted := Drafted{}
+	if imported == nil {
+		drafted.Warnings = draftWarnings(options.Interface, uses)
+	}
+	if input, ok := d.iface.TakesText(); ok && imported == nil {
+		drafted.Warnings = append(drafted.Warnings, "input \""+input+"\" takes text, for which no cases can be generated: record some, and name them with init --cases FILE or in cases:")
+	}
+	drafted.Text, err = spec.Draft(options)
+	return drafted, err
+}
+
+// ImportCases runs a [cases.Import] for the model, into a new folder.
+func (d DraftModel) ImportCases(file, label, to string) (cases.Imported, error) {
+	return cases.Import{Inputs: d.iface, File: file, Label: label, To: to}.Run()
+}
+
+// proposedAccuracy is a limit on accuracy by the kinds of outputs, which so many cases can prove twice over.
+func proposedAccuracy(kinds []spec.DraftedKind, cases int) string {
+	for _, k := range kinds {
+		switch {
+		case k.Kind.Ranks() || k.Kind == validators.KindClass:
+			limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
+			proof := limits.Proof(cases)
+			if proof == nil || proof.Drop > 0.1 { // too few to say much
+				return ""
+			}
+			return fmt.Sprintf("{metric: %s, drop: {max: %.0f%%}}", validators.MetricTop1, math.Ceil(200*proof.Drop))
+		case k.Kind == validators.KindValue:
+			return "{metric: rmse, drop: {max: 5%}}"
+		}
+	}
+	return ""
+}
+
+// draftedKinds guesses the kinds of the outputs whose shapes a model says. The others are guessed
+// when a build has found their shapes.
+func draftedKinds(model *format.Model) []spec.DraftedKind {
+	var drafted []spec.DraftedKind
+	for _, output := range model.Outputs {
+		open := slices.ContainsFunc(output.Shape, func(d format.Dim) bool { return !d.Known && d.Param == "" })
+		infos, err := tensorInfos("output", []format.Value{output})
+		if err != nil || open {
+			continue
+		}
+		guess := validators.Interface{Outputs: infos}.GuessKinds(model.Producers)[output.Name]
+		drafted = append(drafted, spec.DraftedKind{Output: output.Name, Guess: guess})
+	}
+	return drafted
+}
+
+// kindsGuessed are guesses for all outputs.
+func kindsGuessed(iface validators.Interface, model *format.Model) map[string]validators.Kind {
+	kinds := make(map[string]validators.Kind)
+	for name, guess := range iface.GuessKinds(model.Producers) {
+		kinds[name] = guess.Kind
+	}
+	return kinds
+}
