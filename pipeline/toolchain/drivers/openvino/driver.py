@@ -41,11 +41,25 @@ def compile_(request):
         model = core().read_model(source)
     except RuntimeError as e:
         raise refusal(e) from None
+    forget_casts(model)
     if options["form"] == "blob":
         write(request, "model.blob", exported(core(), model, SETTINGS))
         return {"engine": {"format": "openvino-blob", "entry": "model.blob"}}
     openvino.save_model(model, output_path(request, "model.xml"), compress_to_fp16=False)
     return {"engine": {"format": "openvino-ir", "entry": "model.xml"}, "inputs": len(inputs_of(request, "model"))}
+
+
+def forget_casts(model):
+    """Takes the names of what lies behind casts of inputs and outputs away. The CPU plugin computes
+    without such casts, and an input would then also have the name of its cast, perhaps as the first."""
+    kept = {n for port in model.inputs + model.outputs for n in port.names}
+    casts = [t.get_node() for i in model.inputs for t in i.get_target_inputs()]
+    inner = [c.output(0) for c in casts if c.get_type_name() == "Convert"]
+    casts = [o.get_node().input_value(0).get_node() for o in model.outputs]
+    inner += [c.input_value(0) for c in casts if c.get_type_name() == "Convert"]
+    for port in inner:
+        if not kept & port.names:
+            port.get_tensor().set_names(set())
 
 
 def refusal(e):
@@ -57,20 +71,29 @@ def refusal(e):
     return Refused("bad_input", text.splitlines()[-1] if text else "OpenVINO cannot read the model")
 
 
+def name(port):
+    """The name of an input or output: of several, that of its node, which is what the source calls it."""
+    own = port.get_node().get_friendly_name()
+    return own if own in port.names else port.get_any_name()
+
+
 class Engine:
     def __init__(self, path, threads, options):
         settings = {**SETTINGS, "INFERENCE_NUM_THREADS": threads} if options is None else options
         if path.endswith(".blob"):
             limit(instructions(path))
             self.compiled = imported(core(), path, settings)
+            named = self.compiled
         else:
-            self.compiled = core().compile_model(path, "CPU", settings)
+            # The compiled model adds names of its own to what it joined, such as an input and its cast.
+            named = core().read_model(path)
+            self.compiled = core().compile_model(named, "CPU", settings)
         self.request = self.compiled.create_infer_request()
         self.inputs = {
-            i.get_any_name(): (i.get_element_type().to_dtype(), [-1 if d.is_dynamic else d.get_length() for d in i.get_partial_shape()])
-            for i in self.compiled.inputs
+            name(own): (i.get_element_type().to_dtype(), [-1 if d.is_dynamic else d.get_length() for d in i.get_partial_shape()])
+            for own, i in zip(named.inputs, self.compiled.inputs)
         }
-        self.outputs = [o.get_any_name() for o in self.compiled.outputs]
+        self.outputs = [name(o) for o in named.outputs]
 
     def run(self, feed):
         return list(self.request.infer(feed).values())
