@@ -84,6 +84,18 @@ func TestDoKeepsTheEndOfTheLog(t *testing.T) {
 	}
 }
 
+// A crash in a library that a driver in Go calls is told by its signal, and not by stacks and registers.
+func TestDoTellsTheSignal(t *testing.T) {
+	t.Parallel()
+	_, err := driverproc.Do(t.Context(), toolchaintest.Fake("segfault"), driverproc.Budget{}, toolchaintest.Compile(t), t.TempDir())
+	if err == nil || !strings.HasSuffix(err.Error(), "crashed: segmentation violation") {
+		t.Errorf("error %v, want the name of the signal", err)
+	}
+	if hints := strings.Join(registry.Hints(err), "\n"); !strings.HasSuffix(hints, "SIGSEGV: segmentation violation") {
+		t.Errorf("hints %q, want the log up to the signal", hints)
+	}
+}
+
 func TestDoStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -79,13 +79,16 @@ func (p *process) evaluate(end sandbox.End) (int, error) {
 	if end.Signal == syscall.SIGKILL { // not by us: the kernel ran out of memory, or somebody ended it
 		return 0, p.failure(Limit, "%s was killed from outside, as happens when the machine has no memory left", p.program.Name)
 	}
-	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end))
+	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end, p.log.String()))
 }
 
-// ending describes how a program ended.
-func ending(end sandbox.End) string {
+// ending describes how a program ended. A program in Go reports a signal itself and exits with 2.
+func ending(end sandbox.End, log string) string {
 	if end.Signal != 0 {
 		return end.Signal.String()
+	}
+	if at := crashedGo.FindStringSubmatch(log); end.Exit == 2 && at != nil {
+		return at[1]
 	}
 	return fmt.Sprintf("exit status %d", end.Exit)
 }

@@ -29,7 +29,7 @@ func Query(ctx context.Context, program Program, wall time.Duration) (output str
 		return output, err
 	}
 	if end.Exit != 0 {
-		return output, withLog(registry.Errorf(registry.CodeUnavailable, "%s ended with %s", program.Path, ending(end)),
+		return output, withLog(registry.Errorf(registry.CodeUnavailable, "%s ended with %s", program.Path, ending(end, p.log.String())),
 			output)
 	}
 	return output, nil

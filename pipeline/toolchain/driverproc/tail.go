@@ -54,9 +54,17 @@ func visible(text string) string {
 	}, text)
 }
 
-// lastLines returns the last few lines of a log, for a message.
+// crashedGo finds the name of the signal in what a program in Go prints of a crash in a library:
+// "SIGSEGV: segmentation violation", then stacks and registers.
+var crashedGo = regexp.MustCompile(`(?m)^SIG[A-Z]+: ([a-z][a-z ]*)$`)
+
+// lastLines returns the last few lines of a log, for a message; where a program in Go crashed, what it
+// said of that and before.
 func lastLines(log string) string {
 	const lines, bytes = 8, 1200
+	if at := crashedGo.FindStringIndex(log); at != nil {
+		log = log[:at[1]]
+	}
 	log = strings.TrimSpace(log)
 	all := strings.Split(log, "\n")
 	short := strings.Join(all[max(0, len(all)-lines):], "\n")

@@ -182,6 +182,10 @@ var raw = map[string]func(driverproc.Request) int{
 			sink.Store(int64(i))
 		}
 	},
+	"segfault": func(driverproc.Request) int { // as a library does that Go called
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+		select {} // the signal ends it
+	},
 	"crash": func(driverproc.Request) int {
 		fmt.Fprint(os.Stderr,
 			strings.Repeat("chatter\n", 100_000)+"\x1b[1;31mthe disk\x1b]0;title\x07 is on\x00 fire\x1b[m\r\n")
