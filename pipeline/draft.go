@@ -145,16 +145,16 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 		return Drafted{}, err
 	}
 	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types,
-		Interface: d.iface, Target: target, Kinds: draftedKinds(d.model)}
+		Target: target, Kinds: draftedKinds(d.model)}
+	uses := d.model.Uses()
+	options.Interface, options.Sizes = proposedSizes(d.iface, uses)
 	if imported != nil {
-		options.Interface, options.Labels = imported.Interface, imported.Labels
+		options.Interface, options.Labels = withSizesOf(options.Interface, imported.Interface), imported.Labels
 		options.Accuracy = proposedAccuracy(options.Kinds, imported.Count)
 		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
 			return Drafted{}, err
 		}
 	}
-	uses := d.model.Uses()
-	options.Interface, options.Sizes = proposedSizes(options.Interface, uses)
 	if q := d.model.Quantized(); q.Nodes > 0 && d.source.Format == spec.FormatONNX {
 		options.Quantized = precisionOf(q)
 	}

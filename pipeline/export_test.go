@@ -124,3 +124,6 @@ func SlowEngines(precisions []string, engines []VerifiedEngine) []SlowEngine {
 	}
 	return v.slow(engines)
 }
+
+// WithSizesOf gives the open dimensions of an interface the sizes that cases have.
+var WithSizesOf = withSizesOf

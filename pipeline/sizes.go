@@ -58,6 +58,22 @@ func bothSizes(a, b format.Sizes) format.Sizes {
 	return a
 }
 
+// withSizesOf gives the open dimensions of an interface the sizes that cases have, within what the
+// graph can run. seen has them as the usual sizes; the default range says that they have none.
+func withSizesOf(iface, seen validators.Interface) validators.Interface {
+	dims := make(map[string]validators.DimRange, len(seen.Dims))
+	for symbol, r := range seen.Dims {
+		if proposed, ok := iface.Dims[symbol]; ok && r == validators.DefaultDimRange() {
+			r = proposed
+		} else if ok {
+			r.Min, r.Max = min(proposed.Min, r.Opt), max(proposed.Max, r.Opt)
+		}
+		dims[symbol] = r
+	}
+	iface.Dims = dims
+	return iface
+}
+
 // Drafted is a spec that was drafted.
 type Drafted struct {
 	Text     []byte

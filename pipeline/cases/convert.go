@@ -36,10 +36,11 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 	}
 	for i, dim := range want {
 		at := len(t.Shape) - len(want) + i
-		if im.fixed || dim.Symbol == "" || at < 1 || im.Interface.Allows(dim, t.Shape[at]) || t.Shape[at] < 1 {
+		if im.fixed || dim.Symbol == "" || at < 1 || t.Shape[at] < 1 {
 			continue
 		}
-		im.Interface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: t.Shape[at]}
+		usual := im.Interface.Dims[dim.Symbol].Max
+		im.Interface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: max(usual, t.Shape[at])}
 	}
 	return t, nil
 }

@@ -142,3 +142,27 @@ func (c importCase) write(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 }
+
+// Open dimensions have the sizes of the cases as usual ones, and larger ones than by default where the cases have them.
+func TestImportedSizes(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[int64]validators.DimRange{
+		24: {Min: 1, Opt: 24, Max: 64}, 1: validators.DefaultDimRange(), 100: {Min: 1, Opt: 100, Max: 100},
+	} {
+		t.Run(strconv.FormatInt(length, 10), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "cases.safetensors")
+			ids := made(t, make([]int64, 3*length), 3, length)
+			if err := cases.WriteShard(file, map[string]tensor.Tensor{"ids": ids}); err != nil {
+				t.Fatal(err)
+			}
+			iface := validators.Interface{V: validators.InterfaceVersion, Inputs: []validators.TensorInfo{{Name: "ids", DType: tensor.Int64,
+				Shape: []validators.Dim{{Symbol: "batch"}, {Symbol: "seq"}}}}}
+			got, err := cases.Import{Inputs: iface, File: file, To: filepath.Join(dir, "cases")}.Run()
+			if err != nil || got.Interface.Dims["seq"] != want || got.Interface.Dims["batch"] != validators.DefaultDimRange() {
+				t.Errorf("sizes %v (%v), want %v of seq and the default of batch", got.Interface.Dims, err, want)
+			}
+		})
+	}
+}

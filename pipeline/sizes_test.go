@@ -1,0 +1,33 @@
+package pipeline_test
+
+import (
+	"maps"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Where cases have sizes, a draft says them, within what the graph can run.
+func TestSizesOfCases(t *testing.T) {
+	t.Parallel()
+	sizes := func(least, usual, most int64) map[string]validators.DimRange {
+		return map[string]validators.DimRange{"size": {Min: least, Opt: usual, Max: most}}
+	}
+	for name, c := range map[string]struct {
+		graph, seen, want map[string]validators.DimRange
+	}{
+		"within the graph's":  {sizes(32, 224, 256), sizes(1, 64, 64), sizes(32, 64, 256)},
+		"larger":              {sizes(32, 224, 256), sizes(1, 320, 320), sizes(32, 320, 320)},
+		"none":                {sizes(32, 224, 256), sizes(1, 1, 64), sizes(32, 224, 256)},
+		"a graph that is mum": {nil, sizes(1, 24, 64), sizes(1, 24, 64)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := pipeline.WithSizesOf(validators.Interface{Dims: c.graph}, validators.Interface{Dims: c.seen})
+			if !maps.Equal(got.Dims, c.want) {
+				t.Errorf("sizes %v, want %v", got.Dims, c.want)
+			}
+		})
+	}
+}
