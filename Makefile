@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large node-tests validation toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -102,8 +102,10 @@ mutants: ## Change code at random, say how many changes each package's own tests
 test-fresh: ## Run `make demo` and `make test` in a clean clone with empty caches; an hour or more
 	@sh tools/testfresh.sh $(ARGS)
 
-test-large: setup $(S3SERVER) ## Run the tests that need much memory or disk
-	@MLPROMOTE_LARGE=1 $(COUNT) -timeout=60m -run Large ./...
+# The architectures go through every toolchain that is installed.
+test-large: setup $(S3SERVER) ## Run the tests that need much memory, disk or time
+	@sh tools/setup.sh torch
+	@MLPROMOTE_LARGE=1 $(COUNT) -timeout=180m -run Large ./...
 
 .PHONY: toolchains
 toolchains: build
@@ -125,6 +127,13 @@ VALIDATION ?= $(HOME)/.cache/mlpromote/validation
 validation: setup ## Count how often verify is wrong, on engines with planted faults and without; write docs/validation.md; an hour or two
 	@MLPROMOTE_VALIDATION='$(VALIDATION)' MLPROMOTE_VALIDATION_TIME='$(VALIDATION_TIME)' MLPROMOTE_VALIDATION_SEED='$(VALIDATION_SEED)' MLPROMOTE_VALIDATION_PAGE='$(CURDIR)/docs/validation.md' \
 		go test -count=1 -timeout=6h -v -run 'TestValidation$$' ./pipeline/validation
+
+# It goes on where it was stopped. ARCHITECTURES_ONLY='vit lstm/iree' takes a part of them.
+ARCHITECTURES ?= $(HOME)/.cache/mlpromote/architectures
+architectures: setup ## Take models of torchvision and transformers through every runtime and precision; write docs/validation-architectures.md; an hour
+	@sh tools/setup.sh torch
+	@MLPROMOTE_ARCHITECTURES='$(ARCHITECTURES)' MLPROMOTE_ARCHITECTURES_ONLY='$(ARCHITECTURES_ONLY)' MLPROMOTE_ARCHITECTURES_PAGE='$(CURDIR)/docs/validation-architectures.md' \
+		go test -count=1 -timeout=6h -v -run 'TestLargeArchitectures$$' ./cmd/mlpromote/architectures
 
 generate: ## Write generated code anew
 	go generate ./...

@@ -2,7 +2,8 @@
 # Checks that this machine has what a build and its tests need. As root on a Debian
 # system it installs what is missing; elsewhere it says what to install. With "test" as
 # its argument it also installs what single tests want and are skipped without, with
-# "bench" the servers that `make bench-registry` measures beside ours.
+# "bench" the servers that `make bench-registry` measures beside ours, with "torch" what
+# the architectures of `make test-large` are exported by.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -49,6 +50,10 @@ test)
 	# Of OpenCV, which the converter of the toolchain litert imports.
 	ldconfig -p | grep -q 'libGL\.so\.1' || apt_install libgl1 || skipped libgl1
 	postgresql || skipped postgresql
+	;;
+torch)
+	/usr/bin/python3 -c 'import torch, torchvision, venv' 2>/dev/null || apt_install python3-torch python3-torchvision python3-venv ||
+		skipped 'python3-torch, or python3-torchvision,'
 	;;
 bench)
 	for name in docker-registry nginx; do
