@@ -59,13 +59,11 @@ func bothSizes(a, b format.Sizes) format.Sizes {
 }
 
 // withSizesOf gives the open dimensions of an interface the sizes that cases have, within what the
-// graph can run. seen has them as the usual sizes; the default range says that they have none.
+// graph can run. seen has them as the usual sizes, 1 where cases lie along a dimension.
 func withSizesOf(iface, seen validators.Interface) validators.Interface {
 	dims := make(map[string]validators.DimRange, len(seen.Dims))
 	for symbol, r := range seen.Dims {
-		if proposed, ok := iface.Dims[symbol]; ok && r == validators.DefaultDimRange() {
-			r = proposed
-		} else if ok {
+		if proposed, ok := iface.Dims[symbol]; ok {
 			r.Min, r.Max = min(proposed.Min, r.Opt), max(proposed.Max, r.Opt)
 		}
 		dims[symbol] = r

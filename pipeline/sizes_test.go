@@ -17,10 +17,10 @@ func TestSizesOfCases(t *testing.T) {
 	for name, c := range map[string]struct {
 		graph, seen, want map[string]validators.DimRange
 	}{
-		"within the graph's":  {sizes(32, 224, 256), sizes(1, 64, 64), sizes(32, 64, 256)},
-		"larger":              {sizes(32, 224, 256), sizes(1, 320, 320), sizes(32, 320, 320)},
-		"none":                {sizes(32, 224, 256), sizes(1, 1, 64), sizes(32, 224, 256)},
-		"a graph that is mum": {nil, sizes(1, 24, 64), sizes(1, 24, 64)},
+		"within the graph's":   {sizes(32, 224, 256), sizes(1, 64, 64), sizes(32, 64, 256)},
+		"larger":               {sizes(32, 224, 256), sizes(1, 320, 320), sizes(32, 320, 320)},
+		"along which they lie": {sizes(2, 16, 64), sizes(1, 1, 64), sizes(1, 1, 64)},
+		"a graph that is mum":  {nil, sizes(1, 24, 64), sizes(1, 24, 64)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
