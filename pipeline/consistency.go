@@ -125,7 +125,7 @@ func (p consistencyChecks) runner(c candidate, left *extra, held *[]string) cons
 			run.job.Run.Threads, run.job.Run.Level = runThreads, c.tool.Profile.Level
 			run.job.Run.Engines[0].Load = nil
 		}
-		_, err := left.do(ctx, &run, dir)
+		err := left.do(ctx, &run, dir)
 		*held = run.held
 		return filepath.Join(dir, "outputs", c.id), err
 	}

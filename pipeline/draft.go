@@ -81,7 +81,7 @@ func OpenDraft(file string) (DraftModel, error) {
 	}
 	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})
 	if err == nil {
-		err = comparable(model)
+		err = checkOutputs(model)
 	}
 	if err != nil {
 		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
@@ -89,9 +89,9 @@ func OpenDraft(file string) (DraftModel, error) {
 	return DraftModel{file: file, model: model, iface: iface, source: spec.Source{Format: spec.FormatONNX}}, nil
 }
 
-// comparable refuses a model with an output that no build can compare. Outputs without a shape may
+// checkOutputs refuses a model with an output that no build can compare. Outputs without a shape may
 // get one.
-func comparable(model *format.Model) error {
+func checkOutputs(model *format.Model) error {
 	for _, output := range model.Outputs {
 		if output.Shape == nil && !strings.Contains(output.DType, "(") {
 			output.Shape = []format.Dim{}

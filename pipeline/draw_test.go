@@ -60,9 +60,9 @@ func (g *graph) weight(name string, element uint64, bytes int, shape ...uint64) 
 	return g
 }
 
-// input adds an input. Dimensions of 0 have a symbol that is named after their axis.
-func (g *graph) input(name string, element uint64, shape ...uint64) *graph {
-	g.inputs = sub(g.inputs, 11, described(name, element, shape...))
+// input adds the input x. Dimensions of 0 have a symbol that is named after their axis.
+func (g *graph) input(element uint64, shape ...uint64) *graph {
+	g.inputs = sub(g.inputs, 11, described("x", element, shape...))
 	return g
 }
 
@@ -86,25 +86,25 @@ func (g *graph) onnx(shape ...uint64) []byte {
 
 // tokens select from a table.
 func tokens(element, length, rows uint64) []byte {
-	g := new(graph).input("x", element, 1, length).weight("table", onnxFloat, 4, rows, 1)
+	g := new(graph).input(element, 1, length).weight("table", onnxFloat, 4, rows, 1)
 	return g.node("Cast", []string{"x"}, "ids", map[string]uint64{"to": onnxInt64}).node("Gather", []string{"table", "ids"}, "y", nil).onnx(1, length, 1)
 }
 
 // image is read by a convolution.
 func image(element uint64) []byte {
-	g := new(graph).input("x", element, 1, 3, 8, 8).weight("w", onnxFloat, 4, 2, 3, 3, 3)
+	g := new(graph).input(element, 1, 3, 8, 8).weight("w", onnxFloat, 4, 2, 3, 3, 3)
 	return g.node("Cast", []string{"x"}, "f", map[string]uint64{"to": onnxFloat}).node("Conv", []string{"f", "w"}, "y", nil).onnx(1, 2, 6, 6)
 }
 
 // dequantized is dequantized first.
 func dequantized(element uint64) []byte {
-	g := new(graph).input("x", element, 1, 64).weight("s", onnxFloat, 4)
+	g := new(graph).input(element, 1, 64).weight("s", onnxFloat, 4)
 	return g.node("DequantizeLinear", []string{"x", "s"}, "y", nil).onnx(1, 64)
 }
 
 // plainNumbers are cast and nothing else.
 func plainNumbers(element uint64) []byte {
-	return new(graph).input("x", element, 1, 64).node("Cast", []string{"x"}, "y", map[string]uint64{"to": onnxFloat}).onnx(1, 64)
+	return new(graph).input(element, 1, 64).node("Cast", []string{"x"}, "y", map[string]uint64{"to": onnxFloat}).onnx(1, 64)
 }
 
 // seen is a runtime that notes the values of the input x that the reference is run on.
@@ -217,7 +217,7 @@ func TestGeneratedValues(t *testing.T) {
 // mask is a model whose input is named as one.
 func mask() []byte {
 	// The input of the test is called x, so what makes it a mask is that it is compared.
-	g := new(graph).input("x", onnxInt64, 1, 64).weight("zero", onnxInt64, 8)
+	g := new(graph).input(onnxInt64, 1, 64).weight("zero", onnxInt64, 8)
 	return g.node("Equal", []string{"x", "zero"}, "e", nil).node("Cast", []string{"e"}, "y", map[string]uint64{"to": onnxFloat}).onnx(1, 64)
 }
 

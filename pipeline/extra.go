@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -40,15 +39,15 @@ func (v verification) extra(id string, outputs runOutputs) *extra {
 }
 
 // do does a run in what is left of the time. Errors: [consistency.ErrNoTime] where nothing is.
-func (e *extra) do(ctx context.Context, run *engineRun, dir string) ([]toolchain.EngineResult, error) {
+func (e *extra) do(ctx context.Context, run *engineRun, dir string) error {
 	if e.left <= 0 {
-		return nil, registry.Errorf(registry.CodeUnavailable, "%w of the %s for runs of an engine beyond its cases", consistency.ErrNoTime, e.said())
+		return registry.Errorf(registry.CodeUnavailable, "%w of the %s for runs of an engine beyond its cases", consistency.ErrNoTime, e.said())
 	}
 	run.job.Budget.Time = e.left
 	began := e.now()
-	results, err := run.do(ctx, dir)
+	_, err := run.do(ctx, dir)
 	e.left -= e.now().Sub(began)
-	return results, err
+	return err
 }
 
 func (e *extra) said() string { return fmt.Sprintf("%.0f s", e.total.Seconds()) }

@@ -77,7 +77,7 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra) (
 	run.job.Machine, run.job.Inputs = machine(v.node), []toolchain.Input{input}
 	run.addCandidate(c)
 	found := registry.PlainLoad{Cases: shard.Count}
-	if _, err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
+	if err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
 		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
 		if left.left <= 0 && registry.HasCode(err, registry.CodeUnavailable) {
 			found.Verdict = registry.VerdictUndecided // it was not run, or stopped

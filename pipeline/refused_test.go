@@ -16,7 +16,7 @@ import (
 
 // quantizedModel dequantizes its weights, of eight bits.
 func quantizedModel() []byte {
-	g := new(graph).input("x", onnxFloat, 1, 4).weight("w", onnxInt8, 1, 4, 4).weight("s", onnxFloat, 4)
+	g := new(graph).input(onnxFloat, 1, 4).weight("w", onnxInt8, 1, 4, 4).weight("s", onnxFloat, 4)
 	return g.node("DequantizeLinear", []string{"w", "s"}, "f", nil).node("MatMul", []string{"x", "f"}, "y", nil).onnx(1, 4)
 }
 
@@ -164,7 +164,7 @@ func shapeless() []byte {
 
 // external is a model whose weights are in a file beside it.
 func external(location string) []byte {
-	g := new(graph).input("x", onnxFloat, 1, 4)
+	g := new(graph).input(onnxFloat, 1, 4)
 	w := str(num(num(num(nil, 1, 4), 1, 4), 2, onnxFloat), 8, "w")
 	w = num(sub(w, 13, str(str(nil, 1, "location"), 2, location)), 14, 1)
 	g.weights = sub(g.weights, 5, w)

@@ -94,32 +94,32 @@ func fits(m accuracy.Metric, output TensorInfo) error {
 func needs(m accuracy.Metric, output TensorInfo) string {
 	whole := output.DType.Class() != tensor.ClassFloat
 	ranks := output.Kind.Ranks() && !whole
-	answers := ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding
 	values := !output.Kind.Ranks() && !output.Kind.Names() && output.DType != tensor.Bool
 	each, known := output.perCase()
+	one := values && (each == 1 || !known)
+	wants, has := "", true
 	switch m.Needs {
 	case accuracy.NeedsScores:
-		if !ranks {
-			return "scores of classes"
-		}
+		wants, has = "scores of classes", ranks
 	case accuracy.NeedsAnswers:
-		if !answers {
-			return "scores of classes, or answers that are whole numbers"
-		}
+		wants, has = "scores of classes, or answers that are whole numbers",
+			ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding
 	case accuracy.NeedsTwo:
-		if !(ranks && (output.last().Size == 2 || output.last().Symbol != "") && len(output.Shape) < 3) && !(values && !whole && (each == 1 || !known)) {
-			return "one number for each case, or scores of two classes"
-		}
+		wants, has = "one number for each case, or scores of two classes", one && !whole || ranks && output.ofTwo()
 	case accuracy.NeedsValues:
-		if !values {
-			return "numbers that are no scores of classes"
-		}
+		wants, has = "numbers that are no scores of classes", values
 	case accuracy.NeedsOne:
-		if !values || known && each != 1 {
-			return "one number for each case, which is no score of a class"
-		}
+		wants, has = "one number for each case, which is no score of a class", one
 	}
-	return ""
+	if has {
+		return ""
+	}
+	return wants
+}
+
+// ofTwo reports whether a case may be the scores of two classes.
+func (t TensorInfo) ofTwo() bool {
+	return len(t.Shape) < 3 && (t.last().Size == 2 || t.last().Symbol != "")
 }
 
 // perCase returns how many values a case has, if no dimension behind the first is open.

@@ -96,6 +96,6 @@ type tee struct {
 // Read reads the body and copies what it read.
 func (t *tee) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
-	t.to.add(p[:n], err == io.EOF) //nolint:errorlint // readers return io.EOF itself
+	t.to.add(p[:n], err == io.EOF) // readers return io.EOF itself
 	return n, err
 }

@@ -3,7 +3,7 @@ package capture
 import (
 	"errors"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -48,7 +48,7 @@ func (r *Recorder) newProxy() *httputil.ReverseProxy {
 		FlushInterval:  -1, // at once
 		ModifyResponse: copyAnswer,
 		ErrorHandler:   r.unanswered,
-		ErrorLog:       log.New(io.Discard, "", 0), // clients that leave
+		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // clients that leave
 	}
 }
 

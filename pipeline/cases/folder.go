@@ -99,7 +99,7 @@ func eachRowOf(path string, each func(Row) error) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer func() { _ = s.close() }() // it was only read
 	for at := range s.count {
 		row := make(Row, len(s.names))
 		for _, name := range s.names {
@@ -124,7 +124,7 @@ type rowFile struct {
 
 func openRows(path string) (rowFile, error) {
 	f := rowFile{close: func() error { return nil }}
-	info := func(name string) tensor.Info { return tensor.Info{} }
+	var info func(name string) tensor.Info
 	if strings.ToLower(filepath.Ext(path)) == ".npz" {
 		tensors, err := readNpz(path)
 		if err != nil {

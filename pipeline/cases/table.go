@@ -180,7 +180,7 @@ func (t table) tensors(label string, iface validators.Interface) (map[string]ten
 				notes = append(notes, fmt.Sprintf("left out %q, which is not an input of the model", name))
 				continue
 			}
-			made, err := t.column(i, label, iface)
+			made, err := t.column(i, iface)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -190,7 +190,7 @@ func (t table) tensors(label string, iface validators.Interface) (map[string]ten
 	}
 	labels := slices.IndexFunc(t.names, func(name string) bool { return isLabel(name, label) && name != one.Name })
 	if labels >= 0 {
-		made, err := t.column(labels, label, iface)
+		made, err := t.column(labels, iface)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -242,7 +242,7 @@ func (t table) features(labels int, input validators.TensorInfo) (columns []int,
 }
 
 // column is one number or text for each case, or of labels the number of each class.
-func (t table) column(i int, label string, iface validators.Interface) (tensor.Tensor, error) {
+func (t table) column(i int, iface validators.Interface) (tensor.Tensor, error) {
 	name := t.names[i]
 	if _, isInput := iface.Input(name); t.kinds[i] == text && isInput {
 		return tensor.PackText(t.texts[name], int64(len(t.texts[name])))

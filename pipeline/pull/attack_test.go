@@ -215,14 +215,14 @@ func TestPullNamesAddedFiles(t *testing.T) {
 // What is named like evidence and is none is a stranger in the folder.
 func TestEvidenceThatIsNoFile(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(path string) error{
+	for name, create := range map[string]func(path string) error{
 		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
 		"a link":   func(path string) error { return os.Symlink("/dev/zero", path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _ := pulled(t)
-			if err := make(newBundle(w, t)); err != nil {
+			if err := create(newBundle(w, t)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Check(t.Context(), w.dir, pull.Expectation{}); registry.CodeOf(err) != registry.CodeTrust {

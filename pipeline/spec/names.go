@@ -46,11 +46,9 @@ func (s *Spec) readNames(n Names, tensor string, into map[string][]string, place
 	if n.none() {
 		return
 	}
-	names, err := n.List, error(nil)
+	names, err := n.List, validators.CheckNames(n.List)
 	if n.File.Written != "" {
 		names, err = s.namesIn(n.File)
-	} else {
-		err = validators.CheckNames(names)
 	}
 	if err != nil {
 		s.doc.At(place...).Problemf("%s", err)
@@ -76,7 +74,7 @@ func (s *Spec) namesIn(p Path) ([]string, error) {
 	return names, nil
 }
 
-// checkNames checks the names that the spec says against the model's interface, with its kinds.
+// CheckNames checks the names that the spec says against the model's interface, with its kinds.
 func (s *Spec) CheckNames(i validators.Interface) (inputs, outputs map[string][]string, err error) {
 	if inputs, outputs, err = s.Names(); err != nil {
 		return nil, nil, err

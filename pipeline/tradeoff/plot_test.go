@@ -94,28 +94,28 @@ func TestMarks(t *testing.T) {
 		{Name: "int4", P50Ns: 500_000, P99Ns: 600_000, PerSecond: 2000, SizeBytes: 1 << 19, Loss: 0.3},
 		{Name: "bloated", Keeps: true, P50Ns: 9_000_000, P99Ns: 9_000_000, PerSecond: 100, SizeBytes: 8 << 20, Loss: 0.02},
 	}
-	const fp32, int8, int4, bloated = 0, 1, 2, 3
-	d := draw(t, tradeoff.Plot{Chosen: int8}, points...)
+	const full, small, smallest, bloated = 0, 1, 2, 3
+	d := draw(t, tradeoff.Plot{Chosen: small}, points...)
 
-	if chosen, other := d.Circles[int8].Fill, d.Circles[fp32].Fill; chosen == other || chosen == "none" || other == "none" {
+	if chosen, other := d.Circles[small].Fill, d.Circles[full].Fill; chosen == other || chosen == "none" || other == "none" {
 		t.Errorf("the chosen point has the fill %s and another one %s, want two colors", chosen, other)
 	}
-	if got := d.Circles[bloated].Fill; got != d.Circles[fp32].Fill {
-		t.Errorf("a point that is beaten has the fill %s, want that of one that is not, %s", got, d.Circles[fp32].Fill)
+	if got := d.Circles[bloated].Fill; got != d.Circles[full].Fill {
+		t.Errorf("a point that is beaten has the fill %s, want that of one that is not, %s", got, d.Circles[full].Fill)
 	}
-	if got := d.Circles[int4].Fill; got != "none" {
+	if got := d.Circles[smallest].Fill; got != "none" {
 		t.Errorf("a point outside the limits has the fill %s, want none", got)
 	}
-	if got := draw(t, tradeoff.Plot{Chosen: -1}, points...).Circles[int8].Fill; got != d.Circles[fp32].Fill {
-		t.Errorf("without a choice a point has the fill %s, want %s", got, d.Circles[fp32].Fill)
+	if got := draw(t, tradeoff.Plot{Chosen: -1}, points...).Circles[small].Fill; got != d.Circles[full].Fill {
+		t.Errorf("without a choice a point has the fill %s, want %s", got, d.Circles[full].Fill)
 	}
-	for _, pair := range [][2]int{{int4, int8}, {int8, fp32}, {fp32, bloated}} {
-		small, large := d.Circles[pair[0]], d.Circles[pair[1]]
-		if small.X >= large.X {
-			t.Errorf("%s is drawn at %.1f, want it left of %s at %.1f", points[pair[0]].Name, small.X, points[pair[1]].Name, large.X)
+	for _, pair := range [][2]int{{smallest, small}, {small, full}, {full, bloated}} {
+		left, right := d.Circles[pair[0]], d.Circles[pair[1]]
+		if left.X >= right.X {
+			t.Errorf("%s is drawn at %.1f, want it left of %s at %.1f", points[pair[0]].Name, left.X, points[pair[1]].Name, right.X)
 		}
-		if small.Radius >= large.Radius {
-			t.Errorf("%s has the radius %.1f, want less than that of %s, %.1f", points[pair[0]].Name, small.Radius, points[pair[1]].Name, large.Radius)
+		if left.Radius >= right.Radius {
+			t.Errorf("%s has the radius %.1f, want less than that of %s, %.1f", points[pair[0]].Name, left.Radius, points[pair[1]].Name, right.Radius)
 		}
 	}
 	for i, c := range d.Circles {
@@ -123,7 +123,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s is drawn at %.1f %.1f, outside the drawing of %.0f x %.0f", points[i].Name, c.X, c.Y, d.Width, d.Height)
 		}
 	}
-	if losses := []float64{d.Circles[fp32].Y, d.Circles[int8].Y, d.Circles[bloated].Y, d.Circles[int4].Y}; !slices.IsSortedFunc(losses, func(a, b float64) int { return int(b - a) }) {
+	if losses := []float64{d.Circles[full].Y, d.Circles[small].Y, d.Circles[bloated].Y, d.Circles[smallest].Y}; !slices.IsSortedFunc(losses, func(a, b float64) int { return int(b - a) }) {
 		t.Errorf("heights by growing loss are %v, want each above the one before", losses)
 	}
 	if joined := len(strings.Fields(d.Front.Points)); joined != 2 {

@@ -151,7 +151,7 @@ func TestAdvice(t *testing.T) {
 	tail := tradeoff.Objective{P99Ns: 20, MaxLoss: &half}
 	median := tradeoff.Objective{P50Ns: 20, MaxLoss: &half}
 	fp32 := tradeoff.Point{Name: "fp32", Keeps: true, P99Ns: 50, P50Ns: 50}
-	int8 := func(name string, keeps bool, loss float64, ns int64) tradeoff.Point {
+	quantized := func(name string, keeps bool, loss float64, ns int64) tradeoff.Point {
 		return tradeoff.Point{Name: name, Int8: true, Keeps: keeps, Loss: loss, P50Ns: ns, P99Ns: ns}
 	}
 	for name, c := range map[string]struct {
@@ -160,11 +160,11 @@ func TestAdvice(t *testing.T) {
 		want   []string // parts of what is said, in order
 	}{
 		"nothing was built":                     {tail, nil, nil},
-		"int8 suffices":                         {tail, []tradeoff.Point{fp32, int8("int8", true, 0, 9)}, []string{"quantize first", "not needed"}},
-		"int8 loses too much everywhere":        {tail, []tradeoff.Point{fp32, int8("a", false, 0.4, 9), int8("b", true, 0.1, 9)}, []string{"quantize first", "least in b:"}},
-		"int8 is outside the limits":            {tail, []tradeoff.Point{fp32, int8("int8", false, 0, 9)}, []string{"quantize first", "least in int8:"}},
-		"int8 is too slow at worst":             {tail, []tradeoff.Point{fp32, int8("int8", true, 0, 30)}, []string{"quantize first", "not needed", "distil"}},
-		"int8 is too slow in the median":        {median, []tradeoff.Point{fp32, int8("int8", true, 0, 30)}, []string{"quantize first", "not needed", "distil"}},
+		"int8 suffices":                         {tail, []tradeoff.Point{fp32, quantized("int8", true, 0, 9)}, []string{"quantize first", "not needed"}},
+		"int8 loses too much everywhere":        {tail, []tradeoff.Point{fp32, quantized("a", false, 0.4, 9), quantized("b", true, 0.1, 9)}, []string{"quantize first", "least in b:"}},
+		"int8 is outside the limits":            {tail, []tradeoff.Point{fp32, quantized("int8", false, 0, 9)}, []string{"quantize first", "least in int8:"}},
+		"int8 is too slow at worst":             {tail, []tradeoff.Point{fp32, quantized("int8", true, 0, 30)}, []string{"quantize first", "not needed", "distil"}},
+		"int8 is too slow in the median":        {median, []tradeoff.Point{fp32, quantized("int8", true, 0, 30)}, []string{"quantize first", "not needed", "distil"}},
 		"fp32 is too slow and there is no int8": {tail, []tradeoff.Point{fp32}, []string{"distil"}},
 		"fp32 suffices":                         {tradeoff.Objective{}, []tradeoff.Point{fp32}, nil},
 	} {

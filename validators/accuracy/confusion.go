@@ -12,9 +12,8 @@ const maxEvents = 1 << 24
 
 // event is an answer that was right, or missing, or wrong.
 type event struct {
-	class   int32
-	hit     bool // else it counts against the class, as a miss or as a false alarm
-	another bool // it belongs to the same case as the event before it
+	class int32
+	hit   bool // else it counts against the class, as a miss or as a false alarm
 }
 
 // confusion is F1, the harmonic mean of precision and recall: 2*hits over 2*hits + misses + false

@@ -159,11 +159,11 @@ func naive(m accuracy.Metric, s set) float64 {
 	case "mae":
 		return sum(func(_ int, row []float64, label float64) float64 { return math.Abs(row[0] - label) }) / n
 	case "rmse":
-		return math.Sqrt(sum(func(_ int, row []float64, label float64) float64 { return math.Pow(row[0]-label, 2) }) / n)
+		return math.Sqrt(sum(func(_ int, row []float64, label float64) float64 { return (row[0] - label) * (row[0] - label) }) / n)
 	case "r2":
 		center := sum(func(_ int, _ []float64, label float64) float64 { return label }) / n
-		return 1 - sum(func(_ int, row []float64, label float64) float64 { return math.Pow(row[0]-label, 2) })/
-			sum(func(_ int, _ []float64, label float64) float64 { return math.Pow(label-center, 2) })
+		return 1 - sum(func(_ int, row []float64, label float64) float64 { return (row[0] - label) * (row[0] - label) })/
+			sum(func(_ int, _ []float64, label float64) float64 { return (label - center) * (label - center) })
 	case "perplexity":
 		return math.Exp(sum(func(_ int, row []float64, label float64) float64 {
 			all := 0.0

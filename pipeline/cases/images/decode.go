@@ -84,7 +84,7 @@ func rgb(from image.Image) pixels {
 	bounds := from.Bounds()
 	p := pixels{width: bounds.Dx(), height: bounds.Dy(), channels: 3}
 	p.data = make([]byte, 0, p.width*p.height*3)
-	source := func(x, y int) (r, g, b byte) { return 0, 0, 0 }
+	var source func(x, y int) (r, g, b byte)
 	switch m := from.(type) {
 	case *image.NRGBA:
 		source = func(x, y int) (r, g, b byte) { c := m.NRGBAAt(x, y); return c.R, c.G, c.B }

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -42,7 +41,7 @@ func (f *Flags) capture(ctx context.Context, u *ui.UI, iface *validators.Interfa
 	if err != nil {
 		return registry.WithHint(err, "--listen names another address")
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // the server has closed it, if there was one
 	if same(upstream, listener.Addr()) {
 		return registry.Errorf(registry.CodeInvalid, "--proxy %s is the address of --listen: want that of the service", f.proxy)
 	}
@@ -80,7 +79,7 @@ func serve(ctx context.Context, recorder *capture.Recorder, listener net.Listene
 		defer cancel()
 	}
 	timeouts := host.Timeouts{Header: headerTime, Idle: idleTime, MaxHeaderBytes: headerBytes}
-	srv := timeouts.Server(recorder, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	srv := timeouts.Server(recorder, slog.New(slog.DiscardHandler))
 	return host.Shutdown{Begin: func() {}, Grace: graceTime}.Serve(ctx, srv, listener)
 }
 
