@@ -145,7 +145,7 @@ func writePage(t *testing.T, path string, all []record) {
 		}
 	}
 	made := fmt.Sprintf("on %s, with %s,\non %s", time.Now().UTC().Format(time.DateOnly), strings.Join(listed, ", "), machine.Kind())
-	if err := os.WriteFile(path, []byte(page(all, made)), 0o644); err != nil { //nolint:gosec // a page
+	if err := os.WriteFile(path, []byte(page(all, made)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
