@@ -122,7 +122,7 @@ node-tests: setup ## Run all of ONNX's backend node tests through our runner; wr
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort
 
 # It goes on where it was stopped. VALIDATION_TIME=30m stops it, and writes what it has.
-# VALIDATION_SEED=101 takes models of other seeds than those with which the default limits were set.
+# VALIDATION_SEED=301 takes models of other seeds than those with which the default limits were set.
 VALIDATION ?= $(HOME)/.cache/mlpromote/validation
 validation: setup ## Count how often verify is wrong, on engines with planted faults and without; write docs/validation.md; an hour or two
 	@MLPROMOTE_VALIDATION='$(VALIDATION)' MLPROMOTE_VALIDATION_TIME='$(VALIDATION_TIME)' MLPROMOTE_VALIDATION_SEED='$(VALIDATION_SEED)' MLPROMOTE_VALIDATION_PAGE='$(CURDIR)/docs/validation.md' \

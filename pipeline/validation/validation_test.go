@@ -62,7 +62,7 @@ func TestValidation(t *testing.T) {
 		fmt.Fprintf(os.Stderr, "%d of %d: %s, %v\n", i+1, len(all), task, time.Since(began).Round(time.Millisecond))
 	}
 	if path := os.Getenv("MLPROMOTE_VALIDATION_PAGE"); path != "" {
-		writePage(t, path, done.records, fmt.Sprintf("%d of %d releases", len(done.done), len(all)))
+		writePage(t, path, done.records, fmt.Sprintf("%d of %d releases", tasksIn(done.records), len(all)))
 	}
 }
 
@@ -79,6 +79,15 @@ func firstSeed(t *testing.T) int {
 		t.Fatalf("MLPROMOTE_VALIDATION_SEED is %q, want a positive number", text)
 	}
 	return seed
+}
+
+// tasksIn counts the releases that records are of.
+func tasksIn(records []record) int {
+	seen := make(map[string]bool)
+	for _, r := range records {
+		seen[r.Task] = true
+	}
+	return len(seen)
 }
 
 // deadline is when the long form stops and writes what it has: after MLPROMOTE_VALIDATION_TIME, such as 30m; zero for never.
