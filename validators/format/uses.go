@@ -70,6 +70,7 @@ const (
 	itsData                 // something computed from them
 	itsSize                 // its size, or numbers computed from that
 	itsPosition             // positions counted in it
+	itsTurned               // another dimension first, as where the batch of a recurrent network comes first
 )
 
 // found is what following an input found.
@@ -103,7 +104,7 @@ func (f *flow) follow(input int32) found {
 			continue
 		}
 		got.look(f, n, at, all)
-		passes := passed(n.op, at, all)
+		passes := passed(n, at, all)
 		for _, out := range n.out {
 			if out != noValue {
 				has[out] |= passes
@@ -114,9 +115,9 @@ func (f *flow) follow(input int32) found {
 }
 
 // passed gives what the outputs of a node have of the input.
-func passed(op string, at func(int) uint8, all uint8) uint8 {
+func passed(n flowNode, at func(int) uint8, all uint8) uint8 {
 	out := all & itsData
-	switch op {
+	switch n.op {
 	case "Shape", "Size":
 		if all&itsData != 0 {
 			return itsSize
@@ -129,7 +130,12 @@ func passed(op string, at func(int) uint8, all uint8) uint8 {
 		return out
 	case "Gather", "Reshape", "Expand", "Tile", "Slice", "Pad", "Resize", "Squeeze", "Unsqueeze":
 		return out | at(0) // the other inputs are numbers and sizes
-	case "Identity", "Cast", "CastLike", "Flatten", "Transpose", "Split", "Concat", "Where", "Dropout":
+	case "Transpose":
+		if n.number("perm", -1) != 0 { // without perm, all dimensions are reversed
+			return out | all ^ itsTurned
+		}
+		return out | all
+	case "Identity", "Cast", "CastLike", "Flatten", "Split", "Concat", "Where", "Dropout":
 		return out | all
 	case "Add", "Sub", "Mul", "Div", "Neg", "Clip", "Relu", "Pow", "Sqrt", "BatchNormalization", "InstanceNormalization",
 		"QuantizeLinear", "DequantizeLinear", "Upsample":
@@ -162,7 +168,7 @@ func (got *found) look(f *flow, n flowNode, at func(int) uint8, all uint8) {
 	case "DequantizeLinear":
 		got.quantized = got.quantized || at(0)&sameValues != 0
 	case "LSTM", "GRU", "RNN":
-		got.recurrent = got.recurrent || at(0)&sameValues != 0 && n.number("layout", 0) == 0
+		got.recurrent = got.recurrent || at(0)&(sameValues|itsTurned) == sameValues && n.number("layout", 0) == 0
 	default:
 		got.compared = got.compared || all&sameValues != 0 && slices.Contains(comparisons, n.op)
 	}
