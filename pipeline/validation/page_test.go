@@ -70,7 +70,7 @@ take engines as independent, which engines of one model are not quite.
 		return fmt.Sprintf("%s: %.3g, %.2g times twice the honest 99th percentile", figure, r.effect(figure), times)
 	})
 	v.list(&b, "False alarms", "", v.falseAlarms, func(r record) string { return r.First })
-	v.list(&b, "Engines without a verdict", "Runtimes or quantizers refuse these, so that they are no engines.", v.notBuilt,
+	v.list(&b, "Engines without a verdict", "These were not built or not loaded, for the reason beside them. They are not counted above.", v.notBuilt,
 		func(r record) string { return r.Error })
 	v.equivalents(&b)
 	return b.String()

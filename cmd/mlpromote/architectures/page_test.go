@@ -19,8 +19,8 @@ func page(all []record, made string) string {
 %s wrote this page %s.
 
 Models of torchvision and transformers, and three written of torch's own modules, are drawn from a seed, trained for a minute on drawn data and exported by
-torch 1.13 (opset 17, open batch). Each goes through init, build, verify, promote and pull, for every runtime and in every precision, with default
-limits. A script without anything of mlpromote then loads the pulled folder with the runtime's own API, runs the 300 cases alone and
+torch 1.13 (opset 17, open batch). Each goes through init, build, verify, promote and pull, with default limits. Models, runtimes and precisions that have no row
+below have not been run. A script without anything of mlpromote then loads the pulled folder with the runtime's own API, runs the 300 cases alone and
 in stacks of four, and compares with what torch itself computed. Engines that fail their limits are not promoted, so that they
 are not pulled. OpenVINO's engines have a load profile with fp32 as precision, since it computes in bf16 by itself on this machine.
 
@@ -35,7 +35,7 @@ are not pulled. OpenVINO's engines have a load profile with fp32 as precision, s
 		{"built", record.built},
 		{"verified: pass", record.verified},
 		{"pulled from prod", record.pulled},
-		{"a plain load at batch 1 and 4 gives what torch gives", func(r record) bool { return r.pulled() && r.agrees() }},
+		{"loaded by the runtime's own API, gives at batch 1 and 4 what torch gives", func(r record) bool { return r.pulled() && r.agrees() }},
 	}
 	for _, c := range counts {
 		n := 0
@@ -46,7 +46,7 @@ are not pulled. OpenVINO's engines have a load profile with fp32 as precision, s
 		}
 		fmt.Fprintf(&b, "| %s | %d |\n", c.what, n)
 	}
-	b.WriteString("\nFigures are of the worst output: SNR and the largest error relative to the spread, as `verify` has them against the reference, and the\nSNR of the plain load against torch.\n")
+	b.WriteString("\nFigures are of the worst output: SNR and the largest error relative to the spread, as `verify` has them against the reference, and the\nSNR of what the script loaded against torch.\n")
 	last := ""
 	for _, r := range all {
 		if r.Architecture != last {
