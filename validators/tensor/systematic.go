@@ -36,13 +36,17 @@ func (c *Comparison) systematic(r *Result) {
 // line fits error = offset + slope*(reference-mean) by least squares and returns the root mean
 // square of the line, without what chance explains. Both parts have the standard error
 // sqrt(rest/m), where rest is the variance of what the line leaves. m is the number of cases, not of
-// elements: errors within a case go together, as those of the words of a sentence do.
+// elements: errors within a case go together, as those of the words of a sentence do. One or two cases
+// say nothing of that, so there elements count.
 func (s channelSums) line(cases int) float64 {
-	m := float64(min(s.n, int64(cases)))
-	if m < 3 {
+	if s.n < 3 {
 		return 0
 	}
 	n := float64(s.n)
+	m := min(n, float64(cases))
+	if m < 3 {
+		m = n
+	}
 	offset, mean := s.err/n, s.from/n
 	slope := 0.0 // times the standard deviation of the reference
 	if variance := s.from2/n - mean*mean; variance > s.from2/n*0x1p-50 {
