@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,12 +26,15 @@ type spoil struct {
 	only      func(toolchain.Job) bool
 	how       func(outDir string) error
 	last      toolchain.Verb // of the call that was spoilt
+	mu        *sync.Mutex    // of calls and last: engines are made at the same time
 }
 
 func (s *spoil) run(job toolchain.Job, outDir string) error {
 	if s.only != nil && !s.only(job) {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls++
 	if s.calls < s.at || s.calls > s.at && !s.onwards {
 		return nil
@@ -78,7 +82,7 @@ func TestNoFaultOfARuntimePasses(t *testing.T) {
 				t.Parallel()
 				for at := 1; ; at++ {
 					w, s := setup(t, 1.5), spoilt
-					s.at = at
+					s.at, s.mu = at, new(sync.Mutex)
 					noticed, err := do(t.Context(), w, &s)
 					if s.calls < at {
 						if err != nil || noticed {
@@ -140,7 +144,7 @@ func TestInterruptedVerification(t *testing.T) {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				s := spoil{at: at, how: func(string) error { cancel(); return ctx.Err() }}
+				s := spoil{at: at, mu: new(sync.Mutex), how: func(string) error { cancel(); return ctx.Err() }}
 				w.run = s.run
 				_, err = w.p.Verify(ctx, built.Ref)
 				cancel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestSensitivityIsWholeOrNone(t *testing.T) {
 	t.Parallel()
 	for name, inject := range map[string]func(w *world, at int) (calls func() int){
 		"the runtime fails": func(w *world, at int) func() int {
-			s := &spoil{at: at, how: func(string) error { return errInjected }}
+			s := &spoil{at: at, mu: new(sync.Mutex), how: func(string) error { return errInjected }}
 			w.run = s.run
 			return func() int { return s.calls }
 		},
