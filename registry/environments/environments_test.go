@@ -31,7 +31,7 @@ func TestLoadDefault(t *testing.T) {
 		Registry: "local",
 		List: []registry.Environment{
 			{Name: "staging"},
-			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity"}},
+			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity", "recorded-cases"}},
 		},
 		Trust:  []registry.TrustEntry{{Key: "keys/local.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}}},
 		Digest: digest.FromBytes(environments.Default()),
