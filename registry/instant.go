@@ -24,6 +24,28 @@ type instantKey struct{}
 type Instant struct {
 	mu    sync.Mutex
 	state any
+	left  bool
+}
+
+// Leave notes that a read has another source than the catalog, such as a file, so that no state of the
+// catalog says what it read.
+func (i *Instant) Leave() {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.left = true
+}
+
+// Left reports whether any read had another source than the catalog.
+func (i *Instant) Left() bool {
+	if i == nil {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.left
 }
 
 // Forget makes the next read choose again. A catalog calls it after a read whose result may be newer

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -343,6 +344,67 @@ func TestSkips(t *testing.T) {
 				t.Errorf("skipped %+v, want one %q", recorded.Skipped, c.reason)
 			}
 		})
+	}
+}
+
+// A request for a model that the service does not know does not keep out those for the one that it has.
+func TestModelIsOneThatIsAnswered(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, &service{metadata: sumMetadata}, capture.Options{})
+	if status, _ := g.post("/v2/models/nonsense/infer", nil, []byte("hello")); status != http.StatusBadRequest {
+		t.Fatalf("status %d for nonsense, want 400", status)
+	}
+	for _, path := range []string{inferSum, "/v2/models/other/infer"} {
+		if status, answer := g.post(path, nil, request([2]float32{1, 2})); status != http.StatusOK {
+			t.Fatalf("%s: status %d, answer %s", path, status, answer)
+		}
+	}
+	recorded, rows := g.end()
+	wantPairs(t, rows, []float64{1, 2})
+	if recorded.Model != "sum" || skipped(recorded, "answered with an error") != 1 || skipped(recorded, "for another model") != 1 {
+		t.Errorf("model %q, skipped %+v, want sum, one error, and one for another model", recorded.Model, recorded.Skipped)
+	}
+}
+
+// Cases of production are read by their owner alone.
+func TestRecordedCasesArePrivate(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such modes")
+	}
+	g := newRig(t, &service{metadata: sumMetadata}, capture.Options{})
+	if status, answer := g.post(inferSum, nil, request([2]float32{1, 2})); status != http.StatusOK {
+		t.Fatalf("status %d, answer %s", status, answer)
+	}
+	recorded, _ := g.end()
+	for _, c := range []struct {
+		path string
+		want os.FileMode
+	}{{recorded.Folder, 0o700}, {recorded.Files[0], 0o600}} {
+		info, err := os.Stat(c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != c.want {
+			t.Errorf("%s has mode %o, want %o", c.path, got, c.want)
+		}
+	}
+}
+
+// An input without a batch counts for each row of a request, so that few bytes do not make endless work.
+func TestSharedInputsAreBounded(t *testing.T) {
+	t.Parallel()
+	const rows, values = 2000, 200_000 // 1.6 GB as cases
+	metadata := `{"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}, {"name": "z", "datatype": "FP32", "shape": [200000]}]}`
+	g := newRig(t, &service{metadata: metadata}, capture.Options{MaxBytes: 4 << 20})
+	body := fmt.Appendf(nil, `{"inputs": [{"name": "x", "datatype": "FP32", "shape": [%d, 2], "data": [0%s]}, {"name": "z", "datatype": "FP32", "shape": [%d], "data": [0%s]}]}`,
+		rows, strings.Repeat(",0", 2*rows-1), values, strings.Repeat(",0", values-1))
+	if status, answer := g.post(inferSum, nil, body); status != http.StatusOK {
+		t.Fatalf("status %d, answer %s", status, answer)
+	}
+	recorded, _ := g.end()
+	if recorded.Read != 0 || skipped(recorded, "too large") != 1 {
+		t.Errorf("%d cases were read, skipped %+v, want one request too large", recorded.Read, recorded.Skipped)
 	}
 }
 

@@ -18,12 +18,13 @@ const (
 	maxCopies = 256 << 20 // of all copies that are not read yet
 	maxQueue  = 256       // requests that wait to be read
 	maxRows   = 1 << 16   // cases of one request
+	maxSplit  = 1 << 30   // bytes of all of them, where an input without a batch counts for each
 )
 
 // Options say what is recorded, and where to.
 type Options struct {
 	Upstream *url.URL // the service
-	Model    string   // the model whose requests are recorded; empty takes the first that is asked for
+	Model    string   // the model whose requests are recorded; empty takes the first that the service answers for
 	To       string   // folder of the cases
 	Add      bool     // to the cases that are in the folder; else it has to be new or empty
 	Count    int      // cases that are kept

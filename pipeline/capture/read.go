@@ -7,7 +7,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/capture/inference"
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // reading is what the goroutine that reads copies knows.
@@ -44,13 +43,14 @@ func (r *Recorder) read(x *exchange) {
 	if r.batches == nil {
 		r.batches = r.learn(x.metadata, inputs)
 	}
-	rows, err := r.batches.split(inputs)
+	rows, reason, err := r.batches.split(inputs)
 	if err != nil {
-		r.skip(skipUnreadable, err.Error())
+		r.skip(reason, err.Error())
 		return
 	}
+	shared := r.batches.shared(rows)
 	for _, row := range rows {
-		r.offer(row)
+		r.offer(row, shared)
 	}
 }
 
@@ -112,8 +112,8 @@ func names(tensors []inference.Tensor) string {
 	return text
 }
 
-// offer offers a case to the sample, where it is like those before.
-func (r *Recorder) offer(row cases.Row) {
+// offer offers a case to the sample, where it is like those before. shared has sums of its tensors.
+func (r *Recorder) offer(row cases.Row, shared map[string]cases.Sum) {
 	if r.options.Interface != nil {
 		if err := row.Check(*r.options.Interface, r.options.Inputs); err != nil {
 			r.skip(skipInputs, err.Error())
@@ -129,7 +129,7 @@ func (r *Recorder) offer(row cases.Row) {
 		return
 	}
 	r.offered++
-	switch r.sampler.Offer(row.Sum(isInput), row) {
+	switch r.sampler.Offer(sumOf(row, shared), row) {
 	case cases.Duplicate:
 		r.duplicates++
 		return
@@ -141,55 +141,4 @@ func (r *Recorder) offer(row cases.Row) {
 		r.told = n
 		r.options.Note("%s recorded so far", registry.Count(n, "case"))
 	}
-}
-
-// batching says which tensors have a batch for their first dimension.
-type batching struct {
-	known map[string]bool // by name, for those that the model's shapes are known of
-	rest  bool            // all others
-}
-
-// split makes cases of the rows of a batch. A tensor without a batch belongs to each of them.
-func (b *batching) split(tensors []inference.Tensor) ([]cases.Row, error) {
-	count, named := int64(-1), ""
-	for _, t := range tensors {
-		if !b.has(t) {
-			continue
-		}
-		if len(t.Shape) == 0 {
-			return nil, registry.Errorf(registry.CodeInvalid, "tensor %q has no dimension for a batch", t.Name)
-		}
-		if count >= 0 && t.Shape[0] != count {
-			return nil, registry.Errorf(registry.CodeInvalid, "tensor %q has a batch of %d, %q one of %d", t.Name, t.Shape[0], named, count)
-		}
-		count, named = t.Shape[0], t.Name
-	}
-	if count < 0 {
-		count = 1
-	}
-	if count > maxRows {
-		return nil, registry.Errorf(registry.CodeInvalid, "a batch of %d: want at most %d", count, maxRows)
-	}
-	rows := make([]cases.Row, count)
-	for i := range rows {
-		rows[i] = make(cases.Row, len(tensors))
-		for _, t := range tensors {
-			row := tensor.Tensor{DType: t.DType, Shape: slices.Concat([]int64{1}, t.Shape), Data: t.Data}
-			if b.has(t) {
-				var err error
-				if row, err = t.Rows(int64(i), int64(i)+1); err != nil {
-					return nil, err
-				}
-			}
-			rows[i][t.Name] = row
-		}
-	}
-	return rows, nil
-}
-
-func (b *batching) has(t inference.Tensor) bool {
-	if batched, ok := b.known[t.Name]; ok {
-		return batched
-	}
-	return b.rest
 }

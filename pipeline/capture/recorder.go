@@ -52,13 +52,13 @@ func New(o Options) (*Recorder, error) {
 	r.budget.left.Store(maxCopies)
 	r.proxy = r.newProxy()
 	err = cases.EachRow(folder.Shards, func(row cases.Row) error {
-		r.sampler.Know(row.Sum(isInput))
+		r.sampler.Know(sumOf(row, nil))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if r.writer, err = cases.NewWriter(o.To, folder.Next); err != nil {
+	if r.writer, err = cases.NewPrivateWriter(o.To, folder.Next); err != nil {
 		return nil, err
 	}
 	go r.readAll()
@@ -68,16 +68,12 @@ func New(o Options) (*Recorder, error) {
 // isInput tells inputs from what a service answered.
 func isInput(name string) bool { return !strings.HasPrefix(name, cases.ServedPrefix) }
 
-// wants reports whether a request for a model is recorded, and counts it.
+// wants reports whether a request for a model is copied, and counts it.
 func (r *Recorder) wants(model string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counted.Requests++
-	if r.model == "" {
-		r.model = model
-		go r.options.Note("recording the requests for model %s", model)
-	}
-	if model != r.model {
+	if r.model != "" && model != r.model {
 		r.skipLocked(skipModel, model)
 		return false
 	}
@@ -113,6 +109,16 @@ func (r *Recorder) warnOnce(key, format string, args ...any) {
 	}
 }
 
+// isOfLocked reports whether the model is the one that is recorded. Where none is known, it is the first that
+// the service answers for: a name that it does not know must not keep out all others.
+func (r *Recorder) isOfLocked(model string) bool {
+	if r.model == "" && !r.closed {
+		r.model = model
+		go r.options.Note("recording the requests for model %s", model)
+	}
+	return r.model == "" || model == r.model
+}
+
 // hand gives an exchange to the goroutine that reads, and never waits for it.
 func (r *Recorder) hand(x *exchange) {
 	r.mu.Lock()
@@ -123,6 +129,10 @@ func (r *Recorder) hand(x *exchange) {
 		reason = skipUnanswered
 	case x.status >= 300:
 		reason = skipAnswer
+	case !r.isOfLocked(x.model):
+		r.skipLocked(skipModel, x.model)
+		x.release()
+		return
 	case !r.closed:
 		select {
 		case r.queue <- x:

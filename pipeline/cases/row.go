@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,8 +81,9 @@ const (
 // at most 256 MiB in memory. It is not safe for concurrent use.
 type Writer struct {
 	folder string
-	made   bool // the folder is new
-	next   int  // number of the next shard
+	mode   fs.FileMode // of the shards
+	made   bool        // the folder is new
+	next   int         // number of the next shard
 	groups map[string]*rowGroup
 	held   int64
 	files  []string
@@ -98,11 +100,21 @@ type rowGroup struct {
 // NewWriter makes a folder, and writes the first shard with the number next. It fails where no file can be
 // written there. Errors: CodeInvalid.
 func NewWriter(folder string, next int) (*Writer, error) {
-	w := &Writer{folder: folder, next: next, groups: make(map[string]*rowGroup)}
+	return newWriter(folder, next, 0o755, 0o666)
+}
+
+// NewPrivateWriter is NewWriter for cases that are data of users: only the owner reads the shards, and the folder if
+// it is new. Errors: CodeInvalid.
+func NewPrivateWriter(folder string, next int) (*Writer, error) {
+	return newWriter(folder, next, 0o700, 0o600)
+}
+
+func newWriter(folder string, next int, folderMode, mode fs.FileMode) (*Writer, error) {
+	w := &Writer{folder: folder, mode: mode, next: next, groups: make(map[string]*rowGroup)}
 	if _, err := os.Stat(folder); err != nil {
 		w.made = true
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, folderMode); err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "the folder for cases: %w", err)
 	}
 	probe, err := os.CreateTemp(folder, ".mlpromote-*")
@@ -157,7 +169,7 @@ func (w *Writer) flush(group *rowGroup) error {
 		shard[name] = t
 	}
 	path := filepath.Join(w.folder, shardName(w.next))
-	err := atomicfile.WriteFrom(path, 0o666, func(to io.Writer) error { return tensor.Write(to, shard, nil) })
+	err := atomicfile.WriteFrom(path, w.mode, func(to io.Writer) error { return tensor.Write(to, shard, nil) })
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,10 @@ type Folder[T any] struct {
 	Read func(path string) (T, error)
 }
 
-// Get reads a file.
-func (f Folder[T]) Get(_ context.Context, name string) (T, error) {
+// Get reads a file. It says to the [registry.Instant] of ctx that what it read is not of the catalog.
+func (f Folder[T]) Get(ctx context.Context, name string) (T, error) {
 	var none T
+	registry.InstantOf(ctx).Leave()
 	if err := registry.ValidateName(name); err != nil {
 		return none, err
 	}

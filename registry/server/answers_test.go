@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +17,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/defaults"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -40,13 +45,13 @@ func (g *gated) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.
 }
 
 // remembering is a world whose service and API remember what they can.
-func remembering(t *testing.T) (*world, *gated) {
+func remembering(t *testing.T, edits ...func(c *server.Config)) (*world, *gated) {
 	t.Helper()
 	gate := new(gated)
-	w := setup(t, func(c *server.Config) {
+	w := setup(t, append(edits, func(c *server.Config) {
 		gate.Interface = c.Registry
 		c.Registry = gate
-	})
+	})...)
 	gate.Interface = access.Guard(service.Remember(w.Interface.(*service.Service), w.db, 1<<20))
 	inner := w.handler
 	w.handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -236,6 +241,47 @@ func TestResolveShowsChangedNames(t *testing.T) {
 	arm.CPU.Arch, arm.CPU.Level = "arm64", ""
 	change(w.config.NodeTypes.Put(t.Context(), "box", arm))
 	w.resolved(t, "another node type of that name", http.MethodGet, query, "", http.StatusNotFound)
+}
+
+// The very next resolve shows a corrected file of a node type. Names that the catalog has are remembered.
+func TestResolveShowsChangedFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(n registry.Node) {
+		t.Helper()
+		data, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "crate.json"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(registrytest.Node("v1"))
+	w, gate := remembering(t, func(c *server.Config) {
+		c.NodeTypes = defaults.Over(c.NodeTypes, defaults.Folder[registry.Node]{Dir: dir, Read: node.ParseFile})
+	})
+	w.Promoted(t, registrytest.Build{})
+	questions := map[string]struct{ method, target, body string }{
+		"GET":  {http.MethodGet, model + "resolve?environment=prod&nodeType=crate", ""},
+		"POST": {http.MethodPost, model + "resolve", `{"environment": "prod", "nodeType": "crate"}`},
+	}
+	for what, c := range questions {
+		w.resolved(t, what, c.method, c.target, c.body, http.StatusOK)
+	}
+	arm := registrytest.Node("v1")
+	arm.CPU.Arch, arm.CPU.Level = "arm64", ""
+	write(arm)
+	for what, c := range questions {
+		w.resolved(t, what+" after the file was corrected", c.method, c.target, c.body, http.StatusNotFound)
+	}
+	before := gate.asked.Load()
+	for range 3 {
+		w.resolved(t, "a node type of the catalog", http.MethodGet, model+"resolve?environment=prod&nodeType=box", "", http.StatusOK)
+	}
+	if n := gate.asked.Load() - before; n != 1 {
+		t.Errorf("%d of 3 requests for a node type of the catalog were answered anew, want 1", n)
+	}
 }
 
 // A caller who may not read the model gets no answer that another got.

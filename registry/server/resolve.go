@@ -76,7 +76,7 @@ func (s server) resolve(r *request, q question, names bool, at any, request wire
 	if err != nil {
 		return nil, err
 	}
-	if at != registry.InstantOf(r.Context()).State() {
+	if now := registry.InstantOf(r.Context()); at != now.State() || now.Left() { // a file changes without the catalog
 		at = nil
 	}
 	return s.decide(r, q, answered{names: names, at: at, query: registry.ResolveQuery{

@@ -76,7 +76,7 @@ func (f *Flags) Define(c *cobra.Command) {
 
 	flags.StringVar(&f.proxy, "proxy", "", "URL of the service to forward requests to")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8001", "address for the clients of the service; port 0 takes a free one")
-	flags.StringVar(&f.model, "model", "", "model whose requests are recorded (default that of the first request)")
+	flags.StringVar(&f.model, "model", "", "model whose requests are recorded (default the first that the service answers for)")
 	flags.Float64Var(&f.share, "sample", 1, "share of the requests that are read")
 	flags.StringArrayVar(&f.inputs, "input", nil, "record only this input; may be repeated (default all)")
 	flags.BoolVar(&f.outputs, "outputs", false, "record also the outputs of the service")
