@@ -136,6 +136,53 @@ func TestAccuracyRefused(t *testing.T) {
 	}
 }
 
+// A reference model that has nothing right on the labels is refused where a limit is on what an
+// engine loses of it: nothing could be lost. A limit on the engine alone stays.
+func TestReferenceHasNothingRight(t *testing.T) {
+	t.Parallel()
+	for accuracy, want := range map[string]string{
+		"{metric: auc, drop: {max: 50%}}":    `auc of the reference model on the labels "turned" is 0: no engine can be worse`,
+		"{metric: auc, relative: {min: 1%}}": `auc of the reference model on the labels "turned" is 0`,
+		"{metric: auc, min: 1%}":             "",
+	} {
+		w := setup(t, 1.5)
+		w.turned(t)
+		text := strings.Replace(pricedSpec(accuracy), "labels: price", "labels: turned", 1)
+		_, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{})
+		if want == "" && err != nil || want != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", accuracy, err, want)
+		}
+	}
+}
+
+// turned writes 40 cases whose class is 1 where x, and so the output, is small.
+func (w *world) turned(t *testing.T) {
+	t.Helper()
+	x, classes := make([]float32, 40), make([]uint8, 40)
+	for i := range x {
+		x[i] = float32(i - 20)
+		if i < 20 {
+			classes[i] = 1
+		}
+	}
+	inputs, err := tensor.New(x, 40, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, err := tensor.New(classes, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "turned": labels}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Slices have figures and bounds of their own, and one with too few cases stays undecided, by its name.
 func TestSlices(t *testing.T) {
 	t.Parallel()

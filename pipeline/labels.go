@@ -27,9 +27,18 @@ func (m maker) checkLabels(golden goldenSet) error {
 	reference := float64(counter.Result().Reference)
 	if math.IsNaN(reference) || math.IsInf(reference, 0) {
 		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s of the reference model on the labels %q is %v: no engine can be compared with it", metric.Name, labels, reference),
-			"auc wants cases of both classes, r2 labels that differ, perplexity no probability of 0")
+			"auc wants cases of both classes, f1_binary labels of class 1, r2 labels that differ, perplexity no probability of 0")
+	}
+	if reference == 0 && !metric.Loss && comparesReference(m.plan.Limits.Accuracy) {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s of the reference model on the labels %q is 0: no engine can be worse, so that limits on what it loses prove nothing", metric.Name, labels),
+			"look whether the labels are those of these cases, and number the classes as the model does")
 	}
 	return nil
+}
+
+// comparesReference reports whether a limit is on what an engine loses.
+func comparesReference(l *validators.AccuracyLimit) bool {
+	return l != nil && (l.Drop != nil || l.Relative != nil || l.Regression != nil || l.Slices != nil && l.Slices.Drop != nil)
 }
 
 // addGolden adds a shard of golden outputs, with itself as the engine's.

@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -101,6 +102,9 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	switch m.Needs {
 	case accuracy.NeedsScores:
 		wants, has = "scores of classes", ranks
+		if k, last := m.Top(), output.last(); k > 0 && last.Symbol == "" && last.Size <= int64(k) {
+			wants, has = fmt.Sprintf("scores of more than %d classes", k), false // else all are right
+		}
 	case accuracy.NeedsAnswers:
 		wants, has = "scores of classes, or answers that are whole numbers",
 			ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding

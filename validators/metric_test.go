@@ -194,16 +194,17 @@ func TestProvableAccuracy(t *testing.T) {
 func TestMetricsFor(t *testing.T) {
 	t.Parallel()
 	batch := validators.Dim{Symbol: "batch"}
-	ranked := "top1 top2 top3 top5 top10 exact f1_macro f1_binary "
+	named := "exact f1_macro f1_binary "
 	for name, c := range map[string]struct {
 		kind  validators.Kind
 		dtype tensor.DType
 		shape []validators.Dim
 		want  string
 	}{
-		"scores":           {validators.KindScores, tensor.Float32, []validators.Dim{batch, {Size: 10}}, ranked + "perplexity"},
-		"two scores":       {validators.KindProbability, tensor.Float32, []validators.Dim{batch, {Size: 2}}, ranked + "auc perplexity"},
-		"tokens":           {validators.KindTokens, tensor.Float16, []validators.Dim{batch, {Symbol: "seq"}, {Size: 2}}, ranked + "perplexity"},
+		"scores":           {validators.KindScores, tensor.Float32, []validators.Dim{batch, {Size: 10}}, "top1 top2 top3 top5 " + named + "perplexity"},
+		"open scores":      {validators.KindScores, tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, "top1 top2 top3 top5 top10 " + named + "auc perplexity"},
+		"two scores":       {validators.KindProbability, tensor.Float32, []validators.Dim{batch, {Size: 2}}, "top1 " + named + "auc perplexity"},
+		"tokens":           {validators.KindTokens, tensor.Float16, []validators.Dim{batch, {Symbol: "seq"}, {Size: 2}}, "top1 " + named + "perplexity"},
 		"class numbers":    {validators.KindClass, tensor.Int64, []validators.Dim{batch}, "top1 exact f1_macro f1_binary"},
 		"yes and no":       {validators.KindLabel, tensor.Bool, []validators.Dim{batch, {Size: 3}}, "top1 exact f1_macro f1_binary"},
 		"a value":          {validators.KindValue, tensor.Float32, []validators.Dim{batch, {Size: 1}}, "auc r2 mae rmse"},

@@ -37,8 +37,14 @@ func NewCounter(m Metric, probability bool, seed uint64) *Counter {
 // Add takes the outputs for some cases, which are the rows of all tensors. What they have to look
 // like follows from the metric: see [Needs]. Where scores are ranked, the largest value is the
 // answer, and a row with a NaN has none. Errors: of kind tensor.ErrMismatch for outputs
-// and labels that do not fit together.
+// and labels that do not fit together, and for cases whose outputs have no elements: they would have
+// no answer, and nobody would notice.
 func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
+	for _, output := range []tensor.Tensor{reference, engine} {
+		if len(output.Shape) > 0 && output.Shape[0] > 0 && output.Len() == 0 {
+			return mismatchf("outputs of shape %v have no elements: there is no answer to compare with a label", output.Shape)
+		}
+	}
 	if c.reference != nil {
 		if err := c.reference.add(reference, labels); err != nil {
 			return err
@@ -67,6 +73,9 @@ func (c *Counter) answers(output, labels tensor.Tensor) ([]bool, error) {
 		var right []bool
 		err := eachRanked(output, labels, func(rows [][]float64, classes []int) error {
 			for i, row := range rows {
+				if len(row) <= c.metric.top {
+					return mismatchf("outputs have scores of %s: %s of so few is always right", registry.Count(len(row), "class"), c.metric.Name)
+				}
 				right = append(right, rank(row, classes[i]) < c.metric.top)
 			}
 			return nil

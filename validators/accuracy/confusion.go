@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"math"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -14,11 +15,13 @@ const maxEvents = 1 << 24
 type event struct {
 	class int32
 	hit   bool // else it counts against the class, as a miss or as a false alarm
+	label bool // the label is the class: it is a hit or a miss
 }
 
 // confusion is F1, the harmonic mean of precision and recall: 2*hits over 2*hits + misses + false
 // alarms. binary is that of class 1; else it is the mean over all classes that are among labels or
-// answers. Integers or booleans of several per case are several answers, each to a class of its own.
+// answers. It is NaN where no label is of such a class: any engine would be as good as the reference
+// model. Integers or booleans of several per case are several answers, each to a class of its own.
 type confusion struct {
 	binary bool
 	multi  bool // several answers per case, each yes or no
@@ -59,9 +62,9 @@ func (c *confusion) named(got, want []float64) error {
 	for class, v := range got {
 		switch yes, should := v != 0, want[class] != 0; {
 		case yes && should:
-			c.event(class, true)
+			c.event(event{int32(class), true, true})
 		case yes != should:
-			c.event(class, false)
+			c.event(event{int32(class), false, should})
 		}
 	}
 	return c.full()
@@ -72,18 +75,18 @@ func (c *confusion) begin() { c.first = append(c.first, len(c.events)) }
 // answer adds an answer, which is negative for none.
 func (c *confusion) answer(got, want int) {
 	if got == want {
-		c.event(want, true)
+		c.event(event{int32(want), true, true})
 		return
 	}
-	c.event(want, false)
+	c.event(event{int32(want), false, true})
 	if got >= 0 {
-		c.event(got, false)
+		c.event(event{int32(got), false, false})
 	}
 }
 
-func (c *confusion) event(class int, hit bool) {
-	if !c.binary || class == 1 {
-		c.events = append(c.events, event{class: int32(class), hit: hit})
+func (c *confusion) event(e event) {
+	if !c.binary || e.class == 1 {
+		c.events = append(c.events, e)
 	}
 }
 
@@ -120,6 +123,7 @@ func (c *confusion) size() int { return len(c.first) }
 func (c *confusion) contributions(of []int) Contributions {
 	classes := make(map[int32]tally)
 	var order []int32 // as they occur, so that sums are the same in every run
+	labelled := false
 	for _, n := range of {
 		for _, e := range c.of(n) {
 			t, known := classes[e.class]
@@ -130,7 +134,11 @@ func (c *confusion) contributions(of []int) Contributions {
 				t.hits++
 			}
 			classes[e.class] = t
+			labelled = labelled || e.label
 		}
+	}
+	if !labelled {
+		return Contributions{Each: slices.Repeat([]float64{math.NaN()}, len(of))}.seen()
 	}
 	each := make([]float64, 0, len(classes))
 	for _, class := range order {

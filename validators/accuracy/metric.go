@@ -71,7 +71,7 @@ var metrics = []Metric{
 	{Name: "auc", Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
 	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs} }},
-	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: math.Sqrt,
+	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: root,
 		side: func(options) side { return &errorsOf{each: func(d float64) float64 { return d * d }} }},
 	{Name: "perplexity", Needs: NeedsScores, Loss: true, Smooth: true, outer: math.Exp, log: true,
 		side: func(o options) side { return &likelihood{probability: o.probability} }},
@@ -99,13 +99,24 @@ func Find(name string) (Metric, error) {
 	return Metric{}, err
 }
 
+// Top returns how many of the largest scores are tried, of a metric that tries more than one; else 0.
+func (m Metric) Top() int {
+	if m.top > 1 {
+		return m.top
+	}
+	return 0
+}
+
 // Figure returns the figure of a mean of contributions.
 func (m Metric) Figure(mean float64) float64 {
 	if m.outer == nil || math.IsInf(mean, 0) {
 		return mean
 	}
-	return m.outer(math.Max(mean, 0))
+	return m.outer(mean)
 }
+
+// root is the square root of a mean of squares. A bound on such a mean may be negative; its root is 0.
+func root(mean float64) float64 { return math.Sqrt(max(mean, 0)) }
 
 // side collects the cases of one side, the reference model or an engine.
 type side interface {

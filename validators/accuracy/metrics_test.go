@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/accuracy"
@@ -26,20 +27,30 @@ type set struct {
 	width           int // of the outputs of a case
 }
 
-const classes = 4
+const (
+	classes = 12 // of scores: more than any metric tries
+	common  = 4  // of them are labels
+)
 
 // sets draws cases for every metric.
 func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	reference, engine = set{width: 1}, set{width: 1}
 	for range n {
-		label := float64(r.IntN(classes))
+		label := float64(r.IntN(common))
 		switch m.Needs {
 		case accuracy.NeedsScores, accuracy.NeedsAnswers:
-			reference.width, engine.width = classes, classes
-			for c := range classes {
+			width := common
+			if m.Needs == accuracy.NeedsScores {
+				width = classes
+			}
+			reference.width, engine.width = width, width
+			for c := range width {
 				v := math.Round(4 * r.NormFloat64()) // so that some are tied
-				if c == int(label) {
+				switch {
+				case c == int(label):
 					v += 3
+				case c >= common:
+					v -= 5
 				}
 				reference.outputs, engine.outputs = append(reference.outputs, v), append(engine.outputs, v+math.Round(r.NormFloat64()))
 			}
@@ -101,9 +112,12 @@ func naive(m accuracy.Metric, s set) float64 {
 	}
 	top := func(k int) float64 {
 		return sum(func(_ int, row []float64, label float64) float64 {
-			order := []int{0, 1, 2, 3}
+			order := make([]int, s.width)
+			for c := range order {
+				order[c] = c
+			}
 			slices.SortStableFunc(order, func(a, b int) int { return int(row[b] - row[a]) })
-			if slices.Contains(order[:min(k, classes)], int(label)) {
+			if slices.Contains(order[:k], int(label)) {
 				return 1
 			}
 			return 0
@@ -133,8 +147,10 @@ func naive(m accuracy.Metric, s set) float64 {
 		return top(2)
 	case "top3":
 		return top(3)
-	case "top5", "top10":
-		return 1
+	case "top5":
+		return top(5)
+	case "top10":
+		return top(10)
 	case "f1_binary":
 		return f1(1)
 	case "f1_macro":
@@ -289,7 +305,7 @@ func TestTokens(t *testing.T) {
 	// Two cases of three tokens, two classes: one token of the second is wrong.
 	scores := of(t, []float32{2, 0, 0, 2, 2, 0, 2, 0, 0, 2, 0, 2}, 2, 3, 2)
 	labels := of(t, []int64{0, 1, 0, 0, 1, 0}, 2, 3)
-	for name, want := range map[string]float64{"top1": 5. / 6, "exact": 0.5, "f1_binary": 2. * 2 / 5, "top2": 1} {
+	for name, want := range map[string]float64{"top1": 5. / 6, "exact": 0.5, "f1_binary": 2. * 2 / 5} {
 		c := accuracy.NewCounter(metric(t, name), false, 0)
 		if err := c.Add(scores, scores, labels); err != nil {
 			t.Fatal(err)
@@ -350,6 +366,76 @@ func TestProbabilities(t *testing.T) {
 	}
 }
 
+// What is no probability is refused, and a NaN beside the label's leaves no perplexity.
+func TestNoProbabilities(t *testing.T) {
+	t.Parallel()
+	nan := float32(math.NaN())
+	for name, c := range map[string]struct {
+		row  []float32
+		says string // empty: the perplexity is NaN
+	}{
+		"scores":          {[]float32{0.5, 3}, "value 3 is no probability; say kind: scores"},
+		"a negative one":  {[]float32{0.5, -0.25}, "value -0.25 is no probability"},
+		"above tolerance": {[]float32{1.002, 0}, "is no probability"},
+		"NaN elsewhere":   {[]float32{1, nan}, ""},
+		"NaN":             {[]float32{nan, 1}, ""},
+	} {
+		counter := accuracy.NewCounter(metric(t, "perplexity"), true, 0)
+		p := of(t, c.row, 1, 2)
+		err := counter.Add(p, p, of(t, []int64{0}, 1))
+		if c.says != "" {
+			if !errors.Is(err, tensor.ErrMismatch) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: error %v, want a mismatch with %q", name, err, c.says)
+			}
+			continue
+		}
+		if got := float64(counter.Result().Engine); err != nil || !math.IsNaN(got) {
+			t.Errorf("%s: perplexity %v, error %v; want NaN", name, got, err)
+		}
+	}
+	// One of few digits may be above 1, and the figure says so.
+	counter := accuracy.NewCounter(metric(t, "perplexity"), true, 0)
+	p := of(t, []float64{1.0005, 0}, 1, 2)
+	if err := counter.Add(p, p, of(t, []int64{0}, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := float64(counter.Result().Engine), 1/1.0005; math.Abs(got-want) > 1e-12 {
+		t.Errorf("perplexity %v, want %v", got, want)
+	}
+}
+
+// F1 has no value where no label is of a class that it counts, also in a slice.
+func TestNothingToFind(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		metric                    string
+		reference, engine, labels tensor.Tensor
+	}{
+		"class 1":    {"f1_binary", of(t, []int64{0, 1, 1, 0}, 4), of(t, []int64{1, 1, 1, 1}, 4), of(t, []int64{0, 0, 1, 0}, 4)},
+		"yes and no": {"f1_macro", of(t, []bool{false, false, false, false, true, false, false, false}, 4, 2), of(t, []bool{true, true, true, true, true, true, true, true}, 4, 2), of(t, []bool{false, false, false, false, true, false, false, false}, 4, 2)},
+	} {
+		counter := accuracy.NewCounter(metric(t, c.metric), false, 0)
+		if err := counter.Add(c.reference, c.engine, c.labels); err != nil {
+			t.Fatal(err)
+		}
+		parts, err := counter.Slices([]int64{0, 0, 1, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, none := range []bool{true, false} {
+			a, drop := parts[i].Accuracy, parts[i].Figures.Drop(0.95)
+			for what, v := range map[string]float64{"reference": float64(a.Reference), "engine": float64(a.Engine), "drop": drop.Value} {
+				if math.IsNaN(v) != none {
+					t.Errorf("%s, %s of slice %d: %v, want NaN: %v", name, what, i, v, none)
+				}
+			}
+			if none && !(math.IsInf(drop.Low, -1) && math.IsInf(drop.High, 1)) {
+				t.Errorf("%s: bounds of a drop %+v, want none", name, drop)
+			}
+		}
+	}
+}
+
 func TestMetricsRefuse(t *testing.T) {
 	t.Parallel()
 	scores := of(t, make([]float32, 6), 2, 3)
@@ -366,6 +452,11 @@ func TestMetricsRefuse(t *testing.T) {
 		"three classes":           {"auc", of(t, []float32{0, 1, 2}, 3), of(t, []int64{0, 1, 2}, 3)},
 		"several values per case": {"r2", scores, of(t, make([]float32, 6), 2, 3)},
 		"scalars":                 {"mae", of(t, []float32{1}), of(t, []float32{1})},
+		"as many classes":         {"top3", scores, of(t, []int64{0, 1}, 2)},
+		"fewer classes":           {"top10", scores, of(t, []int64{0, 1}, 2)},
+		"answers to nothing":      {"top1", of(t, []int64{}, 2, 0), of(t, []int64{}, 2, 0)},
+		"values of nothing":       {"mae", of(t, []float32{}, 2, 0), of(t, []float32{}, 2, 0)},
+		"scores of no class":      {"perplexity", of(t, []float32{}, 2, 0), of(t, []int64{0, 1}, 2)},
 	} {
 		err := accuracy.NewCounter(metric(t, c.metric), false, 0).Add(c.output, c.output, c.labels)
 		if !errors.Is(err, tensor.ErrMismatch) {

@@ -111,13 +111,13 @@ func eachRanked(output, labels tensor.Tensor, do func(rows [][]float64, classes 
 }
 
 // rank counts the classes of a row that are before one: those with a larger value, and of equal
-// values those with a lower number. A row with a NaN has no order: every class is last.
+// values those with a lower number. A row with a NaN has no order: no class is among any first ones.
 func rank(row []float64, class int) int {
 	before := 0
 	for c, v := range row {
 		switch {
 		case math.IsNaN(v):
-			return len(row)
+			return math.MaxInt
 		case v > row[class], v == row[class] && c < class:
 			before++
 		}

@@ -80,17 +80,24 @@ func (l *likelihood) add(output, labels tensor.Tensor) error {
 	return eachRanked(output, labels, func(rows [][]float64, classes []int) error {
 		sum := 0.0
 		for i, row := range rows {
-			sum += l.surprise(row, classes[i])
+			surprise, err := l.surprise(row, classes[i])
+			if err != nil {
+				return err
+			}
+			sum += surprise
 		}
 		l.sums, l.counts = append(l.sums, sum), append(l.counts, float64(len(rows)))
 		return nil
 	})
 }
 
+// aboveOne is by how much a probability may be above 1, as one of few digits can be.
+const aboveOne = 1e-3
+
 // surprise is minus the logarithm of the probability of a class; NaN in a row gives NaN.
-func (l *likelihood) surprise(row []float64, class int) float64 {
+func (l *likelihood) surprise(row []float64, class int) (float64, error) {
 	if l.probability {
-		return -math.Log(row[class])
+		return probable(row, class)
 	}
 	most := math.Inf(-1)
 	for _, v := range row {
@@ -100,7 +107,21 @@ func (l *likelihood) surprise(row []float64, class int) float64 {
 	for _, v := range row {
 		sum += math.Exp(v - most)
 	}
-	return math.Log(sum) + most - row[class]
+	return math.Log(sum) + most - row[class], nil
+}
+
+// probable is the surprise of a class in a row of probabilities.
+func probable(row []float64, class int) (float64, error) {
+	surprise := -math.Log(row[class])
+	for _, v := range row {
+		switch {
+		case v < 0 || v > 1+aboveOne:
+			return 0, mismatchf("value %v is no probability; say kind: scores", v)
+		case math.IsNaN(v):
+			surprise = v
+		}
+	}
+	return surprise, nil
 }
 
 func (l *likelihood) size() int { return len(l.sums) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -88,6 +89,13 @@ func TestCompareRefuses(t *testing.T) {
 		"labels of other cases": {func(t *testing.T, run *parity.Run) {
 			run.Labels.Dir = shards(t, map[string]tensor.Tensor{"label": array[int64](t, []int64{3}, 0, 1, 2)})
 		}, nil, registry.CodeInvalid, "accuracy of output logits against labels label"},
+		"an output without answers": {func(t *testing.T, run *parity.Run) {
+			none := map[string]tensor.Tensor{"logits": array[float32](t, []int64{4, 0})}
+			run.Labels.Metric, _ = accuracy.Find(accuracy.MAE)
+			run.Golden, run.Engine = shards(t, none), shards(t, none)
+			run.Labels.Dir = shards(t, map[string]tensor.Tensor{"label": array[float32](t, []int64{4, 0}), "region": array[int64](t, []int64{4}, 0, 0, 1, 1)})
+			run.Labels.Slices = "region"
+		}, tensor.ErrMismatch, registry.CodeInvalid, "accuracy of output logits against labels label: outputs of shape [4 0] have no elements"},
 		"no output of the engine": {func(t *testing.T, run *parity.Run) {
 			run.Engine = shards(t, map[string]tensor.Tensor{"other": array[float32](t, []int64{4, 3}, make([]float32, 12)...)})
 		}, tensor.ErrMismatch, registry.CodeInternal, "engine output logits"},
