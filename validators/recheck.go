@@ -60,7 +60,7 @@ func Rejudge(report registry.ParityReport) (Rejudged, error) {
 	for _, c := range report.Checks {
 		verdicts = append(verdicts, again.check(c))
 	}
-	again.verdict(verdicts)
+	again.verdict(append(verdicts, again.slices()...))
 	return again.found, nil
 }
 
@@ -314,6 +314,8 @@ func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) r
 	reference, engine := float64(a.Reference), float64(a.Engine)
 	follows := engine
 	switch {
+	case (c.Figure == figureRelative || isDrop(c) && m.Loss) && !(reference > 0):
+		follows = math.NaN() // of a ratio to nothing, or to less
 	case c.Figure == figureRelative && m.Loss:
 		follows = reference / engine
 	case c.Figure == figureRelative:
@@ -326,10 +328,27 @@ func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) r
 	r.same(what+": value", &c.Value, follows)
 	r.found.Taken++
 	worse, better := float64(*c.High), float64(*c.Low)
+	switch {
+	case none(reference) || none(engine): // which decides, whatever the bounds are
+	case math.IsNaN(follows):
+		return registry.VerdictUndecided
+	case !between(better, float64(c.Value), worse):
+		r.differ(what+": bounds", number(better)+" to "+number(worse), "bounds on both sides of "+number(float64(c.Value)))
+		return registry.VerdictUndecided
+	}
 	if c.AtLeast {
 		worse, better = better, worse
 	}
 	return limit{float64(c.Limit), c.AtLeast, true}.decide(reference, engine, worse, better)
+}
+
+// between reports whether a value is within its bounds, but for the last digits.
+func between(low, value, high float64) bool {
+	if math.IsInf(value, 0) {
+		return low <= value && value <= high
+	}
+	tolerance := boundTolerance * max(1, math.Abs(value))
+	return low <= value+tolerance && value-tolerance <= high
 }
 
 // bound compares a bound and returns the one to judge by: that of the report where it is the same
