@@ -45,20 +45,11 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	var held []string
 	defer func() { done("", err, held...) }()
 	p.set, err = consistency.New(consistency.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards,
-		Scratch: p.dir, Budget: consistencyTime, Load: outputs.load(), Run: outputs.median()})
+		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median()})
 	if err != nil {
 		return p, err
 	}
-	return p, p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs), &held))
-}
-
-// load is how long the slowest engine takes to load.
-func (o runOutputs) load() time.Duration {
-	var slowest int64
-	for _, e := range o.engines {
-		slowest = max(slowest, e.LoadNS)
-	}
-	return time.Duration(slowest)
+	return p, p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs, 2), &held))
 }
 
 // run checks an engine and adds to its report what was found. An engine whose outputs could not be
@@ -79,22 +70,22 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, re
 	}
 	engine := consistency.Engine{Run: p.runner(c, left, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison,
 		Exact: p.v.limits.ExactRepeats(), Judge: p.judge(c)}
-	found, reasons, err := p.set.Engine(ctx, engine, dir)
+	found, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
 		return err
 	}
-	report.Consistency = found
-	if len(reasons) > 0 {
-		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
+	report.Consistency = found.Checks
+	if len(found.Failed) > 0 {
+		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, found.Failed...)
 	}
-	if missing := p.v.limits.JudgeNotRun(found); len(missing) > 0 {
+	if missing := append(p.v.limits.JudgeNotRun(found.Checks), found.Open...); len(missing) > 0 {
 		report.Reasons = append(report.Reasons, missing...)
 		if report.Verdict == registry.VerdictPass {
 			report.Verdict = registry.VerdictUndecided
 		}
 	}
 	report.FinishedOn = p.v.p.now().UTC()
-	note = consistencyNote(found)
+	note = consistencyNote(found.Checks)
 	return nil
 }
 
@@ -102,6 +93,9 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, re
 func (p consistencyChecks) judge(c candidate) func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
 	return func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
 		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Cases: cases})
+		if judged.Verdict == registry.VerdictUndecided {
+			return judged.Verdict, judged.Reasons
+		}
 		return judged.Verdict, slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
 			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
 		})

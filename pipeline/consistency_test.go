@@ -147,17 +147,16 @@ func TestNoJitterIsALimit(t *testing.T) {
 	}
 }
 
-// Runs of an engine beyond its cases have a time together. What did not begin in it is named as not run;
-// the verdict stays, unless the limits want the check.
+// Runs of an engine beyond its cases have a time together. What did not begin in it is named as not run,
+// and an engine of which nothing could be run is undecided.
 func TestExtraRunsHaveATimeTogether(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		limits string
-		want   registry.Verdict
+		limits, says string
 	}{
-		"not wanted": {"", registry.VerdictPass},
-		"required":   {"limits: {consistency: {required: true}}\n", registry.VerdictUndecided},
-		"no jitter":  {"limits: {consistency: {jitter: none}}\n", registry.VerdictUndecided},
+		"not wanted": {"", "no consistency check could be done in the time that there is for them; repeat: not run"},
+		"required":   {"limits: {consistency: {required: true}}\n", "consistency check repeat, which did not run"},
+		"no jitter":  {"limits: {consistency: {jitter: none}}\n", "consistency check repeat, which did not run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,12 +164,12 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
 			w.p.ExtraTime(-time.Hour) // so that none of it is left from the beginning
 			verified, err := w.p.Verify(t.Context(), built.Ref)
-			if (err == nil) != (c.want == registry.VerdictPass) || err != nil && !strings.Contains(err.Error(), "consistency check repeat, which did not run") {
-				t.Fatalf("error %v, want one only where the check is wanted", err)
+			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("error %v, want CodeLimit with %q", err, c.says)
 			}
 			report := verified.Engines[0].Parity
-			if report.Verdict != c.want || len(report.Consistency) == 0 {
-				t.Fatalf("verdict %s with checks %+v, want %s and some", report.Verdict, report.Consistency, c.want)
+			if report.Verdict != registry.VerdictUndecided || len(report.Consistency) == 0 {
+				t.Fatalf("verdict %s with checks %+v, want undecided and some", report.Verdict, report.Consistency)
 			}
 			for _, check := range report.Consistency {
 				if check.Verdict != registry.VerdictUndecided || !strings.Contains(check.Message, "no time is left") {
@@ -181,6 +180,59 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 				t.Errorf("steps %+v, want one that names the check", w.steps)
 			}
 		})
+	}
+}
+
+// An engine that hangs in one check is undecided, by its name, and all others run: no run may take more
+// than half of what is left.
+func TestHangInOneCheck(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	built := opened(t, w)
+	var hung time.Duration
+	w.p.Now = func() time.Time { return time.Now().Add(hung) }
+	w.run = func(job toolchain.Job, _ string) error {
+		batchOfTwo := func(in toolchain.Input) bool { return strings.HasPrefix(in.Name, "check-2-000-batch") }
+		if job.Verb != toolchain.VerbRun || job.Run.Engines[0].ID != "engine-0" || !slices.ContainsFunc(job.Inputs, batchOfTwo) {
+			return nil
+		}
+		hung += job.Budget.Time
+		return registry.Errorf(registry.CodeUnavailable, "onnxruntime ran longer than %s and was stopped", job.Budget.Time)
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if want := "the consistency check batch batch=2 did not end"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
+		t.Fatalf("error %v, want CodeLimit with %q", err, want)
+	}
+	report := verified.Engines[0].Parity
+	if report.Verdict != registry.VerdictUndecided || len(report.Reasons) != 1 || len(report.Consistency) != 8 {
+		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 8 checks", report.Verdict, report.Reasons, report.Consistency)
+	}
+	for _, p := range report.Consistency {
+		if want := map[bool]registry.Verdict{false: registry.VerdictPass, true: registry.VerdictUndecided}[p.What == "batch=2"]; p.Verdict != want {
+			t.Errorf("%s %s: %s %q, want %s", p.Kind, p.What, p.Verdict, p.Message, want)
+		}
+	}
+}
+
+// An engine that loads for long takes no check from itself nor from another.
+func TestSlowLoad(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.loads = map[string]time.Duration{"engine-1": 25 * time.Second}
+	built := w.built(t, digits, pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil || len(verified.Engines) != 2 {
+		t.Fatalf("error %v, %d engines; want none and 2", err, len(verified.Engines))
+	}
+	for _, e := range verified.Engines {
+		if len(e.Parity.Consistency) != 2 {
+			t.Errorf("%s has the checks %+v, want repeat and process", e.Label, e.Parity.Consistency)
+		}
+		for _, p := range e.Parity.Consistency {
+			if p.Verdict != registry.VerdictPass {
+				t.Errorf("%s: %s: %s %q, want a pass", e.Label, p.Kind, p.Verdict, p.Message)
+			}
+		}
 	}
 }
 

@@ -10,43 +10,56 @@ import (
 )
 
 const (
-	// extraTime is what all runs of an engine beyond its cases may take together: without its load
-	// profile, and for consistency. Each is planned to take far less; one that does not scale as
+	// extraTime is what the runs of an engine beyond its cases may take: one without its load profile,
+	// and all for consistency together. Each is planned to take far less; one that does not scale as
 	// foreseen is stopped, and what has not begun then is named as not run.
 	extraTime = time.Minute
 	// extraLoads is for how many processes there is also the time that the engine took to load.
 	extraLoads = 5
+	// leastTime is below what no run begins.
+	leastTime = 10 * time.Millisecond
 )
 
-// extra is the time of the extra runs of one engine.
+// extra is the time of extra runs of one engine.
 type extra struct {
 	total, left time.Duration
+	load        time.Duration // that each run begins with
+	parts       int           // of these what is left has, a run may take one
 	now         registry.Clock
 }
 
-// extra begins the extra runs of an engine.
-func (v verification) extra(id string, outputs runOutputs) *extra {
-	total := extraTime
+// extra begins extra runs of an engine. Each may take a part of what is left, so that one that hangs
+// leaves time for others. How long the reference model loads is not known: as long as the slowest.
+func (v verification) extra(id string, outputs runOutputs, parts int) *extra {
+	e := &extra{total: extraTime, parts: parts, now: v.p.now}
 	if v.p.extraTime != 0 {
-		total = v.p.extraTime
+		e.total = v.p.extraTime
 	}
-	for _, e := range outputs.engines {
-		if e.ID == id {
-			total += extraLoads * time.Duration(e.LoadNS)
+	for _, r := range outputs.engines {
+		if r.ID == id || id == referenceID {
+			e.load = max(e.load, time.Duration(r.LoadNS))
 		}
 	}
-	return &extra{total, total, v.p.now}
+	e.total += extraLoads * e.load
+	e.left = e.total
+	return e
 }
 
-// do does a run in what is left of the time. Errors: [consistency.ErrNoTime] where nothing is.
+// do does a run in its part of what is left of the time. Errors: [consistency.ErrNoTime] where that is
+// too little to load, and [consistency.ErrStopped] for a run that took it all, both CodeUnavailable.
 func (e *extra) do(ctx context.Context, run *engineRun, dir string) error {
-	if e.left <= 0 {
+	part := e.left / time.Duration(e.parts)
+	if part < max(leastTime, e.load) {
 		return registry.Errorf(registry.CodeUnavailable, "%w of the %s for runs of an engine beyond its cases", consistency.ErrNoTime, e.said())
 	}
-	run.job.Budget.Time = e.left
+	run.job.Budget.Time = part
 	began := e.now()
 	_, err := run.do(ctx, dir)
-	e.left -= e.now().Sub(began)
+	took := e.now().Sub(began)
+	e.left -= took
+	if took >= part && registry.HasCode(err, registry.CodeUnavailable) && ctx.Err() == nil {
+		return registry.Errorf(registry.CodeUnavailable, "%w, %.1f s: %w", consistency.ErrStopped, part.Seconds(), err)
+	}
 	return err
 }
 

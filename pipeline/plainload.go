@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -22,7 +23,8 @@ const reasonPlainLoad = "plain_load"
 
 // checkPlainLoad loads an engine that has a load profile once more without it, in a fresh process, and
 // notes in its report what came of that. Where it crashes or exceeds the engine's limits, the
-// report fails, unless the profile says that nodes keep to it.
+// report fails, unless the profile says that nodes keep to it; where it could not be judged, the
+// report is undecided.
 func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra, report *registry.ParityReport) (err error) {
 	if c.engine.Load == nil {
 		return nil
@@ -40,10 +42,10 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 		return err
 	}
 	report.PlainLoad = &found
-	if left.left <= 0 && found.Verdict == registry.VerdictUndecided && !c.engine.Load.Required && report.Verdict == registry.VerdictPass {
+	if found.Verdict == registry.VerdictUndecided && !c.engine.Load.Required && report.Verdict == registry.VerdictPass {
 		report.Verdict = registry.VerdictUndecided
 		report.Reasons = append(report.Reasons, registry.Reason{Code: validators.ReasonNotRun,
-			Message: "a plain load of the engine, without its load profile, did not end: " + found.Message})
+			Message: "a plain load of the engine, without its load profile, was not judged: " + found.Message})
 	}
 	if found.Verdict == registry.VerdictFail && !c.engine.Load.Required {
 		report.Verdict = registry.VerdictFail
@@ -79,7 +81,7 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra) (
 	found := registry.PlainLoad{Cases: shard.Count}
 	if err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
 		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
-		if left.left <= 0 && registry.HasCode(err, registry.CodeUnavailable) {
+		if errors.Is(err, consistency.ErrNoTime) || errors.Is(err, consistency.ErrStopped) {
 			found.Verdict = registry.VerdictUndecided // it was not run, or stopped
 		}
 		return found, context.Cause(ctx)

@@ -86,6 +86,24 @@ func TestVerifyPlainLoad(t *testing.T) {
 	}
 }
 
+// A plain load in which nothing could be compared leaves the engine undecided, although there is time: the
+// mask is 0 in the cases that it runs.
+func TestPlainLoadWithNothingToCompare(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), append(make([]float32, 32), 1, -2, 3, 4))
+	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
+	text = strings.Replace(text, "cases: cases/", "cases: {path: cases/, compare: {y: {where: x}}}", 1)
+	built := w.built(t, text, pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if want := "a plain load of the engine, without its load profile, was not judged: no element of output y counted"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
+		t.Fatalf("error %v, want CodeLimit with %q", err, want)
+	}
+	if p := verified.Engines[0].Parity; p.Verdict != registry.VerdictUndecided || p.PlainLoad == nil || p.PlainLoad.Verdict != registry.VerdictUndecided {
+		t.Errorf("verdict %s, plain load %+v; want both undecided", p.Verdict, p.PlainLoad)
+	}
+}
+
 // An engine without a load profile is loaded as the runtime does by itself, everywhere; the
 // golden outputs are of a fixed run.
 func TestVerifyLoadsPlainly(t *testing.T) {

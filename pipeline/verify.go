@@ -288,7 +288,6 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutputs,
 	latencies measured, checks consistencyChecks) (found VerifiedEngine, failure, err error) {
 	found = VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
-	left := v.extra(c.id, outputs)
 	if broken := outputs.broken[c.id]; broken != nil {
 		var attach bool
 		if found.Parity, attach = v.brokenReport(ctx, c, outputs); !attach {
@@ -297,9 +296,9 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 		}
 	} else if found.Parity, err = v.parity(ctx, c, outputs); err != nil {
 		return found, nil, err
-	} else if err := v.checkPlainLoad(ctx, c, left, &found.Parity); err != nil {
+	} else if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), &found.Parity); err != nil {
 		return found, nil, err
-	} else if err := checks.run(ctx, c, left, &found.Parity); err != nil {
+	} else if err := checks.run(ctx, c, v.extra(c.id, outputs, 2), &found.Parity); err != nil {
 		return found, nil, err
 	}
 	latencies.checkTimed(c, &found.Parity)

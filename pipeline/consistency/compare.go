@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -22,6 +23,8 @@ type findings struct {
 	dir     string // for files
 	checks  []registry.ConsistencyCheck
 	reasons []registry.Reason
+	open    []registry.Reason // why the engine is undecided
+	late    bool              // a check did not run for want of time
 }
 
 // maxReasons is how many reasons one check gives.
@@ -80,6 +83,9 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 	if err != nil {
 		return err
 	}
+	if verdict != registry.VerdictFail {
+		reasons = nil
+	}
 	p.Message = fmt.Sprintf("run again %s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.MaxAbs))
 	if p.Output != "" {
 		p.Message += " in output " + p.Output
@@ -108,14 +114,14 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
 			why := "the reference model fails: "
-			if errors.Is(err, ErrNoTime) {
-				why = "the reference model did not run: "
+			if outOfTime(err) {
+				why, f.late = "the reference model did not run: ", true
 			}
 			p.Verdict, p.Message = registry.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error())
 			return nil
 		}
 		if err := done.failed[s.Name]; err != nil {
-			f.broke(&p, t, err)
+			f.broke(&p, t.note, t.code(), "the engine fails, and the reference model does not", err)
 			return nil
 		}
 	}
@@ -144,41 +150,26 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	if err != nil {
 		return err
 	}
-	if verdict == registry.VerdictFail {
+	switch verdict {
+	case registry.VerdictPass:
+	case registry.VerdictFail:
 		p.Verdict = registry.VerdictFail
 		f.fail(t.code(), t.what+": "+t.against(), reasons)
 		p.Message = sentence(t.note, f.reasons[len(f.reasons)-1].Message)
+	default: // nothing was compared, say
+		p.Verdict = registry.VerdictUndecided
+		p.Message = sentence(t.note, "not judged"+prefixed(": ", said(reasons)))
 	}
 	return nil
 }
 
-// notAgain notes that an engine does not run again what it ran before. Time and memory that were
-// used up say nothing.
-func (f *findings) notAgain(err error) {
-	p := registry.ConsistencyCheck{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail, Message: fmt.Sprintf("the engine does not run again: %v", err)}
-	if errors.Is(err, ErrNoTime) {
-		p.Message = "not run: " + err.Error()
+// said joins the messages of reasons.
+func said(reasons []registry.Reason) string {
+	var all []string
+	for _, r := range reasons[:min(len(reasons), maxReasons)] {
+		all = append(all, r.Message)
 	}
-	if registry.HasCode(err, registry.CodeUnavailable) {
-		p.Verdict = registry.VerdictUndecided
-	} else {
-		f.fail(ReasonJitter, "the engine does not run again what it ran before: "+err.Error(), nil)
-	}
-	f.checks = append(f.checks, p)
-}
-
-// broke notes that an engine did not run where the reference model did. Time and memory that were
-// not there are no fault of the engine.
-func (f *findings) broke(p *registry.ConsistencyCheck, t trial, err error) {
-	p.Message = sentence(t.note, fmt.Sprintf("the engine fails: %v", err))
-	if errors.Is(err, ErrNoTime) {
-		p.Message = sentence(t.note, "not run: "+err.Error())
-	}
-	if p.Verdict = registry.VerdictFail; registry.HasCode(err, registry.CodeUnavailable) {
-		p.Verdict = registry.VerdictUndecided
-		return
-	}
-	f.fail(t.code(), fmt.Sprintf("%s: the engine fails, and the reference model does not: %v", t.what, err), nil)
+	return strings.Join(all, "; ")
 }
 
 func (t trial) code() string {
@@ -252,8 +243,5 @@ func (f *findings) compare(ctx context.Context, p *registry.ConsistencyCheck, pa
 		}
 	}
 	verdict, reasons := f.engine.Judge(found.Outputs, found.Cases)
-	if verdict != registry.VerdictFail {
-		reasons = nil
-	}
 	return verdict, reasons, nil
 }

@@ -127,6 +127,8 @@ type trying struct {
 	reference model
 	where     string // the input that is a mask
 	processes int    // of the engine
+	judge     func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
+	open      []registry.Reason // why the engine was undecided the last time
 }
 
 // values is the sequence length of the cases.
@@ -155,8 +157,8 @@ func setup(t *testing.T, stacked bool) *trying {
 		}
 		writeFile(t, filepath.Join(dir, s.File), map[string]tensor.Tensor{"x": made})
 	}
-	return &trying{reference: honest, o: consistency.Options{Interface: openDims(), Dir: dir, Shards: shards,
-		Scratch: t.TempDir(), Budget: time.Minute, Load: time.Second, Run: time.Millisecond}}
+	return &trying{reference: honest, judge: judge, o: consistency.Options{Interface: openDims(), Dir: dir, Shards: shards,
+		Scratch: t.TempDir(), Budget: time.Minute, Run: time.Millisecond}}
 }
 
 // judge asks for an error of at most 0.01, and for no new NaN.
@@ -189,8 +191,10 @@ func (w *trying) engine(t *testing.T, m model) ([]registry.ConsistencyCheck, []r
 	if w.where != "" {
 		comparison.Masks.Inputs["y"] = w.where
 	}
-	return set.Engine(t.Context(), consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: judge,
+	found, err := set.Engine(t.Context(), consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: w.judge,
 		Comparison: comparison}, t.TempDir())
+	w.open = found.Open
+	return found.Checks, found.Failed, err
 }
 
 // whats lists the checks.
@@ -438,18 +442,19 @@ func TestNotAgain(t *testing.T) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		budget, load time.Duration
-		ran          int // checks that are not left out
-		repeats      int
+		budget  time.Duration
+		ran     int // checks that are not left out
+		repeats int
 	}{
-		"nothing":       {time.Second, time.Second, 0, 0},
-		"a few repeats": {120 * time.Millisecond, 100 * time.Millisecond, 4, 3},
-		"all":           {time.Second, 0, len(every()), 13},
+		"nothing":       {10 * time.Microsecond, 0, 0},
+		"one repeat":    {2 * time.Millisecond, 2, 1},
+		"a few repeats": {20 * time.Millisecond, 4, 3},
+		"all":           {time.Second, len(every()), 13},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, false)
-			w.o.Budget, w.o.Load = c.budget, c.load
+			w.o.Budget = c.budget
 			checks, _, err := w.engine(t, honest)
 			if err != nil {
 				t.Fatal(err)
@@ -461,6 +466,9 @@ func TestBudget(t *testing.T) {
 				} else if !strings.Contains(p.Message, "left out: it would take about") || p.Cases != 0 {
 					t.Errorf("%s %s: %s %q, want that it was left out", p.Kind, p.What, p.Verdict, p.Message)
 				}
+			}
+			if open := len(w.open) > 0; open != (c.ran == 0) {
+				t.Errorf("reasons to be undecided %v, want some only where nothing ran", w.open)
 			}
 			if ran != c.ran || (ran > 0 && checks[0].Cases != c.repeats) {
 				t.Errorf("%d checks ran, with %d repeats; want %d with %d", ran, checks[0].Cases, c.ran, c.repeats)
@@ -534,5 +542,64 @@ func TestFixedShape(t *testing.T) {
 	checks, _, err := w.engine(t, honest)
 	if want := []string{"repeat", "process"}; err != nil || !slices.Equal(whats(checks), want) {
 		t.Errorf("checks %q, error %v; want %q", whats(checks), err, want)
+	}
+}
+
+// A check in which nothing could be compared is undecided, and says why.
+func TestNothingCompared(t *testing.T) {
+	t.Parallel()
+	w := setup(t, false)
+	w.judge = func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
+		return registry.VerdictUndecided, []registry.Reason{{Message: "no element of output y counted"}}
+	}
+	checks, reasons, err := w.engine(t, honest)
+	if err != nil || len(reasons) > 0 {
+		t.Fatalf("error %v, reasons %v; want none", err, reasons)
+	}
+	for _, p := range checks[2:] { // repeats are compared bit by bit
+		if p.Verdict != registry.VerdictUndecided || !strings.Contains(p.Message, "not judged: no element of output y counted") {
+			t.Errorf("%s %s: %s %q, want undecided with the reason", p.Kind, p.What, p.Verdict, p.Message)
+		}
+	}
+}
+
+// An engine that hangs is undecided, and the reason names the check; the others still run. Where
+// the reference model hangs, too, that is no fault of the engine.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	hangs := but(func(_ int, _ []float32, batch, _ int) error {
+		if batch == 2 {
+			return registry.Errorf(registry.CodeUnavailable, "%w, 30.0 s", consistency.ErrStopped)
+		}
+		return nil
+	})
+	for name, c := range map[string]struct {
+		reference model
+		open      []string
+	}{
+		"the engine alone":             {honest, []string{"check batch batch=2 did not end", "check batch batch=2 swapped did not end"}},
+		"the reference model likewise": {hangs, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			w.reference = c.reference
+			checks, reasons, err := w.engine(t, hangs)
+			if err != nil || len(reasons) > 0 {
+				t.Fatalf("error %v, reasons %v; want none", err, reasons)
+			}
+			undecided := slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict == registry.VerdictPass })
+			if got, want := whats(undecided), []string{"batch batch=2", "batch batch=2 swapped"}; !slices.Equal(got, want) {
+				t.Errorf("undecided %q, want %q", got, want)
+			}
+			if len(w.open) != len(c.open) {
+				t.Fatalf("reasons to be undecided %v, want %q", w.open, c.open)
+			}
+			for i, r := range w.open {
+				if r.Code != validators.ReasonNotRun || !strings.Contains(r.Message, c.open[i]) {
+					t.Errorf("reason %s %q, want %s with %q", r.Code, r.Message, validators.ReasonNotRun, c.open[i])
+				}
+			}
+		})
 	}
 }

@@ -39,10 +39,11 @@ type Options struct {
 	Dir       string           // folder of the cases
 	Shards    []registry.Shard // of the cases
 	Scratch   string           // folder for files, which the caller removes
-	// Budget is the time that the runs of one engine may take, as far as Load and Run, the times
-	// of one load and of one case, predict it. What does not fit is left out and named.
-	Budget, Load, Run time.Duration
-	MaxBytes          int64 // of the inputs and outputs of one check; 0 means 256 MiB
+	// Budget is the time that the runs of one engine may take, without loading it, as far as Run,
+	// the time of one case, predicts it. What does not fit is left out and named. Loading is the
+	// Runner's to bound, by the engine's own time: one that loads slowly takes no check from others.
+	Budget, Run time.Duration
+	MaxBytes    int64 // of the inputs and outputs of one check; 0 means 256 MiB
 }
 
 // Input is a file of cases for a run, with the tensors of package toolchain's VerbRun.
@@ -54,10 +55,13 @@ type Input struct {
 // ErrNoTime is the error of a [Runner] that did not begin, since the time for runs is used up.
 var ErrNoTime = errors.New("no time is left")
 
+// ErrStopped is the error of a [Runner] that began and did not end in its time: the engine may hang.
+var ErrStopped = errors.New("it did not end in its time")
+
 // Runner runs a model on the inputs in one new process, in the order of their names. Below dir,
 // which is new, it leaves a folder with a file of outputs for each, with the input's name, and
-// returns its path. Errors: [ErrNoTime], CodeUnavailable for a run that was stopped, and others of
-// the model.
+// returns its path. Errors: [ErrNoTime], [ErrStopped], CodeUnavailable for a run that was
+// stopped, and others of the model.
 type Runner func(ctx context.Context, inputs []Input, dir string) (outputs string, err error)
 
 // Engine is an engine to check.
@@ -72,12 +76,22 @@ type Engine struct {
 	Judge func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
 }
 
+// Found is what the checks of an engine found.
+type Found struct {
+	Checks []registry.ConsistencyCheck
+	Failed []registry.Reason // of each check that failed
+	// Open are the reasons why an engine whose checks all hold is undecided: a run of it was stopped
+	// by time, or none could be done for want of time.
+	Open []registry.Reason
+}
+
 // Set is the checks for the engines of one verification.
 type Set struct {
 	Options
 	repeat    []shard // the same cases, then once more in another order
 	trials    []trial
 	leftOut   []registry.ConsistencyCheck
+	late      bool    // something is left out for want of time
 	reference outcome // of the reference model
 }
 

@@ -15,10 +15,10 @@ func New(o Options) (*Set, error) {
 		o.MaxBytes = defaultMaxBytes
 	}
 	s := &Set{Options: o}
-	left := o.Budget - o.Load
-	n := affordable(left/3, 2*o.Run, repeatCases)
+	left := o.Budget
+	n := max(affordable(left/3, 2*o.Run, repeatCases), affordable(left, 2*o.Run, 1))
 	if n == 0 {
-		s.leave(registry.ConsistencyRepeat, "", o.Load+6*o.Run, o.Budget)
+		s.leave(registry.ConsistencyRepeat, "", 2*o.Run, left)
 	} else if err := s.makeRepeat(n); err != nil {
 		return nil, err
 	}
@@ -40,6 +40,7 @@ func affordable(left, each time.Duration, most int) int {
 
 // leave names a check that does not fit the budget.
 func (s *Set) leave(kind registry.ConsistencyKind, what string, takes, left time.Duration) {
+	s.late = true
 	s.leaveFor(kind, what, fmt.Sprintf("it would take about %v, and %v are left for it",
 		takes.Round(time.Millisecond), max(left, 0).Round(time.Millisecond)))
 }

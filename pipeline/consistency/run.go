@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-
-	"mlpromote.dev/mlpromote/registry"
 )
 
 // outcome is what a run left: the folder of each shard's outputs, or why there are none.
@@ -78,26 +76,29 @@ func (s *Set) groups() [][]shard {
 	return groups
 }
 
-// Engine runs an engine, in a process of its own, and says what the checks found, with a reason for
-// each that failed. Dir is a folder for files. Errors: CodeUnavailable and others if the engine
-// does not run again what it ran before, so that nothing can be decided; those of files and of ctx.
-func (s *Set) Engine(ctx context.Context, e Engine, dir string) ([]registry.ConsistencyCheck, []registry.Reason, error) {
-	found := &findings{set: s, engine: e, dir: filepath.Join(dir, "rows")}
+// Engine runs an engine, in a process of its own, and says what the checks found. Dir is a folder
+// for files. Errors: those of files and of ctx.
+func (s *Set) Engine(ctx context.Context, e Engine, dir string) (Found, error) {
+	found := &findings{set: s, engine: e, dir: filepath.Join(dir, "rows"), late: s.late}
+	groups := s.groups()
 	if len(s.repeat) > 0 {
-		done, err := run(ctx, e.Run, append([][]shard{s.repeat}, s.groups()...), filepath.Join(dir, "runs"))
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := done.failed[s.repeat[0].Name]; err != nil {
-			found.notAgain(err)
-		} else if err := found.repeats(ctx, done); err != nil {
-			return nil, nil, err
-		}
-		for _, t := range s.trials {
-			if err := found.trial(ctx, t, done); err != nil {
-				return nil, nil, err
-			}
+		groups = append([][]shard{s.repeat}, groups...)
+	}
+	done, err := run(ctx, e.Run, groups, filepath.Join(dir, "runs"))
+	if err != nil {
+		return Found{}, err
+	}
+	if len(s.repeat) > 0 {
+		if err := found.again(ctx, done); err != nil {
+			return Found{}, err
 		}
 	}
-	return append(found.checks, s.leftOut...), found.reasons, nil
+	for _, t := range s.trials {
+		if err := found.trial(ctx, t, done); err != nil {
+			return Found{}, err
+		}
+	}
+	found.checks = append(found.checks, s.leftOut...)
+	found.nothing()
+	return Found{found.checks, found.reasons, found.open}, nil
 }
