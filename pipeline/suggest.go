@@ -14,7 +14,7 @@ import (
 )
 
 // SuggestLimits makes the engines of a spec, runs those that this machine can run on other cases
-// than the verdict's, and returns limits that they would keep with a margin. folder has these cases;
+// than the verdict's, and returns limits that they would keep with a margin, and which engines fail the default limits. folder has these cases;
 // it is below the folder of the spec. Nothing is stored. Errors: CodeInvalid also for cases that are
 // among those of the verdict, since limits that follow from them would prove nothing.
 func (p *Pipeline) SuggestLimits(ctx context.Context, s *spec.Spec, folder string) (validators.Suggestion, error) {
@@ -40,7 +40,7 @@ func (p *Pipeline) SuggestLimits(ctx context.Context, s *spec.Spec, folder strin
 		if len(report.Outputs) == 0 {
 			return validators.Suggestion{}, registry.Errorf(registry.CodeLimit, "%s/%s: %s", planned.Target.Name, planned.Variant, report.Reasons[0].Message)
 		}
-		suggested.Add(planned.Precision, report)
+		suggested.Add(planned.Target.Name+"/"+planned.Variant, planned.Precision, report)
 	}
 	return *suggested, nil
 }

@@ -12,16 +12,18 @@ import (
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
-// Suggestion is limits that engines would keep, as far as some cases show, with a margin. The zero Suggestion is
-// none: see [NewSuggestion].
+// Suggestion is limits that engines would keep, as far as some cases show, with a margin. None of an
+// output is looser than the limit of its report: an engine that does not keep those is left out. The zero Suggestion is none: see
+// [NewSuggestion].
 type Suggestion struct {
 	Cases   int `json:"cases"`   // that it rests on, none of which the verdict is over
 	Verdict int `json:"verdict"` // cases that the verdict is over, which rates have to be proven by
-	Reports int `json:"engines"`
+	Reports int `json:"engines"` // that it rests on
 	// Precisions has a limit for each figure, by precision and output.
 	Precisions map[string]map[string]OutputLimits `json:"precisions"`
 	Metric     string                             `json:"metric,omitempty"`
 	Drop       *AtMost                            `json:"drop,omitempty"` // of accuracy, if there are labels
+	LeftOut    []LeftOut                          `json:"leftOut"`
 }
 
 // The margins of a suggestion, for what the cases of the verdict may show that these did not.
@@ -32,11 +34,16 @@ const (
 
 // NewSuggestion returns a suggestion that rests on a number of cases, for a verdict over another.
 func NewSuggestion(cases, verdict int) *Suggestion {
-	return &Suggestion{Cases: cases, Verdict: verdict, Precisions: map[string]map[string]OutputLimits{}}
+	return &Suggestion{Cases: cases, Verdict: verdict, Precisions: map[string]map[string]OutputLimits{}, LeftOut: []LeftOut{}}
 }
 
-// Add takes the report of an engine: limits are those that every engine of a precision would keep.
-func (s *Suggestion) Add(precision string, report registry.ParityReport) {
+// Add takes the report of an engine: limits are those that every engine of a precision would keep. An engine
+// that fails a limit of its report is left out.
+func (s *Suggestion) Add(engine, precision string, report registry.ParityReport) {
+	if failed := leftOut(engine, report); len(failed) > 0 {
+		s.LeftOut = append(s.LeftOut, failed...)
+		return
+	}
 	s.Reports++
 	outputs := s.Precisions[precision]
 	if outputs == nil {
@@ -57,24 +64,25 @@ func (s *Suggestion) Add(precision string, report registry.ParityReport) {
 	}
 }
 
-// looser is the limits with one that a figure keeps.
+// looser is the limits with one that a figure keeps, which is not looser than the one of the report.
 func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
-	value, tenth := float64(c.Value), float64(c.Limit)/10
+	value, now, tenth := float64(c.Value), float64(c.Limit), float64(c.Limit)/10
+	atMost := math.Min(now, up(math.Max(marginFactor*value, tenth)))
 	switch c.Figure {
 	case "snrDb": // 20 dB above the usual limit is enough of a limit
-		o.SNRdB = atLeastOf(o.SNRdB, math.Floor(math.Min(value-marginDB, float64(c.Limit)+20)))
+		o.SNRdB = atLeastOf(o.SNRdB, math.Max(now, math.Floor(math.Min(value-marginDB, now+20))))
 	case "cosine":
-		o.Cosine = atLeastOf(o.Cosine, 1-up(math.Max(marginFactor*(1-value), (1-float64(c.Limit))/10)))
+		o.Cosine = atLeastOf(o.Cosine, math.Max(now, 1-up(math.Max(marginFactor*(1-value), (1-now)/10))))
 	case "maxError":
-		o.MaxError = atMostOf(o.MaxError, up(math.Max(marginFactor*value, tenth)))
+		o.MaxError = atMostOf(o.MaxError, atMost)
 	case "caseError":
-		o.CaseError = atMostOf(o.CaseError, up(math.Max(marginFactor*value, tenth)))
+		o.CaseError = atMostOf(o.CaseError, atMost)
 	case "systematic":
-		o.Systematic = atMostOf(o.Systematic, up(math.Max(marginFactor*value, tenth)))
+		o.Systematic = atMostOf(o.Systematic, atMost)
 	case "top1":
-		o.Top1 = atLeastOf(o.Top1, s.rateOf(c))
+		o.Top1 = atLeastOf(o.Top1, math.Max(now, s.rateOf(c)))
 	case "equal":
-		o.Equal = atLeastOf(o.Equal, s.rateOf(c))
+		o.Equal = atLeastOf(o.Equal, math.Max(now, s.rateOf(c)))
 	}
 	return o
 }
@@ -131,6 +139,9 @@ func atMostOf(have *AtMost, v float64) *AtMost {
 
 // YAML writes the suggestion as the limits of a spec.
 func (s *Suggestion) YAML() string {
+	if len(s.Precisions) == 0 {
+		return "" // all engines are left out
+	}
 	text := "limits:\n  precisions:\n"
 	for _, precision := range slices.Sorted(maps.Keys(s.Precisions)) {
 		text += "    " + precision + ":\n      outputs:\n"

@@ -23,8 +23,8 @@ func TestSuggestion(t *testing.T) {
 			}}
 	}
 	s := validators.NewSuggestion(500, 1000)
-	s.Add("int8", report(0.4, 0))
-	s.Add("int8", report(0.2, 2))
+	s.Add("cpu/int8", "int8", report(0.4, 0))
+	s.Add("gpu/int8", "int8", report(0.2, 2))
 	y, z := s.Precisions["int8"]["y"], s.Precisions["int8"]["z"]
 	if math.Abs(y.MaxError.Max-0.6) > 1e-12 || y.SNRdB.Min != 32 || math.Abs(z.CaseError.Max-0.05) > 1e-12 || z.SNRdB.Min != 32 {
 		t.Errorf("y %v and %v dB, z %v and %v dB; want 0.6, 32, 0.05, 32", y.MaxError.Max, y.SNRdB.Min, z.CaseError.Max, z.SNRdB.Min)
@@ -40,5 +40,39 @@ func TestSuggestion(t *testing.T) {
 	if text := s.YAML(); !strings.Contains(text, "    int8:\n      outputs:\n        \"y\": {snr: {min: 32}, max_error: {max: 0.6}, top1: {min: 0.9") ||
 		!strings.Contains(text, "  accuracy: {metric: top1, drop: {max: 0.0") {
 		t.Errorf("yaml:\n%s", text)
+	}
+}
+
+// An engine that fails a limit of now loosens none, and neither does the margin of one that passes.
+func TestSuggestionIsNotLooser(t *testing.T) {
+	t.Parallel()
+	report := func(snr, worst float64) registry.ParityReport {
+		verdict := registry.VerdictPass
+		if snr < 12 {
+			verdict = registry.VerdictFail
+		}
+		return registry.ParityReport{ReportHead: registry.ReportHead{Verdict: verdict}, Checks: []registry.Check{
+			{Output: "y", Figure: "snrDb", Value: registry.Figure(snr), Limit: 12, AtLeast: true, Verdict: verdict},
+			{Output: "y", Figure: "maxError", Value: registry.Figure(worst), Limit: 2.5, Verdict: registry.VerdictPass},
+			{Output: "y", Figure: "top1", Limit: 0.9, AtLeast: true, Verdict: registry.VerdictUndecided},
+		}}
+	}
+	s := validators.NewSuggestion(500, 1000)
+	s.Add("cpu/int8", "int8", report(1, 2.4))
+	if text := s.YAML(); len(s.Precisions) != 0 || s.Reports != 0 || text != "" {
+		t.Errorf("suggested %q from an engine that fails, want nothing", text)
+	}
+	s.Add("gpu/int8", "int8", report(13, 2))
+	y := s.Precisions["int8"]["y"]
+	if y.SNRdB == nil || y.SNRdB.Min != 12 || y.MaxError.Max != 2.5 || y.Top1.Min != 0.9 || s.Reports != 1 {
+		t.Errorf("suggested %s from %d engines, want the limits of now, of one", s.YAML(), s.Reports)
+	}
+	const want = "output y: snrDb is 1, and the limit is at least 12"
+	if len(s.LeftOut) != 1 || s.LeftOut[0].Engine != "cpu/int8" || s.LeftOut[0].Message != want {
+		t.Errorf("left out %+v, want cpu/int8: %s", s.LeftOut, want)
+	}
+	nan := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Message: "y has 3 NaN"}}}}
+	if s.Add("nan/int8", "int8", nan); len(s.LeftOut) != 2 || s.Reports != 1 {
+		t.Errorf("left out %+v, want also the engine that fails without a limit", s.LeftOut)
 	}
 }

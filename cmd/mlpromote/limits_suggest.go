@@ -28,6 +28,9 @@ FOLDER, and prints limits that they keep with a margin, as a part of a spec. FOL
 of the spec and has the form of a folder of cases. None of its cases may be among those of the
 spec: limits that follow from the cases that they are judged on prove nothing.
 
+No limit of an output is looser than that of the preset default. An engine that fails one is left out with all
+its figures; a warning names it, the limits of the others are printed, and the exit code is 3.
+
 The limits say what these engines do, and not what is good enough: read them before you use them.`,
 		Example: "  mlpromote limits suggest --cases more-cases/",
 		Args:    command.Exactly(),
@@ -70,7 +73,19 @@ func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolcha
 	if err != nil {
 		return err
 	}
+	return a.printSuggested(suggested)
+}
+
+// printSuggested prints a suggestion, and fails if engines are left out.
+func (a *app) printSuggested(suggested validators.Suggestion) error {
 	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of half, rates are what the verdict's %d cases can prove.\n",
 		registry.Count(suggested.Reports, "engine"), registry.Count(suggested.Cases, "case"), suggested.Verdict)
-	return a.ui.Result(head+suggested.YAML(), suggestedLimits{suggested, suggested.YAML()})
+	for _, l := range suggested.LeftOut {
+		a.ui.Warn(fmt.Sprintf("%s is left out: %s", l.Engine, l.Message))
+	}
+	if err := a.ui.Result(head+suggested.YAML(), suggestedLimits{suggested, suggested.YAML()}); err != nil || len(suggested.LeftOut) == 0 {
+		return err
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeLimit, "engines that fail default limits are left out of the suggestion"),
+		"correct these engines, or set a looser limit by hand where it is good enough")
 }
