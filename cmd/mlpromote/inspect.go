@@ -33,6 +33,7 @@ quarantines stand. REF defaults to the last build here.`,
 				if err != nil {
 					return err
 				}
+				found.Names = namesIn(c.Context(), i, ref.Environment, found.Release)
 				return a.ui.Result(inspectText(found), found)
 			})
 		},

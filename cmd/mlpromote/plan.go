@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
-	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -146,7 +145,7 @@ func planText(p plan.Plan) string {
 		loads += loadText(e.Target.Name+"/"+e.Variant, e.Load)
 	}
 	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n%s\n%s%s\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin,
-		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), loads, kindsText(p)+namesText(inspection.NamesOf(p.Interface)), limitsText(p.Limits))
+		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), loads, kindsText(p)+namesText(namesOf(p.Interface)), limitsText(p.Limits))
 }
 
 // loadText is a line on how nodes load an engine; empty where its runtime decides.

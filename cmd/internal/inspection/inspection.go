@@ -10,6 +10,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+// Names are the names of the features of an input, or of the classes of an output.
+type Names struct {
+	Input  string   `json:"input,omitempty"`
+	Output string   `json:"output,omitempty"`
+	Count  int      `json:"count"`
+	First  []string `json:"first"` // at most five
+}
+
 // Result is what is known about a release in an environment.
 type Result struct {
 	Ref     string           `json:"ref"`
@@ -20,7 +28,8 @@ type Result struct {
 	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
 	// LeftOut are engines of the spec that the release was made without.
 	LeftOut []registry.LeftOut `json:"leftOut,omitempty"`
-	// Names are the names of classes and features; absent where there are none.
+	// Names are the names of classes and features; absent where there are none. [Of] leaves them to
+	// the caller, so that programs for nodes do not need to read interfaces.
 	Names []Names `json:"names,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []Quarantine `json:"quarantines,omitempty"`
@@ -77,7 +86,6 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	found := Result{Ref: full.String(), Release: r, IgnoredEvidence: ignored, Claims: claims}
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, in, r)
-	found.Names = names(ctx, in, ref.Environment, r)
 	for _, e := range r.Engines {
 		found.Engines = append(found.Engines, Engine{
 			Label: e.Label(), Digest: e.Digest,

@@ -116,6 +116,14 @@ func newLarge(t *testing.T, mib int64, spec string) *large {
 	if err := writeLargeModel(l.model, mib<<20); err != nil {
 		t.Fatal(err)
 	}
+	policy := "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, require: [signature, provenance, parity]}\n" + // cases are generated here
+		"trust: [{key: keys/local.pub, roles: [builder, verifier, approver, promoter], resources: [\"oci://local/\"]}]\n"
+	if err := os.MkdirAll(filepath.Join(l.path("work"), "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.path("work"), "data", "environments.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	spec = "model: large\nversion: 1.0.0\nsource: model.onnx\nvariants: [fp32]\n" + spec
 	if err := os.WriteFile(filepath.Join(l.model, "mlpromote.yaml"), []byte(spec), 0o600); err != nil {
 		t.Fatal(err)
