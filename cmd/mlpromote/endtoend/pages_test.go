@@ -5,8 +5,10 @@ package endtoend
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -108,8 +110,29 @@ func TestPages(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "model.onnx"), model, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.WriteFile(filepath.Join(dir, "inputs.csv"), rowsOfPixels(100), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		runBlocks(t, program, "README.md", "", dir)
 	})
+}
+
+// rowsOfPixels is a table of images of digits: 64 columns of numbers from 0 to 16.
+func rowsOfPixels(rows int) []byte {
+	noise := rand.New(rand.NewPCG(1, 1))
+	var b bytes.Buffer
+	for column := range 64 {
+		fmt.Fprintf(&b, "pixel%d,", column)
+	}
+	b.Truncate(b.Len() - 1)
+	for range rows {
+		b.WriteByte('\n')
+		for range 64 {
+			fmt.Fprintf(&b, "%d,", noise.IntN(17))
+		}
+		b.Truncate(b.Len() - 1)
+	}
+	return b.Bytes()
 }
 
 // TestOperate runs what operate.md says about backups: on a directory with its own
