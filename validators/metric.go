@@ -95,15 +95,15 @@ func fits(m accuracy.Metric, output TensorInfo) error {
 func needs(m accuracy.Metric, output TensorInfo) string {
 	whole := output.DType.Class() != tensor.ClassFloat
 	ranks := output.Kind.Ranks() && !whole
-	values := !output.Kind.Ranks() && !output.Kind.Names() && output.DType != tensor.Bool
+	values := output.ofValues()
 	each, known := output.perCase()
 	one := values && (each == 1 || !known)
 	wants, has := "", true
 	switch m.Needs {
 	case accuracy.NeedsScores:
 		wants, has = "scores of classes", ranks
-		if k, last := m.Top(), output.last(); k > 0 && last.Symbol == "" && last.Size <= int64(k) {
-			wants, has = fmt.Sprintf("scores of more than %d classes", k), false // else all are right
+		if k := m.Top(); k > 0 {
+			wants, has = fmt.Sprintf("scores of more than %d classes", k), ranks && output.moreThan(k)
 		}
 	case accuracy.NeedsAnswers:
 		wants, has = "scores of classes, or answers that are whole numbers",
@@ -120,6 +120,15 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	}
 	return wants
 }
+
+// ofValues reports whether an output has numbers that are no scores, classes or labels.
+func (t TensorInfo) ofValues() bool {
+	return !t.Kind.Ranks() && !t.Kind.Names() && t.DType != tensor.Bool
+}
+
+// moreThan reports whether a case may be the scores of more than k classes. Of k classes, all are among
+// the k largest.
+func (t TensorInfo) moreThan(k int) bool { return t.last().Symbol != "" || t.last().Size > int64(k) }
 
 // ofTwo reports whether a case may be the scores of two classes.
 func (t TensorInfo) ofTwo() bool {

@@ -312,19 +312,7 @@ func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) r
 		return registry.VerdictUndecided
 	}
 	reference, engine := float64(a.Reference), float64(a.Engine)
-	follows := engine
-	switch {
-	case (c.Figure == figureRelative || isDrop(c) && m.Loss) && !(reference > 0):
-		follows = math.NaN() // of a ratio to nothing, or to less
-	case c.Figure == figureRelative && m.Loss:
-		follows = reference / engine
-	case c.Figure == figureRelative:
-		follows = engine / reference
-	case isDrop(c) && m.Loss:
-		follows = engine/reference - 1
-	case isDrop(c):
-		follows = reference - engine
-	}
+	follows := valueOf(c, m, reference, engine)
 	r.same(what+": value", &c.Value, follows)
 	r.found.Taken++
 	worse, better := float64(*c.High), float64(*c.Low)
@@ -340,6 +328,23 @@ func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) r
 		worse, better = better, worse
 	}
 	return limit{float64(c.Limit), c.AtLeast, true}.decide(reference, engine, worse, better)
+}
+
+// valueOf returns what a check of accuracy is about; NaN for a ratio to nothing, or to less.
+func valueOf(c registry.Check, m accuracy.Metric, reference, engine float64) float64 {
+	switch {
+	case (c.Figure == figureRelative || isDrop(c) && m.Loss) && !(reference > 0):
+		return math.NaN()
+	case c.Figure == figureRelative && m.Loss:
+		return reference / engine
+	case c.Figure == figureRelative:
+		return engine / reference
+	case isDrop(c) && m.Loss:
+		return engine/reference - 1
+	case isDrop(c):
+		return reference - engine
+	}
+	return engine
 }
 
 // between reports whether a value is within its bounds, but for the last digits.
