@@ -94,7 +94,7 @@ func TestNoFaultOfARuntimePasses(t *testing.T) {
 						return
 					}
 					if err == nil && !noticed && len(w.warnings) == 0 {
-						t.Errorf("call %d (%s) was spoilt, and nobody said so", at, s.last)
+						t.Errorf("call %d (%s) was spoilt, and no error, reason or warning says so", at, s.last)
 					}
 				}
 			})

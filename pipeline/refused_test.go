@@ -101,7 +101,7 @@ func TestPlanRefuses(t *testing.T) {
 		"weights beside the model that are too short":         {generated(), map[string]string{"model.onnx": string(external("weights.bin")), "weights.bin": "x"}, registry.CodeInvalid, "weights.bin"},
 		"an asset with the name of the labels": {generated() + "assets: [labels.json]\noutputs: {y: {labels: [cat]}}\n", map[string]string{"model.onnx": onnx, "labels.json": "{}"}, registry.CodeInvalid,
 			"labels.json is the file that a build writes"},
-		"a pickle nobody vouches for":    {generated("source: model.onnx", "source: {path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
+		"a pickle that is not trusted":   {generated("source: model.onnx", "source: {path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
 		"safetensors that are a pickle":  {generated("source: model.onnx", "source: {path: m.skops, format: skops}"), map[string]string{"m.skops": pickle}, registry.CodeUnsafe, "m.skops"},
 		"a folder that is no SavedModel": {generated("source: model.onnx", "source: {path: saved, format: savedmodel}"), map[string]string{"saved/notes.txt": "x"}, registry.CodeInvalid, "saved"},
 		"an input without a shape":       {generated(), map[string]string{"model.onnx": string(shapeless())}, registry.CodeInvalid, `input "x" has no shape`},

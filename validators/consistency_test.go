@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// What the limits want of consistency checks and nobody knows is said, by name.
+// Checks that the limits require and that did not run are listed by name.
 func TestChecksThatDidNotRun(t *testing.T) {
 	t.Parallel()
 	pass := func(kind registry.ConsistencyKind) registry.ConsistencyCheck {

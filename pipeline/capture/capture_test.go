@@ -510,7 +510,7 @@ func TestBatches(t *testing.T) {
 	}{
 		"the service says a batch":    {sumMetadata, nil, 2, []int64{1, 2}, false},
 		"the service says none":       {strings.Replace(sumMetadata, "[-1, 2]", "[2, 2]", 1), nil, 1, []int64{1, 2, 2}, false},
-		"nobody says":                 {"", nil, 2, []int64{1, 2}, true},
+		"no source says it":           {"", nil, 2, []int64{1, 2}, true},
 		"the service says junk":       {"{", nil, 2, []int64{1, 2}, true},
 		"the model says a batch":      {"", iface(open, two), 2, []int64{1, 2}, false},
 		"the model says none":         {sumMetadata, iface(two, two), 1, []int64{1, 2, 2}, false},

@@ -24,7 +24,7 @@ type exchange struct {
 	metadata string // path of what the service says about the model
 	header   http.Header
 	request  *bodyCopy
-	length   int64 // of the request; below 0 if nobody says
+	length   int64 // of the request; below 0 if the client does not say
 	answered http.Header
 	answer   *bodyCopy // nil unless outputs are recorded
 	status   int       // of the answer; 0 without one

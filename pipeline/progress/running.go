@@ -8,7 +8,7 @@ import (
 // beat is how often a running step is told of.
 const beat = time.Second
 
-// Running is a step that is told of every second until it ends, so that nobody waits in silence.
+// Running is a step whose progress is shown every second until it ends.
 type Running struct {
 	to    func(Step)
 	name  string

@@ -17,8 +17,8 @@ func TestReasons(t *testing.T) {
 	}{
 		"refused": {pipReason, "Looking in indexes: http://127.0.0.1:9/simple\n" + strings.Repeat(retry+"'NewConnectionError('<pip._vendor.urllib3.connection.HTTPConnection object at 0x7f58>: Failed to establish a new connection: [Errno 111] Connection refused')': /simple/ml-dtypes/\n", 5) + none,
 			"no connection to the package index: [Errno 111] Connection refused; " + lacks},
-		"timeout": {pipReason, retry + "'ConnectTimeoutError(<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>, 'Connection to pypi.org timed out. (connect timeout=15)')': /simple/numpy/\n" + none,
-			"no connection to the package index: Connection to pypi.org timed out; " + lacks},
+		"timeout": {pipReason, retry + "'ConnectTimeoutError(<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>, 'Connection to index.invalid timed out. (connect timeout=15)')': /simple/numpy/\n" + none,
+			"no connection to the package index: Connection to index.invalid timed out; " + lacks},
 		"certificate": {pipReason, retry + "'SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)'))': /simple/numpy/\n" + none,
 			"no connection to the package index: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006; " + lacks},
 		"not there": {pipReason, "Looking in links: /wheels\n" + none, lacks},

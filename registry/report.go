@@ -1,0 +1,241 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// ReportHead has the fields that all reports of a verifier share: how the report was made.
+type ReportHead struct {
+	Verdict    Verdict   `json:"verdict"`
+	Reasons    []Reason  `json:"reasons,omitempty"`
+	StartedOn  time.Time `json:"startedOn"`
+	FinishedOn time.Time `json:"finishedOn"`
+	// History is the hash of the newest event that the verifier could see when it began. It is
+	// empty for an empty history and in older reports. A pass heals only failures that the history
+	// had recorded by then.
+	History   DigestSet    `json:"history,omitempty"`
+	Limits    DigestSet    `json:"limits"`    // of the limits manifest
+	Sources   DigestSet    `json:"sources"`   // of the sources index
+	Reference DigestSet    `json:"reference"` // of the reference manifest
+	Node      Node         `json:"node"`
+	Runtime   RuntimeUsed  `json:"runtime"`
+	Settings  RunSettings  `json:"settings"`
+	Tool      ToolIdentity `json:"tool"`
+}
+
+// RuntimeUsed is the library that ran the engine.
+type RuntimeUsed struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	Library DigestSet `json:"library"` // of the shared library's file
+}
+
+// RunSettings are the numeric conditions of a run.
+type RunSettings struct {
+	Threads   int    `json:"threads"`   // within one operator; 0: as many as the runtime takes by itself
+	Level     string `json:"level"`     // graph optimization at load: "disable_all"; "": the runtime's own
+	Denormals string `json:"denormals"` // "keep" or "flush"
+	// Load is how the engine was loaded: [LoadDefault], or [LoadByProfile] with Profile. It is
+	// empty in reports of earlier versions, which loaded with Threads and Level.
+	Load    string       `json:"load,omitempty"`
+	Profile *LoadProfile `json:"profile,omitempty"`
+}
+
+// SettingsOf returns the conditions of a run that loaded an engine by its profile; nil is the
+// runtime's own defaults.
+func SettingsOf(load *LoadProfile) RunSettings {
+	if load == nil {
+		return RunSettings{Denormals: "keep", Load: LoadDefault}
+	}
+	settings := RunSettings{Denormals: "keep", Load: LoadByProfile, Profile: load}
+	settings.Level = cmp.Or(load.Options["graph_optimization_level"], load.Options["graphOptimizationLevel"])
+	for _, name := range []string{"intra_op_num_threads", "INFERENCE_NUM_THREADS", "num_threads", "numThreads"} {
+		if threads, err := strconv.Atoi(load.Options[name]); err == nil {
+			settings.Threads = threads
+		}
+	}
+	if load.Options["session.set_denormal_as_zero"] == "1" {
+		settings.Denormals = "flush"
+	}
+	return settings
+}
+
+// ToolIdentity is this program.
+type ToolIdentity struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ParityReport is the predicate https://mlpromote.dev/parity/v1. It compares what an engine
+// computed on the cases of its release with the reference. Its subject is the engine.
+type ParityReport struct {
+	ReportHead
+	Cases    CasesRun                 `json:"cases"`
+	Outputs  map[string]OutputFigures `json:"outputs"`
+	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+	// Slices are the accuracy on slices of the cases, if the limits ask for them.
+	Slices []SliceAccuracy `json:"slices,omitempty"`
+	// Current compares the accuracy with that of the engine that the next environment had when
+	// the report was made, on the same cases; absent if the limits do not ask or there was none.
+	Current *CurrentAccuracy `json:"current,omitempty"`
+	// Rules is the version of the limits, and so of the rules of the verdict; absent for 1. Since
+	// version 2, Checks are all limits, judged at Confidence: that of the limits, with the
+	// part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
+	// reports in which the engine failed a limit on a rate, with these limits and cases.
+	Rules      int     `json:"rules,omitempty"`
+	Confidence Figure  `json:"confidence,omitempty"`
+	Attempts   int     `json:"attempts,omitempty"`
+	Checks     []Check `json:"checks,omitempty"`
+	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
+	Providers []ProviderShare `json:"providers,omitempty"`
+	// PlainLoad says what came of loading the engine without its load profile, if it has one.
+	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
+	// Consistency is what the engine did beyond the cases, since version 2 of limits.
+	Consistency []ConsistencyCheck `json:"consistency,omitempty"`
+	// EarlyStop is reserved for a verification that ends before all cases ran, by an e-process: a
+	// test that stays valid whenever it is looked at. Nothing writes it yet, and a pass that has
+	// it does not count.
+	EarlyStop json.RawMessage `json:"earlyStop,omitempty"`
+}
+
+// PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in
+// its place and in a process of its own.
+type PlainLoad struct {
+	Cases   int     `json:"cases"` // that were run, or tried: the first of the set
+	Verdict Verdict `json:"verdict"`
+	Message string  `json:"message,omitempty"` // why it did not pass
+}
+
+// ProviderShare is the share of one ONNX Runtime execution provider in one run of an engine.
+type ProviderShare struct {
+	// Options are those that the engine requests of the provider. It was run with them.
+	Options map[string]string `json:"options,omitempty"`
+	Name    string            `json:"name"`   // "CPUExecutionProvider"
+	Nodes   int               `json:"nodes"`  // graph nodes as the runtime partitioned them; a fused part is one
+	TimeNS  int64             `json:"timeNs"` // spent in them, nanoseconds
+}
+
+// CasesRun says which cases a report is about.
+type CasesRun struct {
+	Digest DigestSet `json:"digest"` // of the cases manifest
+	Golden DigestSet `json:"golden"` // of the golden manifest
+	Count  int       `json:"count"`
+	Ran    int       `json:"ran"`
+	// Earlier is how many of the cases were run by an earlier, interrupted verification on the
+	// same kind of machine, at most three days before.
+	Earlier  int    `json:"earlier,omitempty"`
+	Origin   string `json:"origin"`
+	Labelled bool   `json:"labelled"`
+}
+
+// OutputFigures compares one output of an engine with the reference over all cases.
+// Formulae: package validators/tensor.
+type OutputFigures struct {
+	DType     string  `json:"dtype"`
+	Kind      string  `json:"kind,omitempty"` // what the values mean, since version 2 of limits
+	MaxAbs    Figure  `json:"maxAbs"`
+	MeanAbs   Figure  `json:"meanAbs"`
+	MaxRel    Figure  `json:"maxRel"`
+	CosineMin Figure  `json:"cosineMin"`
+	SNRdB     Figure  `json:"snrDb"`
+	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent if the output has no rows
+	// Spread is the standard deviation of the reference's values; the figures below are relative
+	// to it. They are 0 in reports that were made before there were any.
+	Spread      Figure `json:"spread,omitempty"`
+	SpreadSNRdB Figure `json:"spreadSnrDb,omitempty"`
+	MaxError    Figure `json:"maxError,omitempty"`
+	CaseError   Figure `json:"caseError,omitempty"`
+	Systematic  Figure `json:"systematic,omitempty"`
+	// CaseErrors counts the cases by their root mean square error relative to the spread, in
+	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
+	CaseErrors []int `json:"caseErrors,omitempty"`
+
+	NewNaN int    `json:"newNaN"`
+	NewInf int    `json:"newInf"`
+	Worst  *Worst `json:"worst,omitempty"`
+}
+
+// Worst is the element that differs most.
+type Worst struct {
+	Case      int     `json:"case"`
+	Index     []int64 `json:"index"`
+	Reference Figure  `json:"reference"`
+	Engine    Figure  `json:"engine"`
+}
+
+// Accuracy is a metric against labels, of the reference and of the engine.
+type Accuracy struct {
+	Metric    string `json:"metric"` // "top1", "f1_macro", "rmse", ...
+	Reference Figure `json:"reference"`
+	Engine    Figure `json:"engine"`
+	// Drop is reference - engine; for an error, of which less is better (mae, rmse, perplexity), it
+	// is the part of the reference's by which the engine's is larger.
+	Drop Figure `json:"drop"`
+	// Lost and Won count the answers that only the reference has right, and only the engine. A
+	// case with several answers counts by their shares.
+	Lost  Figure `json:"lost,omitempty"`
+	Won   Figure `json:"won,omitempty"`
+	Right Figure `json:"right,omitempty"` // answers that the engine has right, likewise
+	Cases int    `json:"cases,omitempty"` // with answers
+	Count int    `json:"count"`           // answers
+	// Seed is that of the bootstrap, for a metric that is no share of cases. Such metrics have no
+	// counts.
+	Seed uint64 `json:"seed,omitempty"`
+}
+
+// SliceAccuracy is the accuracy on the cases that have one value in a column.
+type SliceAccuracy struct {
+	By       string   `json:"by"`    // the tensor of the cases that says the slice of each
+	Value    string   `json:"value"` // in decimal
+	Accuracy Accuracy `json:"accuracy"`
+	// Low and High are the one-sided bounds of the engine's figure, at the confidence of the report.
+	Low  Figure `json:"low"`
+	High Figure `json:"high"`
+}
+
+// CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.
+type CurrentAccuracy struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release"`
+	Engine      DigestSet `json:"engine"`
+	// Accuracy has as reference the engine that would be replaced.
+	Accuracy Accuracy `json:"accuracy"`
+}
+
+// PerformanceReport is the predicate https://mlpromote.dev/performance/v1: the duration of
+// single runs of the engine on the node. Its subject is the engine.
+type PerformanceReport struct {
+	ReportHead
+	Latency
+	Warmup           int      `json:"warmup"`                     // runs before the first sample
+	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+	// CurrentLatency is that of the engine of this label that the next environment had, measured in
+	// the same turns; absent where it had none.
+	CurrentLatency *Latency `json:"currentLatency,omitempty"`
+	// Apart is true if engines and reference ran in separate processes, in turns, because they
+	// were too large to be in memory together.
+	Apart bool `json:"apart,omitempty"`
+	// Ratio compares with the engine that would be replaced; absent if the limits do not ask or
+	// there was none.
+	Ratio *LatencyRatio `json:"ratio,omitempty"`
+	// BudgetNs is what the timed runs of an engine were to take at most, and TookNs what measuring
+	// the latency of all engines took, comparisons included; 0 in older reports.
+	BudgetNs int64    `json:"budgetNs,omitempty"`
+	TookNs   int64    `json:"tookNs,omitempty"`
+	Fitness  *Fitness `json:"fitness,omitempty"` // of the machine; absent in older reports
+}
+
+// Latency summarizes samples of single runs. Quantiles are nearest-rank.
+type Latency struct {
+	Batch     int64   `json:"batch"`
+	P50Ns     int64   `json:"p50Ns"`
+	P90Ns     int64   `json:"p90Ns"`
+	P99Ns     int64   `json:"p99Ns"`
+	PerSecond float64 `json:"perSecond"` // cases per second: batch over mean time
+	Samples   int     `json:"samples"`
+	// Bounds are there if the limits have version 2 or later.
+	Bounds *LatencyBounds `json:"bounds,omitempty"`
+}
