@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -15,9 +16,17 @@ type destination struct {
 	release     registry.Digest
 }
 
-// current brings the engines that the next environment has now, which latency and accuracy are
-// compared with. Where there is none yet, there is nothing to compare with.
-func (f fetcher) current(ctx context.Context) (map[string]candidate, destination, error) {
+// replaced is the engine of the destination that an engine would replace. With a fault it cannot be
+// compared with here, and limits that compare stay undecided.
+type replaced struct {
+	candidate
+	fault string
+}
+
+// current brings the engines that the candidates would replace, by the labels of the candidates.
+// Where the destination has no release yet, or no engine for this machine, there is nothing to
+// compare with.
+func (f fetcher) current(ctx context.Context, candidates []candidate, rules int) (map[string]replaced, destination, error) {
 	environments, err := f.p.Registry.Environments(ctx)
 	if err != nil {
 		return nil, destination{}, err
@@ -33,50 +42,107 @@ func (f fetcher) current(ctx context.Context) (map[string]candidate, destination
 		if err != nil {
 			return nil, destination{}, err
 		}
-		found, err := f.replaced(ctx, next.Name, r)
+		found, err := f.replaced(ctx, next.Name, r, candidates, rules)
 		return found, destination{next.Name, r.Digest}, err
 	}
 	return nil, destination{}, nil
 }
 
-// replaced fetches the engines of another release that run here and that this release does not have.
-func (f fetcher) replaced(ctx context.Context, environment string, r registry.Release) (map[string]candidate, error) {
-	found := make(map[string]candidate)
-	for _, e := range r.Engines {
-		tool, have := f.host.tools[e.Toolchain.Name]
-		if _, own := f.release.Engine(e.Digest); own || !have || len(e.Target.Match(f.host.node, f.host.node.Runtime())) > 0 {
+// replaced fetches the engine of a release that each candidate would replace, once.
+func (f fetcher) replaced(ctx context.Context, environment string, r registry.Release, candidates []candidate, rules int) (map[string]replaced, error) {
+	there, err := f.p.host(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	found, fetched := make(map[string]replaced), make(map[registry.Digest]replaced)
+	for _, c := range candidates {
+		e, ok := there.counterpart(c.engine, r.Engines, rules)
+		if !ok || e.Digest == c.engine.Digest {
 			continue
 		}
-		c := candidate{id: currentID(len(found)), engine: e, tool: tool}
-		_, err := f.p.checkSignatures(ctx, environment, r, []candidate{c})
-		if registry.HasCode(err, registry.CodePolicy) {
-			f.p.warn("not compared with " + e.Label() + " of " + environment + ": " + err.Error())
-			continue
+		was, again := fetched[e.Digest]
+		if !again {
+			was = replaced{candidate: candidate{id: currentID(len(fetched)), engine: e}}
+			if err := f.fetchReplaced(ctx, environment, r, there, &was); err != nil {
+				return nil, err
+			}
+			fetched[e.Digest] = was
 		}
-		if err != nil {
-			return nil, err
-		}
-		if c.model, err = f.engine(ctx, registry.Repository(environment, r.Model), c); err != nil {
-			return nil, err
-		}
-		found[e.Label()] = c
+		found[c.engine.Label()] = was
 	}
 	return found, nil
+}
+
+// counterpart picks the engine that one of another release would replace: that of its label, else
+// the one that resolve prefers for this machine. Labels alone are not enough: a variant under a new
+// name would be compared with nothing. Version 1 knows labels only.
+func (h host) counterpart(e registry.Engine, engines []registry.Engine, rules int) (registry.Engine, bool) {
+	var fit []registry.Engine
+	for _, there := range engines {
+		if there.Label() == e.Label() {
+			return there, true
+		}
+		if rules > 1 && h.machineMeets(there.Target) {
+			fit = append(fit, there)
+		}
+	}
+	if len(fit) == 0 {
+		return registry.Engine{}, false
+	}
+	return registry.RankEngines(fit)[0], true
+}
+
+// fetchReplaced fetches an engine of the destination, or notes why it cannot run here.
+func (f fetcher) fetchReplaced(ctx context.Context, environment string, r registry.Release, there host, was *replaced) error {
+	fault, err := f.unfitReplaced(ctx, environment, r, there, was)
+	if err != nil {
+		return err
+	}
+	if fault != "" {
+		was.fault = was.engine.Label() + " of " + environment + " cannot be compared with here: " + fault
+		f.p.warn(was.fault)
+		return nil
+	}
+	was.model, err = f.engine(ctx, registry.Repository(environment, r.Model), was.candidate)
+	return err
+}
+
+// unfitReplaced says why an engine of the destination cannot run here, if so, and finds its tool.
+func (f fetcher) unfitReplaced(ctx context.Context, environment string, r registry.Release, there host, was *replaced) (string, error) {
+	tool, skipped := there.toolOf(was.engine)
+	if skipped != nil {
+		return strings.TrimPrefix(skipped.String(), skipped.Label+": "), nil
+	}
+	was.tool = tool
+	_, err := f.p.checkSignatures(ctx, environment, r, []candidate{was.candidate})
+	if registry.HasCode(err, registry.CodePolicy) {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // comparedCurrents are the engines of the destination that run on the cases: none, unless the
 // limits compare accuracy with them.
 func (v verification) comparedCurrents() []candidate {
-	if v.limits.V == 1 || v.limits.Accuracy == nil || v.limits.Accuracy.Regression == nil || v.cases.set.Labels == "" {
+	if !v.comparesAccuracy() {
 		return nil
 	}
 	return v.currents()
 }
 
+// comparesAccuracy reports whether limits bound how much worse than the destination's engine one may be.
+func (v verification) comparesAccuracy() bool {
+	return v.limits.V > 1 && v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil && v.cases.set.Labels != ""
+}
+
 // compareCurrent compares the answers of an engine with those of the engine that it would replace.
 func (v verification) compareCurrent(ctx context.Context, c candidate, outputs runOutputs, measured *validators.Measured) error {
 	was, ok := v.current[c.engine.Label()]
-	if !ok || len(v.comparedCurrents()) == 0 {
+	if !ok || !v.comparesAccuracy() {
+		return nil
+	}
+	if was.fault != "" {
+		measured.CurrentFault = was.fault
 		return nil
 	}
 	if err := outputs.broken[was.id]; err != nil {

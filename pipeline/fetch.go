@@ -16,7 +16,7 @@ type fetched struct {
 	reference      material
 	referenceModel loadable
 	candidates     []candidate
-	current        map[string]candidate // by label: the engine that the next environment has
+	current        map[string]replaced // by label of the candidate
 	next           destination
 }
 
@@ -56,7 +56,7 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 		}
 		got.candidates = append(got.candidates, c)
 	}
-	got.current, got.next, err = f.current(ctx)
+	got.current, got.next, err = f.current(ctx, got.candidates, got.limits.V)
 	return got, err
 }
 

@@ -211,11 +211,14 @@ func (v verification) compareAll(ctx context.Context, outputs runOutputs, m meas
 	return nil
 }
 
-// currents lists the engines that the next environment has, in a fixed order.
+// currents lists the engines of the next environment that are compared with, each once, in a fixed order.
 func (v verification) currents() []candidate {
 	var all []candidate
 	for _, label := range slices.Sorted(maps.Keys(v.current)) {
-		all = append(all, v.current[label])
+		was := v.current[label]
+		if was.fault == "" && !slices.ContainsFunc(all, func(c candidate) bool { return c.id == was.id }) {
+			all = append(all, was.candidate)
+		}
 	}
 	return all
 }

@@ -34,6 +34,9 @@ func (v verification) compareLatency(ctx context.Context, c candidate, outputs r
 	if v.limits.V == 1 || v.limits.Latency.Regression == nil || !ok || outputs.broken[c.id] != nil {
 		return compared{}, nil
 	}
+	if was.fault != "" {
+		return compared{fault: was.fault}, nil
+	}
 	inputs, cases, err := v.timingCases()
 	if err != nil {
 		return compared{}, err
@@ -43,7 +46,7 @@ func (v verification) compareLatency(ctx context.Context, c candidate, outputs r
 	rounds := min(max(int(ratioTime/max(outputs.median(), 1)), 8), ratioMost)/cases + 1
 	var first, second, before, after [][]int64
 	for n := range ratioRepeats {
-		for i, turn := range []candidate{c, was, was, c} {
+		for i, turn := range []candidate{c, was.candidate, was.candidate, c} {
 			dir := filepath.Join(v.scratch, fmt.Sprintf("ratio-%s-%d-%d", c.id, n, i))
 			block, err := v.block(ctx, turn, inputs, rounds, dir)
 			if ctx.Err() != nil {

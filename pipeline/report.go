@@ -169,13 +169,15 @@ func (v verification) performance(c candidate, outputs runOutputs, latencies mea
 		return report
 	}
 	var current *registry.Latency
-	if running, ok := v.current[c.engine.Label()]; ok {
+	running, ok := v.current[c.engine.Label()]
+	ok = ok && running.fault == ""
+	if ok {
 		was := latencies.latency(running.id)
 		current = &was
 	}
 	report.CurrentLatency = current
 	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, current)
-	if running, ok := v.current[c.engine.Label()]; ok && v.limits.Latency.Regression != nil && latencies.broken[running.id] != nil {
+	if ok && v.limits.Latency.Regression != nil && latencies.broken[running.id] != nil {
 		report.Verdict = registry.VerdictUndecided
 		report.Reasons = append(report.Reasons, registry.Reason{Code: validators.ReasonNotRun,
 			Message: "the engine that the destination has now could not be timed: " + latencies.broken[running.id].Error()})

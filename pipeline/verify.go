@@ -159,9 +159,7 @@ func (p *Pipeline) host(ctx context.Context, release registry.Release) (host, er
 		return host{}, err
 	}
 	for _, e := range release.Engines {
-		machine := e.Target
-		machine.Runtimes = nil
-		if len(machine.Match(bare, bare.Runtime())) > 0 {
+		if !(host{node: bare}).machineMeets(e.Target) {
 			continue
 		}
 		if lacking[e.Toolchain.Name] != nil {
@@ -184,14 +182,9 @@ func (h host) choose(release registry.Release) ([]candidate, []SkippedEngine, er
 	var candidates []candidate
 	var skipped []SkippedEngine
 	for _, e := range release.Engines {
-		if lacks := e.Target.Match(h.node, h.node.Runtime()); len(lacks) > 0 {
-			skipped = append(skipped, SkippedEngine{e.Label(), lacks, h.why(e)})
-			continue
-		}
-		tool, ok := h.tools[e.Toolchain.Name]
-		if !ok || tool.Profile.CompileOnly {
-			skipped = append(skipped,
-				SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}, h.why(e)})
+		tool, lacks := h.toolOf(e)
+		if lacks != nil {
+			skipped = append(skipped, *lacks)
 			continue
 		}
 		candidates = append(candidates, candidate{id: engineID(len(candidates)), engine: e, tool: tool})
@@ -206,6 +199,24 @@ func (h host) choose(release registry.Release) ([]candidate, []SkippedEngine, er
 	return nil, nil, registry.Errorf(registry.CodeWrongNode,
 		"this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
 		release.Model, release.Tag(), strings.Join(lines, "\n  "))
+}
+
+// toolOf gives the tool that runs an engine here, or why it does not run here.
+func (h host) toolOf(e registry.Engine) (tool, *SkippedEngine) {
+	if lacks := e.Target.Match(h.node, h.node.Runtime()); len(lacks) > 0 {
+		return tool{}, &SkippedEngine{e.Label(), lacks, h.why(e)}
+	}
+	found, ok := h.tools[e.Toolchain.Name]
+	if !ok || found.Profile.CompileOnly {
+		return tool{}, &SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}, h.why(e)}
+	}
+	return found, nil
+}
+
+// machineMeets reports whether this machine meets a target, whatever runtimes it has.
+func (h host) machineMeets(t registry.Target) bool {
+	t.Runtimes = nil
+	return len(t.Match(h.node, h.node.Runtime())) == 0
 }
 
 // why says why the toolchain of an engine cannot be had here; empty if it can, or was not tried.

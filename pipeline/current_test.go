@@ -1,0 +1,120 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// promoted brings version 1.0.0 of a spec to prod, from a model that multiplies by 1.5.
+func (w *world) promoted(t *testing.T, text string) {
+	t.Helper()
+	first := w.built(t, text, pipeline.BuildOptions{})
+	if _, err := w.p.Verify(t.Context(), first.Ref); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// worse is version 1.1.0: a model that multiplies by 1.9, where the labels say 1.5, with a limit
+// on how much worse than prod's engine it may be.
+func (w *world) worse(t *testing.T, from, limits string) pipeline.VerifyResult {
+	t.Helper()
+	w.model(t, 1.9)
+	second := w.built(t, strings.Replace(from, "1.0.0", "1.1.0", 1)+"limits: "+limits+"\n", pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), second.Ref)
+	if !registry.HasCode(err, registry.CodeLimit) {
+		t.Fatalf("error %v, want that a limit is not kept", err)
+	}
+	return verified
+}
+
+const (
+	labelled = `model: vision/digits
+version: 1.0.0
+source: model.onnx
+cases: {path: cases/, labels: price}
+variants: [VARIANT]
+targets: [TARGET]
+`
+	noWorse = "{accuracy: {metric: mae, regression: {max: 10%}}, latency: {regression: {max: 1000000%}}}"
+)
+
+func labelledSpec(variant, target string) string {
+	return strings.NewReplacer("VARIANT", variant, "TARGET", target).Replace(labelled)
+}
+
+// called is a driver under another name.
+type called struct {
+	toolchain.Driver
+	name string
+}
+
+func (d called) Identity(ctx context.Context) (toolchain.Identity, error) {
+	found, err := d.Driver.Identity(ctx)
+	found.Name = d.name
+	return found, err
+}
+
+// A limit on how much worse than the destination's engine one may be holds for a variant that the
+// destination has under another name too: it is compared with what this machine gets there now.
+func TestRegressionUnderANewName(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.priced(t)
+	w.promoted(t, labelledSpec("fp32", "linux/amd64/v1"))
+	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.9}, nil }
+	e := w.worse(t, labelledSpec("{name: small, quantize: {method: dynamic}}", "linux/amd64/v1"), noWorse).Engines[0]
+	if e.Parity.Verdict != registry.VerdictFail || e.Parity.Reasons[0].Code != validators.ReasonAccuracy {
+		t.Errorf("%s: %s %v, want a failure for its accuracy", e.Label, e.Parity.Verdict, e.Parity.Reasons)
+	}
+	if r := e.Performance.Ratio; r == nil || r.Environment != "prod" {
+		t.Errorf("ratio %+v, want the latency beside that of prod's engine", r)
+	}
+}
+
+// Where the destination's engine cannot run here, such a limit is not decided, which is no pass.
+func TestRegressionNotComparable(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]string{
+		"under its name":   "{name: cpu, os: linux, cpu: {arch: amd64}}",
+		"under a new name": "linux/amd64/v1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.priced(t)
+			open, gone := w.p.Toolchain, false
+			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+				if gone && name == "openvino" {
+					return pipeline.Toolchain{}, registry.Errorf(registry.CodeNotFound, "toolchain openvino is not installed")
+				}
+				found, err := open(ctx, name)
+				found.Profile.Name, found.Engines = name, called{found.Engines, name}
+				return found, err
+			}
+			w.promoted(t, labelledSpec("fp32", "{name: cpu, os: linux, cpu: {arch: amd64}, toolchain: openvino}"))
+			gone = true
+			e := w.worse(t, labelledSpec("fp32", target), noWorse).Engines[0]
+			for kind, got := range map[string]struct {
+				verdict registry.Verdict
+				reasons []registry.Reason
+			}{"parity": {e.Parity.Verdict, e.Parity.Reasons}, "performance": {e.Performance.Verdict, e.Performance.Reasons}} {
+				if got.verdict != registry.VerdictUndecided || len(got.reasons) != 1 || got.reasons[0].Code != validators.ReasonNotRun ||
+					!strings.Contains(got.reasons[0].Message, "cpu/fp32 of prod cannot be compared with here: ") ||
+					!strings.Contains(got.reasons[0].Message, "openvino is not installed") {
+					t.Errorf("%s: %s %v, want undecided because prod's engine cannot run here", kind, got.verdict, got.reasons)
+				}
+			}
+		})
+	}
+}
