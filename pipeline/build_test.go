@@ -354,7 +354,7 @@ func TestBuildOfModelsWithoutFiniteOutputs(t *testing.T) {
 		w := setup(t, 1.5)
 		w.model(t, math.Inf(1))
 		built := w.built(t, fp32, pipeline.BuildOptions{})
-		if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], `the reference's output "y" has`) {
+		if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], `golden output "y" has`) {
 			t.Errorf("warnings %q, want one about the output y", w.warnings)
 		}
 		if verified, err := w.p.Verify(t.Context(), built.Ref); err != nil || len(verified.Engines) != 1 {

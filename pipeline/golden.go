@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// check looks for NaN and infinity in the reference's outputs, where an engine passes only
+// check looks for NaN and infinity in the golden outputs, where an engine passes only
 // with the same, and returns what to warn of. Errors: CodeInvalid for an output that is NaN
 // everywhere, since nothing of it can be compared.
 func (g goldenSet) check(outputs []validators.TensorInfo) (warnings []string, err error) {
@@ -26,7 +26,7 @@ func (g goldenSet) check(outputs []validators.TensorInfo) (warnings []string, er
 				"run the reference: output %q is NaN in every element of all %d cases, so that no engine can be compared with it", output.Name, found.Cases()),
 				"correct the cases, or export the model without this output")
 		case text != "":
-			warnings = append(warnings, fmt.Sprintf("the reference's output %q has %s: an engine passes there only with the same values", output.Name, text))
+			warnings = append(warnings, fmt.Sprintf("golden output %q has %s: an engine passes there only with the same values", output.Name, text))
 		}
 	}
 	return warnings, nil

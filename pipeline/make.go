@@ -105,7 +105,7 @@ func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 	return all, group.Wait()
 }
 
-// goldenSet is the reference's outputs on the cases.
+// goldenSet is the golden outputs.
 type goldenSet struct {
 	set           registry.CaseSet
 	files         []toolchain.OutputFile

@@ -216,7 +216,7 @@ func (t *Trial) measuredAs(other Trial) {
 	t.Verdict, t.Reasons, t.Loss, t.Accuracy = other.Verdict, other.Reasons, other.Loss, other.Accuracy
 }
 
-// judge runs a candidate on all cases and compares with the reference's outputs.
+// judge runs a candidate on all cases and compares with the golden outputs.
 func (t *tuning) judge(ctx context.Context, c candidate, trial *Trial) (err error) {
 	done := t.p.step("compare " + trial.Label())
 	defer func() { done(string(trial.Verdict), err) }()

@@ -93,7 +93,7 @@ type material struct {
 }
 
 // Verify runs every engine whose target this machine meets on all cases, compares
-// with the reference's outputs, measures latency, and attaches signed reports. A
+// with the golden outputs, measures latency, and attaches signed reports. A
 // report that fails is attached like one that passes, and then the error is
 // CodeLimit. Errors: CodeWrongNode when this machine meets no target; CodePolicy when
 // no trusted builder signed an engine; CodeDigest when stored bytes were changed.

@@ -31,7 +31,7 @@ func (o OutputLimits) Tolerance() tensor.Options {
 // Comparison is how an output is compared for these limits.
 func (o OutputLimits) Comparison() tensor.Options {
 	options := o.Tolerance()
-	options.Channels, options.Systematic = o.PerChannel, o.Systematic != nil
+	options.Channels, options.Systematic = o.perChannel(), o.Systematic != nil
 	return options
 }
 

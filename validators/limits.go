@@ -72,9 +72,11 @@ type OutputLimits struct {
 	// errors hide in.
 	Systematic *AtMost `json:"systematic,omitempty"`
 	// PerChannel takes the spread of each index along the last axis in place of that of all
-	// values. It is not a limit itself.
-	PerChannel bool `json:"perChannel,omitempty"`
+	// values. It is not a limit itself. False turns off that of a preset; stored limits have true or nil.
+	PerChannel *bool `json:"perChannel,omitempty"`
 }
+
+func (o OutputLimits) perChannel() bool { return o.PerChannel != nil && *o.PerChannel }
 
 // AtLeast bounds a figure from below.
 type AtLeast struct {
@@ -206,7 +208,7 @@ func (l Limits) validateOutputs() error {
 
 // since2 reports whether a limit of version 2 is there.
 func (o OutputLimits) since2() bool {
-	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.Systematic != nil || o.PerChannel
+	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.Systematic != nil || o.perChannel()
 }
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.

@@ -85,7 +85,7 @@ func presetLimits(preset, precision string, output TensorInfo, cases int) (Outpu
 	case KindEmbedding:
 		limits.Cosine = &AtLeast{t.cosine}
 	case KindValue, KindBoxes:
-		limits.PerChannel = true
+		limits.PerChannel = new(true)
 		limits.Systematic = &AtMost{perChannel * t.systematic}
 	}
 	return limits, nil

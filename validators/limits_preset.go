@@ -187,7 +187,10 @@ func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	override(&o.MaxError, other.MaxError)
 	override(&o.CaseError, other.CaseError)
 	override(&o.Systematic, other.Systematic)
-	o.PerChannel = o.PerChannel || other.PerChannel
+	override(&o.PerChannel, other.PerChannel)
+	if !o.perChannel() {
+		o.PerChannel = nil // stored limits have true or nothing
+	}
 	return o
 }
 

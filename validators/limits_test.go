@@ -1,6 +1,7 @@
 package validators_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 func TestExpandPreset(t *testing.T) {
@@ -135,4 +137,45 @@ func FuzzParseLimits(f *testing.F) {
 			t.Errorf("%s, %v\nis not\n%s", again, err, data)
 		}
 	})
+}
+
+// A spec can turn off that each channel is measured by its own spread, for all precisions or for one.
+func TestPerChannelIsTurnedOff(t *testing.T) {
+	t.Parallel()
+	boxes := validators.Interface{Outputs: []validators.TensorInfo{{Name: "boxes", Kind: validators.KindBoxes, DType: tensor.Float32,
+		Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}, {Size: 4}}}}}
+	set := func(on bool) map[string]validators.OutputLimits {
+		return map[string]validators.OutputLimits{"boxes": {PerChannel: &on}}
+	}
+	int8 := func(on bool) map[string]map[string]validators.OutputLimits {
+		return map[string]map[string]validators.OutputLimits{"int8": set(on)}
+	}
+	for name, c := range map[string]struct {
+		overrides  validators.LimitOverrides
+		fp32, int8 bool
+	}{
+		"nothing said":       {validators.LimitOverrides{}, true, true},
+		"off":                {validators.LimitOverrides{Outputs: set(false)}, false, false},
+		"off for one":        {validators.LimitOverrides{Precisions: int8(false)}, true, false},
+		"off, but for one":   {validators.LimitOverrides{Outputs: set(false), Precisions: int8(true)}, false, true},
+		"said as it is":      {validators.LimitOverrides{Outputs: set(true)}, true, true},
+		"on and off for one": {validators.LimitOverrides{Outputs: set(true), Precisions: int8(false)}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits, err := validators.ExpandPreset("", boxes, []string{"fp32", "int8"}, 600, c.overrides)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for precision, want := range map[string]bool{"fp32": c.fp32, "int8": c.int8} {
+				stored, err := json.Marshal(limits.Precisions[precision].Outputs["boxes"])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Contains(string(stored), `"perChannel":true`); got != want || strings.Contains(string(stored), "false") {
+					t.Errorf("%s: stored as %s, want perChannel true: %t, and never false", precision, stored, want)
+				}
+			}
+		})
+	}
 }

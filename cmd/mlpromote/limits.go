@@ -109,7 +109,7 @@ func outputText(o validators.OutputLimits) string {
 			parts = append(parts, fmt.Sprintf("%s <= %g", limit.name, limit.max.Max))
 		}
 	}
-	if o.PerChannel {
+	if o.PerChannel != nil && *o.PerChannel {
 		parts = append(parts, "per channel")
 	}
 	if o.Where != "" {

@@ -256,13 +256,13 @@ func (c checker) checkVariant(place []any, v Variant) {
 func (c checker) checkLimits() {
 	c.oneOf(at("limits", "preset"), "preset", cmp.Or(c.Limits.Preset, validators.PresetDefault), validators.Presets(), nil)
 	for _, output := range slices.Sorted(maps.Keys(c.Limits.Outputs)) {
-		c.report(c.Limits.Outputs[output].validators().Validate(), "limits", "outputs", output)
+		c.report(c.Limits.Outputs[output].check(), "limits", "outputs", output)
 	}
 	for _, precision := range slices.Sorted(maps.Keys(c.Limits.Precisions)) {
 		c.oneOf(at("limits", "precisions", precision), "precision of a variant", precision, c.Precisions(), nil)
 		outputs := c.Limits.Precisions[precision].Outputs
 		for _, output := range slices.Sorted(maps.Keys(outputs)) {
-			c.report(outputs[output].validators().Validate(), "limits", "precisions", precision, "outputs", output)
+			c.report(outputs[output].check(), "limits", "precisions", precision, "outputs", output)
 		}
 	}
 	c.report(c.LimitOverrides().Latency.Validate(), "limits", "latency")

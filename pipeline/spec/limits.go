@@ -48,7 +48,7 @@ type OutputLimits struct {
 	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
 	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
 	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors of an index along the last axis, divided by the standard deviation of the reference's values"`
-	PerChannel bool      `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own"`
+	PerChannel *bool     `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own; false takes that of all values, also where the preset does not"`
 }
 
 // AtLeast bounds a fraction from below.
@@ -199,6 +199,14 @@ func atMost(v *float64) *validators.AtMost {
 		return nil
 	}
 	return &validators.AtMost{Max: *v}
+}
+
+// check checks what is said of an output. per_channel is enough: the limits are the preset's then.
+func (o OutputLimits) check() error {
+	if o.PerChannel != nil && o == (OutputLimits{PerChannel: o.PerChannel}) {
+		return nil
+	}
+	return o.validators().Validate()
 }
 
 func (o OutputLimits) validators() validators.OutputLimits {

@@ -4,7 +4,7 @@ import "strings"
 
 // Reference is what the spec says of the reference model's outputs.
 type Reference struct {
-	Accept string `yaml:"accept,required" doc:"Why the reference outputs may differ from what ONNX's reference evaluator computes; it is recorded in the provenance"`
+	Accept string `yaml:"accept,required" doc:"Why the golden outputs may differ from what ONNX's reference evaluator computes; it is recorded in the provenance"`
 }
 
 // maxAccept bounds the reason, which every engine's provenance repeats.

@@ -67,7 +67,7 @@ take engines as independent, which engines of one model are not quite.
 	v.figures(&b)
 	v.list(&b, "Mutants that pass although they count", "", v.missed, func(r record) string {
 		figure, times := v.shown(r)
-		return fmt.Sprintf("%s: %.3g, %.2g times twice the honest 99th percentile", figure, r.effect(figure), times)
+		return fmt.Sprintf("%s: %.3g, %.2g times the honest 99th percentile", figure, r.effect(figure), 2*times)
 	})
 	v.list(&b, "False alarms", "", v.falseAlarms, func(r record) string { return r.First })
 	v.list(&b, "Engines without a verdict", "These were not built or not loaded, for the reason beside them. They are not counted above.", v.notBuilt,

@@ -44,7 +44,7 @@ func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *
 }
 
 // tools are the drivers of a toolchain that is installed. ONNX's evaluator is not among them: it
-// computes the reference's outputs again, which is the same for engines with a fault and without.
+// computes the golden outputs again, which is the same for engines with a fault and without.
 func tools(t *testing.T, name string, around func(toolchain.Driver) toolchain.Driver) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {

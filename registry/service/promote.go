@@ -247,8 +247,31 @@ func unmet(environment string, d registry.Decision) error {
 	if len(lines) == 0 {
 		lines = append(lines, "its policy has no requirements, so it allows no release")
 	}
-	return registry.Errorf(registry.CodePolicy,
-		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  "))
+	return withoutFailing(d, registry.Errorf(registry.CodePolicy,
+		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  ")))
+}
+
+// withoutFailing adds to a refusal how to get a release of the engines that meet the policy, if reports
+// about some of the others are all that is in the way.
+func withoutFailing(d registry.Decision, refusal error) error {
+	var failing, fine []string
+	for _, r := range d.Unmet() {
+		if r.Name != registry.RequireParity && r.Name != registry.RequireRecordedCases || len(r.Evidence) == 0 {
+			return refusal
+		}
+		failing = append(failing, r.Subject)
+	}
+	for _, r := range d.Requirements {
+		if r.Name == registry.RequireParity && !slices.Contains(failing, r.Subject) {
+			fine = append(fine, r.Subject)
+		}
+	}
+	if len(failing) == 0 || len(fine) == 0 {
+		return refusal
+	}
+	slices.Sort(failing)
+	return registry.WithHint(refusal, "%s could be promoted alone: remove the variant or target of %s from the spec, then build and verify; build --keep-going leaves out only what cannot be built",
+		registry.Count(len(fine), "engine"), strings.Join(slices.Compact(failing), ", "))
 }
 
 func held(head registry.Head) error {

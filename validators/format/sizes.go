@@ -116,7 +116,8 @@ func up(n, step int64) int64 { return (n + step - 1) / step * step }
 
 // sequence proposes lengths, of which a table of positions may allow only so many.
 func sequence(positions int64, fits func(int64) (bool, int64)) Sizes {
-	longest, why := int64(mostTokens), "length of a sequence"
+	longest := int64(mostTokens)
+	why := fmt.Sprintf("sequences of any length, and %d is a guess: put the longest in use there", longest)
 	if positions > 0 {
 		longest = min(longest, positions)
 		why = fmt.Sprintf("sequence of at most %d positions", positions)
@@ -129,6 +130,9 @@ func sequence(positions int64, fits func(int64) (bool, int64)) Sizes {
 	}
 	if ok, _ := fits(longest); !ok {
 		s.Max = s.Opt
+		if positions <= 0 {
+			s.Why = fmt.Sprintf("sequences of %d, and not of %d", s.Opt, longest)
+		}
 	}
 	s.Min = s.Opt
 	for ok := true; ok && s.Min > 1; {
