@@ -20,8 +20,11 @@ type Counter struct {
 }
 
 // rated is one case: the parts of its answers that only the reference model has right, that only
-// the engine has, and that the engine has.
-type rated struct{ lost, won, right float64 }
+// the engine has, and that the engine has; and how many answers there are.
+type rated struct {
+	lost, won, right float64
+	answers          int
+}
 
 // NewCounter returns a counter for a metric. probability says that outputs are probabilities and
 // not scores; seed is that of bounds by the bootstrap.
@@ -110,15 +113,12 @@ func (c *Counter) addCase(reference, engine []bool) {
 	var right, lost, won int
 	for i, r := range reference {
 		e := engine[i]
-		c.count++
-		c.hits[0] += one(r)
 		right += one(e)
 		lost += one(r && !e)
 		won += one(e && !r)
 	}
-	c.hits[1] += right
 	n := float64(len(reference))
-	c.rated = append(c.rated, rated{float64(lost) / n, float64(won) / n, float64(right) / n})
+	c.rate(rated{float64(lost) / n, float64(won) / n, float64(right) / n, len(reference)})
 }
 
 func one(b bool) int {

@@ -106,6 +106,44 @@ func (c *confusion) of(n int) []event {
 	return c.events[c.first[n]:end]
 }
 
+// columns are "entries", the number of events of each case, and of each event "class", "hit" and "label".
+// "several" is true if cases have several answers, each yes or no.
+func (c *confusion) columns() Columns {
+	n := len(c.first)
+	entries, several := make([]int64, n), make([]bool, n)
+	for i := range c.first {
+		entries[i], several[i] = int64(len(c.of(i))), c.multi
+	}
+	class, hit, label := make([]int32, len(c.events)), make([]bool, len(c.events)), make([]bool, len(c.events))
+	for i, e := range c.events {
+		class[i], hit[i], label[i] = e.class, e.hit, e.label
+	}
+	return Columns{"entries": column(entries), "several": column(several),
+		"class": column(class), "hit": column(hit), "label": column(label)}
+}
+
+func (c *confusion) restore(r *reading) {
+	entries, all := r.entries("entries", maxEvents)
+	several := readColumn[bool](r, "several", r.cases)
+	class, hit, label := readColumn[int32](r, "class", all), readColumn[bool](r, "hit", all), readColumn[bool](r, "label", all)
+	if r.err != nil {
+		return
+	}
+	c.multi = slices.Contains(several, true)
+	for _, n := range entries {
+		c.begin()
+		for range n {
+			at := len(c.events)
+			e := event{class[at], hit[at], label[at]}
+			if e.hit && !e.label || c.binary && e.class != 1 {
+				r.fail("columns %sclass, hit and label: entry %d is of class %d, hit %t, label %t, which cannot be", r.prefix, at, e.class, e.hit, e.label)
+				return
+			}
+			c.events = append(c.events, e)
+		}
+	}
+}
+
 // tally is what one class has: hits, and hits + hits + misses + false alarms.
 type tally struct{ hits, all float64 }
 

@@ -70,9 +70,11 @@ var metrics = []Metric{
 	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
 	{Name: "auc", Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
-	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs} }},
+	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs, column: "error"} }},
 	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: root,
-		side: func(options) side { return &errorsOf{each: func(d float64) float64 { return d * d }} }},
+		side: func(options) side {
+			return &errorsOf{each: func(d float64) float64 { return d * d }, column: "squaredError"}
+		}},
 	{Name: "perplexity", Needs: NeedsScores, Loss: true, Smooth: true, outer: math.Exp, log: true,
 		side: func(o options) side { return &likelihood{probability: o.probability} }},
 }
@@ -126,6 +128,9 @@ type side interface {
 	// contributions returns those of some of the cases, by their numbers in the order in which they
 	// were added, to the figure of these cases.
 	contributions(of []int) Contributions
+	// columns returns what was kept of the cases; restore reads the same again.
+	columns() Columns
+	restore(r *reading)
 }
 
 // Contributions are one number for each case, of which the mean is the figure, or for some metrics

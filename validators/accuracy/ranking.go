@@ -46,6 +46,17 @@ func (r *ranking) add(output, labels tensor.Tensor) error {
 
 func (r *ranking) size() int { return len(r.scores) }
 
+func (r *ranking) columns() Columns {
+	return Columns{"score": column(r.scores), "label": column(r.positive)}
+}
+
+func (r *ranking) restore(from *reading) {
+	r.scores, r.positive = from.floats("score"), readColumn[bool](from, "label", from.cases)
+	if slices.ContainsFunc(r.scores, math.IsNaN) {
+		from.fail("column %sscore has a NaN: want one as infinite, on the wrong side", from.prefix)
+	}
+}
+
 func (r *ranking) contributions(of []int) Contributions {
 	scores, positive := pick(r.scores, of), pick(r.positive, of)
 	order := make([]int, len(of))

@@ -8,8 +8,9 @@ import (
 
 // errorsOf has one number for each case: the mean of what a function makes of each error.
 type errorsOf struct {
-	each  func(difference float64) float64
-	cases []float64
+	each   func(difference float64) float64
+	column string
+	cases  []float64
 }
 
 func (e *errorsOf) add(output, labels tensor.Tensor) error {
@@ -25,6 +26,10 @@ func (e *errorsOf) add(output, labels tensor.Tensor) error {
 
 func (e *errorsOf) size() int { return len(e.cases) }
 
+func (e *errorsOf) columns() Columns { return Columns{e.column: column(e.cases)} }
+
+func (e *errorsOf) restore(r *reading) { e.cases = r.floats(e.column) }
+
 func (e *errorsOf) contributions(of []int) Contributions {
 	return Contributions{Each: pick(e.cases, of)}.seen()
 }
@@ -39,23 +44,31 @@ func pick[T any](from []T, of []int) []T {
 
 // explained is R2, the share of the labels' variance that the outputs explain: 1 less the sum of
 // the squared errors over that of the squared deviations of the labels from their mean.
-type explained struct{ squared, labels []float64 }
+type explained struct{ values, labels []float64 }
 
 func (x *explained) add(output, labels tensor.Tensor) error {
 	return eachCase(output, labels, func(got, want []float64) error {
 		if len(got) != 1 {
 			return mismatchf("a case has %d numbers: r2 wants one; use rmse or mae", len(got))
 		}
-		d := got[0] - want[0]
-		x.squared, x.labels = append(x.squared, d*d), append(x.labels, want[0])
+		x.values, x.labels = append(x.values, got[0]), append(x.labels, want[0])
 		return nil
 	})
 }
 
 func (x *explained) size() int { return len(x.labels) }
 
+func (x *explained) columns() Columns {
+	return Columns{"value": column(x.values), "label": column(x.labels)}
+}
+
+func (x *explained) restore(r *reading) { x.values, x.labels = r.floats("value"), r.floats("label") }
+
 func (x *explained) contributions(of []int) Contributions {
-	squared, deviations := pick(x.squared, of), pick(x.labels, of)
+	squared, deviations := pick(x.values, of), pick(x.labels, of)
+	for i, y := range deviations {
+		squared[i] = float64((squared[i] - y) * (squared[i] - y))
+	}
 	center := mean(deviations)
 	for i, y := range deviations {
 		deviations[i] = float64((y - center) * (y - center))
@@ -125,6 +138,14 @@ func probable(row []float64, class int) (float64, error) {
 }
 
 func (l *likelihood) size() int { return len(l.sums) }
+
+func (l *likelihood) columns() Columns {
+	return Columns{"surprise": column(l.sums), "labels": column(l.counts)}
+}
+
+func (l *likelihood) restore(r *reading) {
+	l.sums, l.counts = r.floats("surprise"), r.floats("labels")
+}
 
 func (l *likelihood) contributions(of []int) Contributions {
 	sums, counts := pick(l.sums, of), pick(l.counts, of)
