@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -27,25 +28,44 @@ type replaced struct {
 // Where the destination has no release yet, or no engine for this machine, there is nothing to
 // compare with.
 func (f fetcher) current(ctx context.Context, candidates []candidate, rules int) (map[string]replaced, destination, error) {
-	environments, err := f.p.Registry.Environments(ctx)
+	next, err := f.next(ctx)
+	if next == "" || err != nil {
+		return nil, destination{}, err
+	}
+	r, err := f.p.Registry.Release(ctx, next, f.release.Model, "")
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil, destination{environment: next}, nil
+	}
 	if err != nil {
 		return nil, destination{}, err
 	}
-	for _, next := range environments.List {
-		if next.From != f.environment {
-			continue
-		}
-		r, err := f.p.Registry.Release(ctx, next.Name, f.release.Model, "")
-		if registry.HasCode(err, registry.CodeNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, destination{}, err
-		}
-		found, err := f.replaced(ctx, next.Name, r, candidates, rules)
-		return found, destination{next.Name, r.Digest}, err
+	found, err := f.replaced(ctx, next, r, candidates, rules)
+	return found, destination{next, r.Digest}, err
+}
+
+// next names the environment that takes releases from the one that is verified: the first, or the
+// one that was asked for; empty if there is none.
+func (f fetcher) next(ctx context.Context) (string, error) {
+	environments, err := f.p.Registry.Environments(ctx)
+	if err != nil {
+		return "", err
 	}
-	return nil, destination{}, nil
+	var names []string
+	for _, e := range environments.List {
+		if e.From == f.environment {
+			names = append(names, e.Name)
+		}
+	}
+	asked := f.p.Destination
+	switch {
+	case asked == "" && len(names) == 0:
+		return "", nil
+	case asked == "":
+		return names[0], nil
+	case slices.Contains(names, asked):
+		return asked, nil
+	}
+	return "", registry.Errorf(registry.CodeInvalid, "environment %s takes no releases from %s: want one of %q", asked, f.environment, names)
 }
 
 // replaced fetches the engine of a release that each candidate would replace, once.
@@ -133,6 +153,15 @@ func (v verification) comparedCurrents() []candidate {
 // comparesAccuracy reports whether limits bound how much worse than the destination's engine one may be.
 func (v verification) comparesAccuracy() bool {
 	return v.limits.V > 1 && v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil && v.cases.set.Labels != ""
+}
+
+// destination is what limits on a regression are held against, for the report; nil without such limits.
+func (v verification) destination() *registry.Destination {
+	accuracy := v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil
+	if v.limits.V == 1 || v.next.environment == "" || !accuracy && v.limits.Latency.Regression == nil {
+		return nil
+	}
+	return &registry.Destination{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release)}
 }
 
 // compareCurrent compares the answers of an engine with those of the engine that it would replace.

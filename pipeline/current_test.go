@@ -118,3 +118,42 @@ func TestRegressionNotComparable(t *testing.T) {
 		})
 	}
 }
+
+// A release that was compared with what the destination had before is verified again before it replaces
+// what the destination has now.
+func TestHeadMovedAfterVerify(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.priced(t)
+	text := labelledSpec("fp32", "linux/amd64/v1")
+	w.promoted(t, text)
+	var second, third pipeline.BuildResult
+	for version, built := range map[string]*pipeline.BuildResult{"1.1.0": &second, "1.2.0": &third} {
+		w.model(t, map[string]float64{"1.1.0": 1.501, "1.2.0": 1.502}[version])
+		*built = w.built(t, strings.Replace(text, "1.0.0", version, 1)+"limits: "+noWorse+"\n", pipeline.BuildOptions{})
+		if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promote := func(of pipeline.BuildResult) error {
+		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits", Ref: of.Release.Tag()})
+		return err
+	}
+	if err := promote(second); err != nil {
+		t.Fatal(err)
+	}
+	want := "prod has release " + string(second.Release.Digest) + " now: run mlpromote verify again"
+	if err := promote(third); !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), want) {
+		t.Fatalf("error %v, want a refusal with %q", err, want)
+	}
+	if _, err := w.p.Verify(t.Context(), third.Ref); err != nil {
+		t.Fatal(err)
+	}
+	if err := promote(third); err != nil {
+		t.Errorf("after verify: %v", err)
+	}
+	w.p.Destination = "staging"
+	if _, err := w.p.Verify(t.Context(), third.Ref); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), `want one of ["prod"]`) {
+		t.Errorf("compared with staging: error %v, want that it takes no releases from staging", err)
+	}
+}

@@ -42,6 +42,9 @@ type Pipeline struct {
 	// Sensitivity is how long Verify looks, for each int8 variant that failed, for the nodes
 	// that cost it its limits. Zero is not at all.
 	Sensitivity time.Duration
+	// Destination is the environment that Verify compares engines with, if limits ask; empty for the
+	// first that takes releases from the one of the release.
+	Destination string
 	// LatencyTime is what the timed runs of one engine may take in Verify. Zero is a second where
 	// nothing limits latency, and 3 to 30 where something does.
 	LatencyTime time.Duration

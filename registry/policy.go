@@ -48,6 +48,11 @@ type Policy struct {
 	// Operators are the digests of the operator libraries that engines may carry. A Policy from
 	// [Environment.Policy] refuses all others.
 	Operators []Digest
+	// Environment is where the release is to be promoted to, and Head the release that it has; empty
+	// if it has none. Reports that compared with another release do not count. The zero Environment
+	// is no promotion: then all of them count.
+	Environment string
+	Head        Digest
 }
 
 // Requirement is one requirement and whether it is met.
@@ -150,7 +155,7 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 				"no provenance of a trusted builder: run mlpromote build")
 		case RequireParity, RequireRecordedCases:
 			engine, _ := r.Engine(s.Digest)
-			judgeParity(&req, r, engine, cs)
+			p.judgeParity(&req, r, engine, cs)
 		case RequireReproducibleBytes:
 			judgeReproducible(&req, ReproducibleBytes, cs.of(PredicateProvenance, s.Digest))
 		case RequireReproducibleSemantic:

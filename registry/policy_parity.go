@@ -7,9 +7,9 @@ import "fmt"
 // on hardware that meets the target. A pass must be complete. A report that did not pass, even
 // an incomplete one, denies until a later pass on the same kind of hardware heals it. A
 // performance report that failed its limits denies like a failed parity report.
-func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
+func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	parity := cs.findings(PredicateParity, r, e)
-	passes := parity.newest()
+	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "passed"
 	parity.deny(req, "parity")
 	if len(passes) == 0 {
@@ -18,6 +18,9 @@ func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	for _, kind := range sortedKeys(passes) {
 		pass := passes[kind]
 		req.cite(pass.claim)
+		if !p.compared(pass) {
+			req.deny("it was compared with %s, and %s has %s now: run mlpromote verify again", pass.Destination, p.Environment, shown(p.Head))
+		}
 		if req.Name == RequireRecordedCases && pass.Cases.Origin != OriginRecorded {
 			req.deny("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", pass.Cases.Origin)
 		}
@@ -27,6 +30,28 @@ func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 		req.deny("the target requires a pass on node types %v, but this registry does not know any node types",
 			e.Target.RequiredNodeTypes)
 	}
+}
+
+// compared reports whether a pass compared with what the promotion replaces, if it compared at all.
+func (p Policy) compared(pass report) bool {
+	if p.Environment == "" || pass.Destination == nil {
+		return true
+	}
+	d := *pass.Destination
+	none := p.Head == "" && len(d.Release) == 0
+	return d.Environment == p.Environment && (none || d.Release.Names(p.Head))
+}
+
+// String describes the destination in messages.
+func (d Destination) String() string {
+	return shown(d.Release.SHA256()) + " of " + PlainText(d.Environment)
+}
+
+func shown(release Digest) string {
+	if release == "" {
+		return "no release"
+	}
+	return "release " + string(release)
 }
 
 // judgeFailures decides whether every report of a trusted verifier that did not pass was

@@ -19,6 +19,7 @@ type report struct {
 	Checks      []Check            `json:"checks"`
 	Consistency []ConsistencyCheck `json:"consistency"`
 	EarlyStop   json.RawMessage    `json:"earlyStop"`
+	Destination *Destination       `json:"destination"`
 	claim       Claim
 	fault       error // why it cannot be read; then only claim is set
 }
@@ -193,12 +194,13 @@ func (c Claim) HistorySeen() Digest {
 	return digest.NewDigestFromEncoded(digest.SHA256, hex)
 }
 
-// newest returns the newest pass of each kind of hardware.
-func (f findings) newest() map[string]report {
+// newest returns the newest pass of each kind of hardware: of those that are preferred, if any are.
+func (f findings) newest(preferred func(report) bool) map[string]report {
 	newest := make(map[string]report)
 	for _, pass := range f.passes {
 		kind := pass.Node.Kind()
-		if have, ok := newest[kind]; !ok || pass.compareAge(have) < 0 {
+		have, ok := newest[kind]
+		if better := preferred(pass); !ok || better && !preferred(have) || better == preferred(have) && pass.compareAge(have) < 0 {
 			newest[kind] = pass
 		}
 	}

@@ -148,3 +148,47 @@ func TestCheckNew(t *testing.T) {
 		}
 	}
 }
+
+// A pass that compared with the engines of the destination counts only for a promotion that replaces
+// the release that it compared with.
+func TestComparedWithWhatIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	head, other := digest.FromString("head"), digest.FromString("other")
+	with := func(hour int, environment string, release registry.Digest) registry.Claim {
+		return parity(r, r.Engines[1], hour, registry.VerdictPass, func(p *registry.ParityReport) {
+			p.Destination = &registry.Destination{Environment: environment, Release: registry.NewDigestSet(release)}
+		})
+	}
+	for name, c := range map[string]struct {
+		head   registry.Digest
+		claims []registry.Claim
+		want   string
+	}{
+		"with the head":          {head, []registry.Claim{with(2, "prod", head)}, ""},
+		"with another":           {head, []registry.Claim{with(2, "prod", other)}, "compared with release " + string(other) + " of prod, and prod has release " + string(head) + " now: run mlpromote verify again"},
+		"with nothing":           {head, []registry.Claim{with(2, "prod", "")}, "compared with no release of prod, and prod has release " + string(head)},
+		"where there is nothing": {"", []registry.Claim{with(2, "prod", "")}, ""},
+		"with one that is gone":  {"", []registry.Claim{with(2, "prod", other)}, "and prod has no release now"},
+		"of another environment": {head, []registry.Claim{with(2, "canary", head)}, "of canary, and prod has"},
+		"with both":              {head, []registry.Claim{with(2, "prod", head), with(3, "prod", other)}, ""},
+		"with both, other first": {head, []registry.Claim{with(3, "prod", other), with(2, "prod", head)}, ""},
+		"another kind of machine": {head, []registry.Claim{with(2, "prod", head), parity(r, r.Engines[1], 1, registry.VerdictPass, func(p *registry.ParityReport) {
+			p.Node.CPU.Model = "second"
+			p.Destination = &registry.Destination{Environment: "prod", Release: registry.NewDigestSet(other)}
+		})}, "compared with release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claims := append(without(enough(r), is(registry.PredicateParity, r.Engines[1].Digest)), c.claims...)
+			policy := strictest()
+			policy.Environment, policy.Head = "prod", c.head
+			if got := unmet(policy.Check(r, claims)); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("unmet %q, want %q", got, c.want)
+			}
+			if d := strictest().Check(r, claims); !d.Allowed() {
+				t.Errorf("without a promotion: unmet %q, want nothing", unmet(d))
+			}
+		})
+	}
+}

@@ -81,6 +81,9 @@ type ParityReport struct {
 	// Current compares the accuracy with that of the engine that the next environment had when
 	// the report was made, on the same cases; absent if the limits do not ask or there was none.
 	Current *CurrentAccuracy `json:"current,omitempty"`
+	// Destination is what the limits on a regression were held against; absent if there are none.
+	// The report counts only for a promotion that replaces this release.
+	Destination *Destination `json:"destination,omitempty"`
 	// Rules is the version of the limits, and so of the rules of the verdict; absent for 1. Since
 	// version 2, Checks are all limits, judged at Confidence: that of the limits, with the
 	// part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
@@ -194,6 +197,13 @@ type SliceAccuracy struct {
 	// Low and High are the one-sided bounds of the engine's figure, at the confidence of the report.
 	Low  Figure `json:"low"`
 	High Figure `json:"high"`
+}
+
+// Destination is the environment that a release goes to next, and the release that it has at one
+// time; without a Release it has none.
+type Destination struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release,omitempty"`
 }
 
 // CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
-	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -49,7 +47,6 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 		a.tellHead(promotion)
 		a.tellLost(ctx, i, promotion)
 		a.tellLeftOut(ctx, i, promotion)
-		a.tellCompared(ctx, i, promotion)
 	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
@@ -116,41 +113,6 @@ func (a *app) tellLeftOut(ctx context.Context, i *wiring.Instance, p registry.Pr
 	if left := release.LeftOut(claims); len(left) > 0 {
 		a.ui.Note("%s %s was made without %s of its spec: %s", p.Model, p.Version, registry.Count(len(left), "engine"), leftOutLabels(left))
 	}
-}
-
-// tellCompared says which engines were compared with another release than the one that they replace:
-// the head moved after they were verified. Without the reports it says nothing.
-func (a *app) tellCompared(ctx context.Context, i *wiring.Instance, p registry.Promotion) {
-	if p.Unchanged || p.Previous == "" {
-		return
-	}
-	found, err := inspection.Of(ctx, &i.Registry, registry.Ref{Environment: p.From, Model: p.Model, Digest: p.Release})
-	if err != nil {
-		return
-	}
-	for _, e := range found.Engines {
-		for _, said := range comparedWithAnother(e.Parity, e.Performance, p.Environment, p.Previous) {
-			a.ui.Note("%s: its %s; that of %s is %s: verify again to compare with it", e.Label, said, p.Environment, p.Previous)
-		}
-	}
-}
-
-// comparedWithAnother says what of an engine was compared with another release than the head that an
-// environment has.
-func comparedWithAnother(parity *registry.ParityReport, performance *registry.PerformanceReport, environment string, head registry.Digest) []string {
-	var said []string
-	add := func(what, of string, release registry.DigestSet) {
-		if of == environment && !release.Names(head) {
-			said = append(said, fmt.Sprintf("%s was compared with release sha256:%s", what, release["sha256"]))
-		}
-	}
-	if parity != nil && parity.Current != nil {
-		add("accuracy", parity.Current.Environment, parity.Current.Release)
-	}
-	if performance != nil && performance.Ratio != nil {
-		add("latency", performance.Ratio.Environment, performance.Ratio.Release)
-	}
-	return said
 }
 
 // tellCredentials says whose credentials were used on the registries of environments, where

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -58,35 +57,6 @@ func TestFitnessText(t *testing.T) {
 		if got := costText(&report) + fitnessText(report.Fitness); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-// A comparison with the head that is replaced is as it should be; one with another release is named, by
-// its digest.
-func TestComparedWithAnother(t *testing.T) {
-	t.Parallel()
-	head, other := registry.Digest("sha256:"+strings.Repeat("a", 64)), registry.Digest("sha256:"+strings.Repeat("b", 64))
-	for name, c := range map[string]struct {
-		environment       string
-		accuracy, latency registry.Digest
-		want              string
-	}{
-		"both with the head":     {"prod", head, head, ""},
-		"latency with another":   {"prod", head, other, "latency was compared with release " + string(other)},
-		"both with another":      {"prod", other, other, "accuracy was compared with release " + string(other) + "; latency was compared with release " + string(other)},
-		"of another environment": {"canary", other, other, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			parity := &registry.ParityReport{Current: &registry.CurrentAccuracy{Environment: c.environment, Release: registry.NewDigestSet(c.accuracy)}}
-			performance := &registry.PerformanceReport{Ratio: &registry.LatencyRatio{Environment: c.environment, Release: registry.NewDigestSet(c.latency)}}
-			if got := strings.Join(comparedWithAnother(parity, performance, "prod", head), "; "); got != c.want {
-				t.Errorf("said %q, want %q", got, c.want)
-			}
-		})
-	}
-	if said := comparedWithAnother(nil, nil, "prod", head); said != nil {
-		t.Errorf("without reports: %q, want nothing", said)
 	}
 }
 

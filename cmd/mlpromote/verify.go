@@ -21,7 +21,7 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	var own toolchains.Replacements
 	var sensitivity, latency time.Duration
-	var environment string
+	var environment, to string
 	c := &cobra.Command{
 		Use:   "verify [REF|MODEL --env ENV]",
 		Short: "Verify on this machine that engines compute what the reference model computes",
@@ -32,6 +32,9 @@ MODEL --env ENV is what that environment has now, MODEL:VERSION another release 
 
 The cases of a large model that have run are kept in the cache folder until the reports are
 attached. If verify is interrupted, the next run on the same kind of machine continues there.
+
+Limits on a regression compare with what the next environment has now. A promotion refuses a
+report that compared with another release than the one that it replaces: verify again.
 
 Latency is measured with the first 16 cases, for about a second of runs of each engine, or, where the
 limits are about latency, 3; up to 30 where a limit on the 99th percentile takes that many runs. With
@@ -59,24 +62,25 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref, own, sensitivity, latency)
+				return a.verify(c.Context(), i, ref, to, own, sensitivity, latency)
 			})
 		},
 	}
 	own.Add(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
+	c.Flags().StringVar(&to, "to", "", "environment whose engines limits on a regression compare with; default: the first that takes releases from that of REF")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
 	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: what the limits need")
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, own toolchains.Replacements, sensitivity, latency time.Duration) error {
+func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string, own toolchains.Replacements, sensitivity, latency time.Duration) error {
 	root, err := a.tools().Root()
 	if err != nil {
 		return err
 	}
 	p := a.pipeline(i, nil, own)
-	p.Unfinished, p.Sensitivity, p.LatencyTime = filepath.Join(root, "verify"), sensitivity, latency
+	p.Unfinished, p.Destination, p.Sensitivity, p.LatencyTime = filepath.Join(root, "verify"), to, sensitivity, latency
 	result, err := p.Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err

@@ -232,7 +232,9 @@ func (m *move) weigh(here, all []registry.Claim) {
 	for _, c := range counted {
 		m.evidence = append(m.evidence, c.Bundle)
 	}
-	m.decision = m.to.Policy().Check(m.release, all)
+	policy := m.to.Policy()
+	policy.Environment, policy.Head = m.to.Name, m.basis.Head.Release
+	m.decision = policy.Check(m.release, all)
 	m.accepted, _ = registry.Accept(m.release, all)
 }
 
