@@ -185,6 +185,16 @@ func TestPullOntoATrap(t *testing.T) {
 	}
 }
 
+// A manifest that is as large as a document may be still says which files were pulled.
+func TestPullOntoALargeManifest(t *testing.T) {
+	t.Parallel()
+	w, _ := pulled(t)
+	pad(t, manifest(w, t), 4<<20)
+	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
+		t.Errorf("error %v, want the folder replaced", err)
+	}
+}
+
 // An error names at most five of the files that a pull would destroy.
 func TestPullNamesAddedFiles(t *testing.T) {
 	t.Parallel()
@@ -195,12 +205,13 @@ func TestPullNamesAddedFiles(t *testing.T) {
 		"five":           {"a b c d e", "no pull put there: a, b, c, d, e\n"},
 		"six":            {"a b c d e f", "no pull put there: a, b, c, d, e and others\n"},
 		"among evidence": {".mlpromote/bundles/x.json", "no pull put there: .mlpromote/bundles/x.json\n"},
+		"a folder":       {"logs/a logs/b", "no pull put there: logs\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _ := pulled(t)
 			for _, f := range strings.Fields(c.add) {
-				if err := os.WriteFile(w.at(f), nil, 0o600); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(w.at(f)), 0o700), os.WriteFile(w.at(f), nil, 0o600)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -3,6 +3,7 @@ package pull_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"os"
@@ -122,6 +123,80 @@ func TestPullFails(t *testing.T) {
 				t.Errorf("%v is left, error %v; want nothing", left, err)
 			}
 		})
+	}
+}
+
+// A file that cannot be written is the reason that the pull gives, not what a check of the
+// unfinished folder finds.
+func TestPullThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{"its record": "pull.json", "the manifest": "manifest.json", "evidence": "bundles/{}.sigstore.json"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			w.Promoted(t, registrytest.Build{})
+			var staged string
+			inTheWay := func(name string) error { return os.MkdirAll(filepath.Join(staged, pull.Dir, name), 0o700) }
+			b := between{Puller: w.Puller, fetched: func(dir string) error {
+				staged = dir
+				return inTheWay(file)
+			}}
+			b.evidence = func(all iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error] {
+				return func(yield func(registry.Bundle, error) bool) {
+					for bundle, err := range all {
+						if err == nil {
+							err = inTheWay(strings.Replace(file, "{}", bundle.Digest.Encoded(), 1))
+						}
+						if !yield(bundle, err) {
+							return
+						}
+					}
+				}
+			}
+			_, err := b.puller().Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+			if err == nil || !strings.Contains(err.Error(), "is a directory") {
+				t.Errorf("error %v, want that a directory is in the way", err)
+			}
+			if _, err := os.Stat(w.dir); !os.IsNotExist(err) {
+				t.Errorf("the folder after it: %v, want none", err)
+			}
+		})
+	}
+}
+
+// afterCheck does something with the folder of a pull when its files were checked, before it is put
+// in place.
+func (w *world) afterCheck(do func(staged string) error) pull.Puller {
+	var staged string
+	checked := false
+	p := between{Puller: w.Puller, fetched: func(dir string) error { staged = dir; return nil }}.puller()
+	p.ReadPart = func(manifest []byte) (registry.FetchedPart, error) {
+		checked = staged != "" // of the folder that is replaced it is read before
+		return w.ReadPart(manifest)
+	}
+	p.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+		claim, err := w.Verify(ctx, bundle, resource)
+		if checked && err == nil {
+			checked, err = false, do(staged)
+		}
+		return claim, err
+	}
+	return p
+}
+
+// What cannot be made durable is not put in place of what was there.
+func TestPullOfAFileThatGoesAway(t *testing.T) {
+	t.Parallel()
+	w, result := pulled(t)
+	_, err := w.afterCheck(func(staged string) error {
+		file := filepath.Join(staged, result.Files[0])
+		return errors.Join(os.Remove(file), os.Symlink("nowhere", file))
+	}).Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v, want that a file does not exist", err)
+	}
+	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{}); err != nil {
+		t.Errorf("the folder that was there: %v, want it as it was", err)
 	}
 }
 

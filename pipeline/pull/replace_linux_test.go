@@ -1,6 +1,7 @@
 package pull_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,23 @@ func TestPullOntoWhatCannotBeExchanged(t *testing.T) {
 	}
 	if after := tree(t, filepath.Dir(w.dir)); !slices.Equal(before, after) {
 		t.Errorf("%q became %q, want it untouched", before, after)
+	}
+}
+
+// A folder that cannot be put in place is not said to be pulled.
+func TestPullOfAFolderThatCannotBeMoved(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	_, err := w.afterCheck(func(staged string) error {
+		freeze(t, staged)
+		return nil
+	}).Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+	if !errors.Is(err, os.ErrPermission) {
+		t.Errorf("error %v, want that it is not permitted", err)
+	}
+	if _, err := os.Stat(w.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder after it: %v, want none", err)
 	}
 }
 

@@ -1,0 +1,89 @@
+package pull_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline/pull"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// A folder has no history, so the time that a summary names decides whether its key counted then.
+func TestCheckByARetiredKey(t *testing.T) {
+	t.Parallel()
+	w, _ := pulled(t)
+	proof, err := w.Check(t.Context(), w.dir, pull.Expectation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		state   registry.KeyState
+		retired time.Duration // after the promotion
+		text    string        // of the error; empty for none
+	}{
+		"retired later":   {registry.KeyRetired, time.Second, ""},
+		"retired earlier": {registry.KeyRetired, -time.Second, "no verification summary of a trusted promoter"},
+		"revoked":         {registry.KeyRevoked, 0, "no verification summary of a trusted promoter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checker := w.Checker
+			checker.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+				claim, err := w.Verify(ctx, bundle, resource)
+				if claim.Signer == proof.Promoter {
+					claim.Key, claim.RetiredAt = c.state, proof.Promoted.Add(c.retired)
+				}
+				return claim, err
+			}
+			_, err := checker.Check(t.Context(), w.dir, pull.Expectation{})
+			if (err == nil) != (c.text == "") || err != nil && (registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), c.text)) {
+				t.Errorf("error %v (%s), want %q", err, registry.CodeOf(err), c.text)
+			}
+		})
+	}
+}
+
+// Evidence that reaches the folder after the pull can speak against the engine. That is not lack
+// of trust: whoever loads the engine must tell a bad engine from a folder that somebody changed.
+func TestCheckOfAnEngineThatEvidenceSpeaksAgainst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role      registry.Role
+		predicate string
+		document  func(registry.Release, registry.Engine) any
+		text      string
+	}{
+		"a quarantine": {registry.RoleApprover, registry.PredicateQuarantine, func(registry.Release, registry.Engine) any {
+			return registry.Quarantine{Reason: "it leaks"}
+		}, "quarantine"},
+		"a report of a failure": {registry.RoleVerifier, registry.PredicateParity, func(r registry.Release, e registry.Engine) any {
+			return registrytest.Report(r, e, registry.VerdictFail)
+		}, "fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			release := w.Promoted(t, registrytest.Build{})
+			result, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			engine, _ := release.Engine(result.Resolution.Engine.Digest)
+			bundle := w.Bundle(t, string(c.role), c.predicate, c.document(release, engine), engine.Digest)
+			path := w.at(pull.Dir, "bundles", digest.FromBytes(bundle).Encoded()+".sigstore.json")
+			if err := os.WriteFile(path, bundle, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Check(t.Context(), w.dir, pull.Expectation{})
+			if registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), engine.Label()) {
+				t.Errorf("error %v (%s), want CodePolicy that names %s and %q", err, registry.CodeOf(err), engine.Label(), c.text)
+			}
+		})
+	}
+}
