@@ -88,7 +88,8 @@ func quantizedInput(t *testing.T, job toolchain.Job) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return weightOf(model) == -1.5
+	weight, err := weightOf(model)
+	return err == nil && weight == -1.5
 }
 
 // twoToolchains has an engine of ONNX Runtime and one of another toolchain.

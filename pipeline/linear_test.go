@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -88,7 +87,9 @@ func runLinear(job toolchain.Job, outDir string) (toolchain.RunResult, error) {
 				if err != nil {
 					return result, err
 				}
-				weight = weightOf(data)
+				if weight, err = weightOf(data); err != nil {
+					return result, err
+				}
 			}
 		}
 		for _, in := range job.Inputs {
@@ -143,29 +144,33 @@ func scale(from, to string, weight float32) (int, error) {
 }
 
 // weightOf is the w of a model that scaling wrote.
-func weightOf(model []byte) float32 {
-	var w float32
+func weightOf(model []byte) (w float32, err error) {
+	err = registry.Errorf(registry.CodeInvalid, "no model y = w * x")
 	fields(model, 7, func(graph []byte) {
 		fields(graph, 5, func(initializer []byte) {
 			name := ""
 			fields(initializer, 8, func(text []byte) { name = string(text) })
 			if name == "w" {
+				err = nil
 				fields(initializer, 9, func(raw []byte) { w = math.Float32frombits(binary.LittleEndian.Uint32(raw)) })
 			}
 		})
 	})
-	return w
+	return w, err
 }
 
-// fields calls each with the bytes of every field of a number.
+// fields calls each with the bytes of every field of a number, up to where a message is cut.
 func fields(message []byte, number protowire.Number, each func([]byte)) {
 	for len(message) > 0 {
 		found, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
-			panic(fmt.Sprint("not a message: ", protowire.ParseError(n)))
+			return
 		}
 		message = message[n:]
 		size := protowire.ConsumeFieldValue(found, kind, message)
+		if size < 0 {
+			return
+		}
 		if found == number && kind == protowire.BytesType {
 			value, _ := protowire.ConsumeBytes(message)
 			each(value)

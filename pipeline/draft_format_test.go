@@ -1,0 +1,292 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// tfliteModel begins as a TensorFlow Lite model does; importers of tests read no more of it.
+const tfliteModel = "\x1c\x00\x00\x00TFL3 and the graph"
+
+// weightsAlone is a safetensors file.
+func weightsAlone(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := tensor.Tensor{DType: tensor.Float32, Shape: []int64{1}, Data: make([]byte, 4)}
+	if err := tensor.Write(&b, map[string]tensor.Tensor{"w": w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// savedModel is the graph of a SavedModel with one node.
+func savedModel() string {
+	node := str(nil, 2, "Add")
+	return string(sub(num(nil, 1, 1), 2, sub(nil, 2, sub(nil, 1, node))))
+}
+
+// The format of a model is what its bytes are, whatever its file is called. A refusal says what to do.
+func TestDraftFormat(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		open  string
+		want  string // the format; empty: refused
+		code  registry.Code
+		text  string // of the error or its hint
+	}{
+		"ONNX":                    {map[string]string{"m.bin": string(scaling(1.5, 1, ""))}, "m.bin", spec.FormatONNX, "", ""},
+		"what nothing recognizes": {map[string]string{"m.txt": "hello"}, "m.txt", spec.FormatONNX, "", ""},
+		"TensorFlow Lite":         {map[string]string{"m.onnx": tfliteModel}, "m.onnx", spec.FormatTFLite, "", ""},
+		"a SavedModel":            {map[string]string{"m/saved_model.pb": savedModel()}, "m", spec.FormatSavedModel, "", ""},
+		"a folder of others":      {map[string]string{"m/model.onnx": ""}, "m", "", registry.CodeInvalid, "a folder without saved_model.pb"},
+		"the graph of a SavedModel": {map[string]string{"m/saved_model.pb": savedModel()}, "m/saved_model.pb", "", registry.CodeInvalid,
+			"name its folder: mlpromote init "},
+		"weights alone": {map[string]string{"m.onnx": weightsAlone(t)}, "m.onnx", "", registry.CodeInvalid, "architecture: {...}}"},
+		"a pickle":      {map[string]string{"m.onnx": pickle}, "m.onnx", "", registry.CodeUnsafe, "trust: {pickle: true}"},
+		"nothing":       {nil, "m.onnx", "", registry.CodeInvalid, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for name, content := range c.files {
+				path := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := pipeline.DraftFormat(filepath.Join(dir, c.open))
+			if got != c.want || (err == nil) != (c.code == "") {
+				t.Fatalf("format %q, error %v; want %q and %q", got, err, c.want, c.code)
+			}
+			if err != nil && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error()+strings.Join(registry.Hints(err), ""), c.text)) {
+				t.Errorf("error %v (%s), hints %q; want %s with %q", err, registry.CodeOf(err), registry.Hints(err), c.code, c.text)
+			}
+		})
+	}
+}
+
+// sequence and optional describe values that hold tensors and are none: fields 4 and 9 of TypeProto.
+func sequence(name string) []byte {
+	return sub(str(nil, 1, name), 2, sub(nil, 4, sub(nil, 1, sub(nil, 1, num(nil, 1, onnxFloat)))))
+}
+
+func optional(name string) []byte {
+	return sub(str(nil, 1, name), 2, sub(nil, 9, sub(nil, 1, sub(nil, 1, num(nil, 1, onnxFloat)))))
+}
+
+// Outputs that no build can compare are refused before a spec is drafted, with the way to a model
+// without them, which depends on what makes them.
+func TestDraftOfOutputsThatAreNoTensors(t *testing.T) {
+	t.Parallel()
+	output := func(with []byte) []byte {
+		return scalingOf(1.5, 1, "", func(name string) []byte {
+			if name == "y" {
+				return with
+			}
+			return floats(name)
+		})
+	}
+	zipMap := func() []byte {
+		node := str(str(str(str(str(nil, 1, "x"), 2, "y"), 3, "zip"), 4, "ZipMap"), 7, "ai.onnx.ml")
+		graph := sub(sub(str(sub(nil, 1, node), 2, "labelled"), 11, floats("x")), 12, sequence("y"))
+		model := sub(num(nil, 1, 8), 7, graph)
+		return sub(sub(model, 8, num(nil, 2, 17)), 8, num(str(nil, 1, "ai.onnx.ml"), 2, 3))
+	}
+	for name, c := range map[string]struct {
+		model []byte
+		hint  string
+	}{
+		"text":                     {output(texts("y")), `a node Add makes it: leave the output out: m = onnx.load("MODEL.onnx")`},
+		"a sequence":               {output(sequence("y")), "a node Add makes it: join its elements before the output"},
+		"an optional value":        {output(optional("y")), "a node Add makes it: leave it out: "},
+		"what no node makes":       {output(sequence("z")), "export the model with a tensor in its place"},
+		"dictionaries of a ZipMap": {zipMap(), `the node "zip" (ZipMap) makes it: export the model with a tensor of probabilities`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "model.onnx")
+			if err := os.WriteFile(path, c.model, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := pipeline.OpenDraft(path)
+			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(strings.Join(registry.Hints(err), "\n"), c.hint) {
+				t.Errorf("error %v, hints %q; want CodeInvalid with %q", err, registry.Hints(err), c.hint)
+			}
+		})
+	}
+}
+
+// converter is an importer that leaves a model, and says what it found in the source.
+type converter struct {
+	model  []byte
+	result string // JSON
+}
+
+func (converter) Identity(context.Context) (toolchain.Identity, error) {
+	return toolchain.Identity{Name: "importer", Version: "2.1"}, nil
+}
+
+func (c converter) Do(_ context.Context, _ toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	if err := os.MkdirAll(outDir, 0o700); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	if err := os.WriteFile(filepath.Join(outDir, "model.onnx"), c.model, 0o600); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	files, err := toolchain.Collect(outDir)
+	return toolchain.Outcome{Files: files, Result: json.RawMessage(c.result)}, err
+}
+
+// A model of another format is imported before a spec is drafted for it, and a failure on the way is told.
+func TestDraftOfAnImportedModel(t *testing.T) {
+	t.Parallel()
+	good := scaling(1.5, 1, "imported")
+	away := registry.Errorf(registry.CodeUnavailable, "no network")
+	for name, c := range map[string]struct {
+		file string // below the folder of the model; empty: model.tflite
+		edit func(p *pipeline.Pipeline)
+		made []byte
+		code registry.Code // empty for none
+		text string
+	}{
+		"a model":                     {made: good},
+		"no file":                     {file: "none.tflite", made: good, code: registry.CodeInvalid, text: "none.tflite"},
+		"no folder":                   {file: "none/model.tflite", made: good, code: registry.CodeInvalid, text: "none"},
+		"another format":              {file: "text.tflite", made: good, code: registry.CodeInvalid, text: "text.tflite"},
+		"text for a model":            {made: []byte("text"), code: registry.CodeInvalid, text: "model.onnx"},
+		"an output that is no tensor": {made: scalingOf(1.5, 1, "", sequence), code: registry.CodeInvalid, text: "model.tflite"},
+		"no toolchain for it": {edit: func(p *pipeline.Pipeline) { p.ImporterOf = func(string) (string, error) { return "", away } },
+			made: good, code: registry.CodeUnavailable, text: "no network"},
+		"a toolchain that is away": {edit: func(p *pipeline.Pipeline) {
+			p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) { return pipeline.Toolchain{}, away }
+		}, made: good, code: registry.CodeUnavailable, text: "no network"},
+		"a machine that cannot be described": {edit: func(p *pipeline.Pipeline) {
+			p.Node = func(context.Context, map[string]string) (registry.Node, error) { return registry.Node{}, away }
+		}, made: good, code: registry.CodeUnavailable, text: "no network"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.put(t, map[string]string{"model.tflite": tfliteModel, "text.tflite": "hello"})
+			w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
+			w.p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) {
+				return pipeline.Toolchain{Importer: converter{model: c.made}, Framework: "lite"}, nil
+			}
+			if c.edit != nil {
+				c.edit(w.p)
+			}
+			file := c.file
+			if file == "" {
+				file = "model.tflite"
+			}
+			opened, err := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, file), spec.FormatTFLite, nil)
+			if (err == nil) != (c.code == "") || err != nil && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text)) {
+				t.Fatalf("error %v (%s), want %q with %q", err, registry.CodeOf(err), c.code, c.text)
+			}
+			if err != nil {
+				return
+			}
+			path := filepath.Join(w.dir, spec.File)
+			drafted, err := opened.Draft(path, "linux/amd64/v1", nil, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := w.spec(t, string(drafted.Text)); s.Source.Format != spec.FormatTFLite || s.Source.Path.Written != "model.tflite" {
+				t.Errorf("source %q of format %q, want model.tflite of tflite", s.Source.Path.Written, s.Source.Format)
+			}
+		})
+	}
+}
+
+// Names of classes that an importer finds in the source are those of the release. What the spec says
+// goes before them, and names that do not fit are left out with a note.
+func TestNamesThatAnImporterFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		found string // JSON
+		said  string // in the spec
+		want  string // of the feature of x and of the class of y
+		note  string
+	}{
+		"both":               {`{"names": {"inputs": {"x": ["width"]}, "outputs": {"y": ["cat"]}}}`, "", "width cat", ""},
+		"nothing":            {`{}`, "", " ", ""},
+		"features of a spec": {`{"names": {"inputs": {"x": ["width"]}}}`, "inputs: {x: {features: [height]}}\n", "height ", ""},
+		"classes of a spec":  {`{"names": {"outputs": {"y": ["cat"]}}}`, "outputs: {y: {labels: [dog]}}\n", " dog", ""},
+		"too many features":  {`{"names": {"inputs": {"x": ["width", "height"]}}}`, "", " ", "the names of features in the model are left out"},
+		"too many classes":   {`{"names": {"outputs": {"y": ["cat", "dog"]}}}`, "", " ", "the names of classes in the model are left out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.put(t, map[string]string{"model.tflite": tfliteModel})
+			w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
+			open := w.p.Toolchain
+			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+				tools, err := open(ctx, name)
+				tools.Importer, tools.Framework = converter{scaling(1.5, 1, "imported"), c.found}, "lite"
+				return tools, err
+			}
+			text := strings.Replace(onlyFP32, "model.onnx", "{path: model.tflite, format: tflite}", 1) + c.said
+			planned, err := w.p.Plan(t.Context(), w.spec(t, text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(planned.Interface.Inputs[0].Names, ",") + " " + strings.Join(planned.Interface.Outputs[0].Names, ",")
+			if got != c.want {
+				t.Errorf("names %q, want %q", got, c.want)
+			}
+			if said := strings.Join(w.warnings, "\n"); c.note != "" && !strings.Contains(said, c.note) {
+				t.Errorf("warnings %q, want %q", said, c.note)
+			}
+		})
+	}
+}
+
+// The inputs that a spec's model has are those of its file, with the sizes that the spec says.
+func TestInputsOfSpec(t *testing.T) {
+	t.Parallel()
+	text := func(source, more string) string {
+		return "model: m\nversion: 1.0.0\nsource: " + source + "\ncases: {generate: 4, seed: 1}\nvariants: [fp32]\ntargets: [linux/amd64/v1]\n" + more
+	}
+	files := map[string]string{"model.onnx": string(tokens(onnxInt64, 0, 40)), "text.onnx": "hello", "model.tflite": tfliteModel,
+		"sequence.onnx": string(scalingOf(1.5, 1, "", sequence))}
+	for name, c := range map[string]struct {
+		text  string
+		most  int64  // of the dimension b
+		error string // empty for none
+	}{
+		"open":             {text("model.onnx", ""), 64, ""},
+		"with its sizes":   {text("model.onnx", "shapes: {b: [1, 2, 8]}\n"), 8, ""},
+		"another format":   {text("{path: model.tflite, format: tflite}", ""), 0, "has the format tflite: want onnx"},
+		"no model":         {text("text.onnx", ""), 0, "text.onnx"},
+		"inputs of no use": {text("sequence.onnx", ""), 0, "sequence.onnx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := pipeline.InputsOfSpec(folder(t, c.text, files))
+			if (err == nil) != (c.error == "") || err != nil && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.error)) {
+				t.Fatalf("error %v (%s), want %q", err, registry.CodeOf(err), c.error)
+			}
+			if err == nil && (len(got.Inputs) != 1 || got.Inputs[0].Name != "x" || len(got.Outputs) != 0 || got.Dims["b"].Max != c.most) {
+				t.Errorf("interface %+v, want the input x alone, of at most %d in b", got, c.most)
+			}
+		})
+	}
+}
