@@ -39,7 +39,7 @@ func Requirements() []string {
 // namedRequirements lists those that environments.yaml can name.
 func namedRequirements() []string {
 	return append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles, RequireReproducibleBytes,
-		RequireReproducibleSemantic)
+		RequireReproducibleSemantic, RequireNoLooser, RequireCompatibleInterface)
 }
 
 // Policy is what an environment requires of a release. The zero Policy allows nothing.
@@ -49,10 +49,14 @@ type Policy struct {
 	// [Environment.Policy] refuses all others.
 	Operators []Digest
 	// Environment is where the release is to be promoted to, and Head the release that it has; empty
-	// if it has none. Reports that compared with another release do not count. The zero Environment
-	// is no promotion: then all of them count.
+	// if it has none. Reports that compared with another release do not count.
 	Environment string
 	Head        Digest
+	// Comparison is that with Head, if a requirement needs it.
+	Comparison *Comparison
+	// Replay is true where the release is the head already, and the question is whether it would
+	// be promoted again. Then nothing is replaced.
+	Replay bool
 }
 
 // Requirement is one requirement and whether it is met.
@@ -132,8 +136,11 @@ func (p Policy) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 
 // require evaluates one requirement for each of its subjects.
 func (p Policy) require(name string, r Release, cs counted) []Requirement {
-	if name == requireOperators {
+	switch name {
+	case requireOperators:
 		return p.judgeOperators(r)
+	case RequireNoLooser, RequireCompatibleInterface:
+		return []Requirement{p.judgeComparison(name, r)}
 	}
 	subjects := r.Subjects()
 	if name != RequireSignature && name != requireQuarantine {

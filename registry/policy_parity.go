@@ -34,7 +34,7 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 
 // compared reports whether a pass compared with what the promotion replaces, if it compared at all.
 func (p Policy) compared(pass report) bool {
-	if p.Environment == "" || pass.Destination == nil {
+	if p.Replay || pass.Destination == nil {
 		return true
 	}
 	d := *pass.Destination

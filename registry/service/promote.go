@@ -128,7 +128,11 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		m.decision.IgnoreAll(here.ignored)
 		return mayStay(*m)
 	}
-	m.weigh(here.claims, all)
+	comparison, err := s.replacing(ctx, *m)
+	if err != nil {
+		return errors.Join(s.rehash(ctx, m), err)
+	}
+	m.weigh(comparison, here.claims, all)
 	m.decision.IgnoreAll(here.ignored)
 	return errors.Join(
 		s.rehash(ctx, m),
@@ -225,15 +229,30 @@ func union(here, there []registry.Claim) []registry.Claim {
 	return all
 }
 
+// replacing compares the release with the one that it would replace, if a requirement asks for it.
+func (s *Service) replacing(ctx context.Context, m move) (*registry.Comparison, error) {
+	head := m.basis.Head.Release
+	if !m.to.Policy().Compares() || head == "" || head == m.release.Digest || s.Compare == nil {
+		return nil, nil
+	}
+	was, err := s.Content.Release(ctx, m.destination(), string(head))
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Compare(ctx, registry.Located{Repository: m.source(), Release: m.release}, registry.Located{Repository: m.destination(), Release: was})
+	found.Version = was.Tag()
+	return &found, err
+}
+
 // weigh decides with all evidence. Only evidence of the source is copied.
-func (m *move) weigh(here, all []registry.Claim) {
+func (m *move) weigh(comparison *registry.Comparison, here, all []registry.Claim) {
 	counted, _ := registry.Accept(m.release, here)
 	m.evidence = nil
 	for _, c := range counted {
 		m.evidence = append(m.evidence, c.Bundle)
 	}
 	policy := m.to.Policy()
-	policy.Environment, policy.Head = m.to.Name, m.basis.Head.Release
+	policy.Environment, policy.Head, policy.Comparison = m.to.Name, m.basis.Head.Release, comparison
 	m.decision = policy.Check(m.release, all)
 	m.accepted, _ = registry.Accept(m.release, all)
 }

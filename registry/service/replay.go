@@ -101,7 +101,9 @@ func (s *Service) replay(
 	if err != nil {
 		return err
 	}
-	into.Admission = after.Policy().Check(r, union(here.claims, there.claims))
+	policy := after.Policy()
+	policy.Replay = true
+	into.Admission = policy.Check(r, union(here.claims, there.claims))
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config configures a Service. Only Mirror, Manifests, NodeTypes and Now are optional.
+// Config configures a Service. Only Mirror, Compare, Manifests, NodeTypes and Now are optional.
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
@@ -22,10 +22,13 @@ type Config struct {
 	Verify       registry.VerifyEvidence
 	Sign         registry.SignEvidence // called only for the promoter's role
 	Mirror       Mirror                // required if an environment is external
-	Manifests    registry.Manifests    // says who pushed evidence; nil: unknown, so any may be pushed
-	NodeTypes    registry.NodeTypes    // rollbacks warn of types that lose their engine; nil: no node types
-	Tool         registry.ToolIdentity
-	Now          registry.Clock // nil means time.Now
+	// Compare reads and compares limits and interfaces. Nil: not known, so that requirements that need
+	// it are not met.
+	Compare   registry.CompareReleases
+	Manifests registry.Manifests // says who pushed evidence; nil: unknown, so any may be pushed
+	NodeTypes registry.NodeTypes // rollbacks warn of types that lose their engine; nil: no node types
+	Tool      registry.ToolIdentity
+	Now       registry.Clock // nil means time.Now
 }
 
 // Service implements registry.Interface with its ports. It is safe for concurrent use.

@@ -1,0 +1,308 @@
+package validators
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Documents are what a release promises: its limits, and the interface of its engines.
+type Documents struct {
+	Limits    Limits
+	Interface Interface
+	Engines   []registry.Engine // of which the precisions count
+}
+
+// Compare says how what a release promises differs from what the release that it replaces does: each
+// limit that is looser, and each difference of the interface that a caller would notice. Where two
+// limits cannot be compared, as those of a precision or a metric that the other release does not
+// have, that counts as looser. Version is left to the caller.
+func Compare(now, was Documents) registry.Comparison {
+	return registry.Comparison{Looser: looser(now, was), Interface: incompatible(now.Interface, was.Interface)}
+}
+
+// loosening collects limits that are looser, each in words that say where, what it is and what it was.
+type loosening struct{ lines []string }
+
+func (l *loosening) add(where, format string, args ...any) {
+	l.lines = append(l.lines, where+": "+fmt.Sprintf(format, args...))
+}
+
+// looser lists the limits of a release that allow more than those of another.
+func looser(now, was Documents) []string {
+	var l loosening
+	if now.Limits.V < was.Limits.V {
+		l.add("limits", "version %d, was %d", now.Limits.V, was.Limits.V)
+	} else if now.Limits.V != was.Limits.V {
+		l.add("limits", "version %d has other rules than %d", now.Limits.V, was.Limits.V)
+	}
+	for _, precision := range precisions(now.Engines) {
+		before, ok := was.Limits.Precisions[precision]
+		if !ok || !slices.Contains(precisions(was.Engines), precision) {
+			l.add(precision, "no engine had this precision")
+			continue
+		}
+		for _, output := range was.Interface.Outputs {
+			has, ok := now.Limits.For(precision, output.Name)
+			switch had, limited := before.Outputs[output.Name]; {
+			case !limited:
+			case !ok:
+				l.add(precision, "no limits on output %s, had some", output.Name)
+			default:
+				l.output(precision+", output "+output.Name, has, had)
+			}
+		}
+	}
+	if now.Limits.MinCases < was.Limits.MinCases {
+		l.add("min_cases", "%d, was %d", now.Limits.MinCases, was.Limits.MinCases)
+	}
+	if now.Limits.Confidence < was.Limits.Confidence {
+		l.add("confidence", "%v, was %v", now.Limits.Confidence, was.Limits.Confidence)
+	}
+	l.consistency(now.Limits.Consistency, was.Limits.Consistency)
+	l.accuracy(now.Limits.Accuracy, was.Limits.Accuracy)
+	l.latency(now.Limits.Latency, was.Limits.Latency)
+	return l.lines
+}
+
+// precisions lists those of the engines, each once.
+func precisions(engines []registry.Engine) []string {
+	var all []string
+	for _, e := range engines {
+		all = append(all, e.Precision)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (l *loosening) output(where string, now, was OutputLimits) {
+	if now.Where != was.Where && now.Where != "" {
+		l.add(where, "only elements by %q count, was %q", now.Where, was.Where)
+	}
+	if now.perChannel() != was.perChannel() {
+		l.add(where, "per_channel %v, was %v", now.perChannel(), was.perChannel())
+	}
+	if was.RTol != nil || was.ATol != nil {
+		switch {
+		case now.RTol == nil && now.ATol == nil:
+			l.add(where, "rtol and atol not limited, were %v and %v", tolerance(was.RTol), tolerance(was.ATol))
+		case tolerance(now.RTol) > tolerance(was.RTol) || tolerance(now.ATol) > tolerance(was.ATol):
+			l.add(where, "rtol %v and atol %v, were %v and %v", tolerance(now.RTol), tolerance(now.ATol), tolerance(was.RTol), tolerance(was.ATol))
+		}
+	}
+	l.least(where, "cosine", now.Cosine, was.Cosine)
+	l.least(where, "top1", now.Top1, was.Top1)
+	l.least(where, "snr", now.SNRdB, was.SNRdB)
+	l.least(where, "equal", now.Equal, was.Equal)
+	l.most(where, "max_abs", now.MaxAbs, was.MaxAbs)
+	l.most(where, "max_error", now.MaxError, was.MaxError)
+	l.most(where, "case_error", now.CaseError, was.CaseError)
+	l.most(where, "systematic", now.Systematic, was.Systematic)
+}
+
+// tolerance is 0 where it is absent, beside one that is there.
+func tolerance(limit *float64) float64 {
+	if limit == nil {
+		return 0
+	}
+	return *limit
+}
+
+func (l *loosening) least(where, figure string, now, was *AtLeast) {
+	switch {
+	case was == nil:
+	case now == nil:
+		l.add(where, "%s not limited, was at least %v", figure, was.Min)
+	case !(now.Min >= was.Min):
+		l.add(where, "%s at least %v, was %v", figure, now.Min, was.Min)
+	}
+}
+
+func (l *loosening) most(where, figure string, now, was *AtMost) {
+	switch {
+	case was == nil:
+	case now == nil:
+		l.add(where, "%s not limited, was at most %v", figure, was.Max)
+	case !(now.Max <= was.Max):
+		l.add(where, "%s at most %v, was %v", figure, now.Max, was.Max)
+	}
+}
+
+func (l *loosening) consistency(now, was *ConsistencyLimits) {
+	if was == nil {
+		return
+	}
+	if now == nil {
+		now = &ConsistencyLimits{}
+	}
+	if was.Jitter == JitterNone && now.Jitter != JitterNone {
+		l.add("consistency", "jitter not limited, was %s", was.Jitter)
+	}
+	if was.Required && !now.Required {
+		l.add("consistency", "not required, was")
+	}
+}
+
+func (l *loosening) accuracy(now, was *AccuracyLimit) {
+	switch {
+	case was == nil:
+		return
+	case now == nil:
+		l.add("accuracy", "not limited, was by %s", was.Metric)
+		return
+	case now.Metric != was.Metric:
+		l.add("accuracy", "metric %s, was %s", now.Metric, was.Metric)
+		return
+	case now.Output != was.Output:
+		l.add("accuracy", "of output %q, was %q", now.Output, was.Output)
+	}
+	l.least("accuracy", "min", now.Min, was.Min)
+	l.least("accuracy", "relative", now.Relative, was.Relative)
+	l.most("accuracy", "max", now.Max, was.Max)
+	l.most("accuracy", "drop", now.Drop, was.Drop)
+	l.most("accuracy", "regression", now.Regression, was.Regression)
+	switch {
+	case was.Slices == nil:
+	case now.Slices == nil:
+		l.add("accuracy", "no slices, were by %s", was.Slices.By)
+	case now.Slices.By != was.Slices.By:
+		l.add("accuracy", "slices by %s, were by %s", now.Slices.By, was.Slices.By)
+	default:
+		where := "accuracy of slices by " + was.Slices.By
+		l.least(where, "min", now.Slices.Min, was.Slices.Min)
+		l.most(where, "max", now.Slices.Max, was.Slices.Max)
+		l.most(where, "drop", now.Slices.Drop, was.Slices.Drop)
+	}
+}
+
+func (l *loosening) latency(now, was LatencyLimits) {
+	l.time("p50", now.P50, was.P50)
+	l.time("p99", now.P99, was.P99)
+	l.most("latency", "regression", now.Regression, was.Regression)
+}
+
+func (l *loosening) time(figure string, now, was *TimeAtMost) {
+	switch {
+	case was == nil:
+	case now == nil:
+		l.add("latency", "%s not limited, was at most %s", figure, was.MaxNs)
+	case now.MaxNs > was.MaxNs:
+		l.add("latency", "%s at most %s, was %s", figure, now.MaxNs, was.MaxNs)
+	}
+}
+
+// incompatible lists the differences that would break a caller of the interface that was: an input or
+// output that is gone or of another dtype or shape, an input that is new, sizes that are not accepted
+// any more, classes or features in another order.
+func incompatible(now, was Interface) []string {
+	c := compatibility{now: now, was: was, ties: map[string]string{}}
+	for _, input := range was.Inputs {
+		c.tensor("input", input, now.Inputs, c.accepts)
+	}
+	for _, input := range now.Inputs {
+		if _, ok := find(was.Inputs, input.Name); !ok {
+			c.lines = append(c.lines, "input "+strconv.Quote(input.Name)+" is new, and callers do not give it")
+		}
+	}
+	for _, output := range was.Outputs {
+		c.tensor("output", output, now.Outputs, c.gives)
+	}
+	return c.lines
+}
+
+type compatibility struct {
+	now, was Interface
+	lines    []string
+	ties     map[string]string // by symbol of now: the one symbol of was that it stands for
+}
+
+func (c *compatibility) tensor(side string, was TensorInfo, all []TensorInfo, fits func(now, was Dim) bool) {
+	differ := func(format string, args ...any) {
+		c.lines = append(c.lines, side+" "+strconv.Quote(was.Name)+" "+fmt.Sprintf(format, args...))
+	}
+	now, ok := find(all, was.Name)
+	switch {
+	case !ok:
+		differ("is gone")
+		return
+	case now.DType != was.DType:
+		differ("is %s, was %s", now.DType, was.DType)
+	case len(now.Shape) != len(was.Shape):
+		differ("has shape %v, had %v", now.Shape, was.Shape)
+	default:
+		for i := range was.Shape {
+			if !fits(now.Shape[i], was.Shape[i]) {
+				differ("has %s in dimension %d, had %s", c.now.describe(now.Shape[i]), i, c.was.describe(was.Shape[i]))
+			}
+		}
+	}
+	if now.Kind != was.Kind && was.Kind != "" {
+		differ("is of kind %s, was %s", now.Kind, was.Kind)
+	}
+	if len(was.Names) > 0 && !slices.Equal(now.Names, was.Names) {
+		differ("has other names: %s", nameDifference(now.Names, was.Names))
+	}
+}
+
+// accepts reports whether a dimension of an input takes every size that it took.
+func (c *compatibility) accepts(now, was Dim) bool {
+	low, high := c.was.sizes(was)
+	if now.Symbol == "" {
+		return low == now.Size && high == now.Size
+	}
+	if was.Symbol != "" {
+		if tied, ok := c.ties[now.Symbol]; ok && tied != was.Symbol {
+			return false // sizes that were independent have to be equal now
+		}
+		c.ties[now.Symbol] = was.Symbol
+	}
+	least, most := c.now.sizes(now)
+	return least <= low && high <= most
+}
+
+// gives reports whether a dimension of an output has a size that a caller expects. That of a symbol
+// follows from the inputs.
+func (c *compatibility) gives(now, was Dim) bool {
+	if was.Symbol == "" {
+		return now == was
+	}
+	low, high := c.was.sizes(was)
+	return now.Symbol != "" || low <= now.Size && now.Size <= high
+}
+
+// sizes of a dimension, from the least to the most.
+func (i Interface) sizes(d Dim) (least, most int64) {
+	if d.Symbol == "" {
+		return d.Size, d.Size
+	}
+	if r, ok := i.Dims[d.Symbol]; ok {
+		return r.Min, r.Max
+	}
+	r := DefaultDimRange()
+	return r.Min, r.Max
+}
+
+// describe says the sizes of a dimension.
+func (i Interface) describe(d Dim) string {
+	least, most := i.sizes(d)
+	if d.Symbol == "" {
+		return strconv.FormatInt(d.Size, 10)
+	}
+	return fmt.Sprintf("%s from %d to %d", d.Symbol, least, most)
+}
+
+// nameDifference names the first of two lists that differs.
+func nameDifference(now, was []string) string {
+	for n := range was {
+		if n >= len(now) || now[n] != was[n] {
+			is := "nothing"
+			if n < len(now) {
+				is = strconv.Quote(now[n])
+			}
+			return fmt.Sprintf("%d is %s, was %q", n, is, was[n])
+		}
+	}
+	return fmt.Sprintf("%d in place of %d", len(now), len(was))
+}
