@@ -58,7 +58,8 @@ func arrows() []rule {
 		}},
 		{"pipeline/progress", nil}, // a leaf
 		{"pipeline/pull", []string{"registry"}},
-		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
+		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
+		{"pipeline/cases/parquet", nil}, // reads what strangers send
 		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor"}},
 		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor"}},
 		{"pipeline/capture/inference", []string{"registry", "validators/tensor"}}, // reads what strangers send

@@ -22,7 +22,7 @@ its clients notice nothing of it: a request that cannot be recorded is forwarded
 Each row of a batch is a case. Of equal cases one is kept, and of more than --count a random
 sample over the whole time. gRPC is not recorded.
 
-With --from, makes cases of a file (.npz, .csv, .safetensors), converted to what the model
+With --from, makes cases of a file (.npz, .csv, .parquet, .safetensors), converted to what the model
 takes, or of a folder of PNG and JPEG images, whose subfolders are their classes.
 
 The model is MODEL.onnx, or that of a spec (-f). With --proxy it may be left out; then the

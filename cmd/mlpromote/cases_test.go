@@ -49,6 +49,27 @@ func TestCasesPageImages(t *testing.T) {
 	}
 }
 
+// TestCasesPageParquet makes cases of a file of pandas as the page about cases says.
+func TestCasesPageParquet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := programtest.Digits(dir); err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile(programtest.Root("cmd", "mlpromote", "testdata", "digits.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "digits.parquet"), table, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-euc", oneBlock(t, "parquet"))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(programtest.Program(t))+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "wrote 20 cases to tabled") {
+		t.Errorf("error %v, want 20 cases:\n%s", err, out)
+	}
+}
+
 // recordsAt is where a recording tells that clients find it.
 var recordsAt = regexp.MustCompile(`send requests to (http://[^;]+);`)
 

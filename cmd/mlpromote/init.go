@@ -32,6 +32,7 @@ be. --trust names types in a skops file that may be loaded although skops does n
   x.npz          an array per input, with a row per case, from numpy.savez
   x.csv          a line of column names, then a line per case. A model with several inputs takes
                  the column of each input's name; one whose features have names takes those
+  x.parquet      columns as of a csv; a column of lists has several numbers for each case
   x.safetensors  as npz
 They are converted to the types and shapes that the model wants, and written to cases/ beside
 the spec. Without --cases, the spec has random ones generated.
@@ -55,7 +56,7 @@ Weights in safetensors have specs written by hand: see docs/reference/spec.md.`,
 	}
 	c.Flags().StringVarP(&o.file, "file", "f", "mlpromote.yaml", "spec to write")
 	c.Flags().BoolVar(&o.force, "force", false, "replace an existing spec")
-	c.Flags().StringVar(&o.cases, "cases", "", "file of cases to import: .npz, .csv or .safetensors")
+	c.Flags().StringVar(&o.cases, "cases", "", "file of cases to import: .npz, .csv, .parquet or .safetensors")
 	c.Flags().StringSliceVar(&o.trusted, "trust", nil, "types in a skops file that may be loaded: MODULE.NAME,...")
 	c.Flags().StringVar(&o.label, "label", "", "array or column of that file that has the labels (default label or labels, if it is there)")
 	return c

@@ -27,12 +27,12 @@ type Imported struct {
 }
 
 // importable are the files that cases are made of.
-const importable = ".npz, .csv or .safetensors"
+const importable = ".npz, .csv, .parquet or .safetensors"
 
 // Import says which cases to take.
 type Import struct {
 	Inputs validators.Interface // of the model. Without Dims, open dimensions get the sizes of the cases
-	File   string               // .npz, .csv or .safetensors
+	File   string               // .npz, .csv, .parquet or .safetensors
 	// Label is the name of the tensor or column with the labels. Without it, "label" or "labels" is
 	// taken if there is one.
 	Label string
@@ -84,9 +84,7 @@ func readTensors(file, label string, iface validators.Interface) (tensors map[st
 		tensors, err := readNpz(file)
 		return tensors, nil, err
 	case spec.Parquet:
-		return nil, nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
-			"%s: Parquet is not read: want %s", file, importable),
-			"%s", spec.ParquetToCSV(file))
+		return readParquet(file, label, iface)
 	default:
 		return nil, nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 			"%s: cannot be imported: want %s", file, importable),

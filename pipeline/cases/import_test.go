@@ -88,8 +88,8 @@ func TestImportCases(t *testing.T) {
 		"labels that are the input": {"x.safetensors", "", set{"image": images(2)}, "image", 0, "", "cannot be the labels"},
 		"no rows":                   {"x.safetensors", "", set{"image": images(0)}, "", 0, "", "no cases"},
 		"no safetensors":            {"x.safetensors", "what", nil, "", 0, "", "x.safetensors"},
-		"parquet":                   {"x.parquet", "PAR1", nil, "y", 0, "", "Parquet is not read: want .npz, .csv or .safetensors"},
-		"a workbook":                {"x.xlsx", "PK", nil, "y", 0, "", "cannot be imported: want .npz, .csv or .safetensors"},
+		"parquet":                   {"x.parquet", "PAR1", nil, "y", 0, "", "too short for a Parquet file"},
+		"a workbook":                {"x.xlsx", "PK", nil, "y", 0, "", "cannot be imported: want .npz, .csv, .parquet or .safetensors"},
 		"missing":                   {"x.npz", "", nil, "y", 0, "", "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -196,7 +196,7 @@ func (t table) tensors(label string, iface validators.Interface) (map[string]ten
 		}
 		all[t.names[labels]] = made
 	}
-	columns, notes, err := t.features(labels, one)
+	columns, notes, err := features(t.names, labels, one)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,10 +212,10 @@ func (t table) tensors(label string, iface validators.Interface) (map[string]ten
 }
 
 // features are the columns of the only input: those of its features by their names, or all but the
-// labels. Errors: CodeInvalid if some features have no column.
-func (t table) features(labels int, input validators.TensorInfo) (columns []int, notes []string, err error) {
+// labels. names are those of all columns, and labels is the one with the labels, or -1. Errors: CodeInvalid if some features have no column.
+func features(names []string, labels int, input validators.TensorInfo) (columns []int, notes []string, err error) {
 	if input.Names == nil {
-		for i := range t.names {
+		for i := range names {
 			if i != labels {
 				columns = append(columns, i)
 			}
@@ -224,16 +224,16 @@ func (t table) features(labels int, input validators.TensorInfo) (columns []int,
 	}
 	var missing []string
 	for _, name := range input.Names {
-		if i := slices.Index(t.names, name); i >= 0 {
+		if i := slices.Index(names, name); i >= 0 {
 			columns = append(columns, i)
 			continue
 		}
 		missing = append(missing, name)
 	}
 	if len(missing) > 0 {
-		return nil, nil, registry.Errorf(registry.CodeInvalid, "no column %.200q, which are features of the model: it has %.400q", missing, t.names)
+		return nil, nil, registry.Errorf(registry.CodeInvalid, "no column %.200q, which are features of the model: it has %.400q", missing, names)
 	}
-	for i, name := range t.names {
+	for i, name := range names {
 		if i != labels && !slices.Contains(columns, i) {
 			notes = append(notes, fmt.Sprintf("left out %q, which is not a feature of the model", name))
 		}
@@ -252,15 +252,26 @@ func (t table) column(i int, iface validators.Interface) (tensor.Tensor, error) 
 		values = append(values, t.values[at])
 	}
 	if t.kinds[i] == text {
-		classes := classesOf(iface)
-		for row, name := range t.texts[name] {
-			class := slices.Index(classes, strings.TrimSpace(name))
-			if class < 0 {
-				return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "labels %q: case %d is %.60q, which is no class of the model: want one of %.300q",
-					t.names[i], row, name, classes)
-			}
-			values[row] = float64(class)
+		return classNumbers(name, t.texts[name], classesOf(iface))
+	}
+	made, _ := tensor.New(values, int64(len(values))) // it has that many
+	return made, nil
+}
+
+// classNumbers are the numbers of labels that are names of classes. column is the name of the labels.
+func classNumbers(column string, labels, classes []string) (tensor.Tensor, error) {
+	numbers := make(map[string]float64, len(classes))
+	for i, class := range slices.Backward(classes) { // the first of equal names counts
+		numbers[class] = float64(i)
+	}
+	values := make([]float64, len(labels))
+	for row, label := range labels {
+		number, ok := numbers[strings.TrimSpace(label)]
+		if !ok {
+			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "labels %q: case %d is %.60q, which is no class of the model: want one of %.300q",
+				column, row, label, classes)
 		}
+		values[row] = number
 	}
 	made, _ := tensor.New(values, int64(len(values))) // it has that many
 	return made, nil

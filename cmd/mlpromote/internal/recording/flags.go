@@ -82,7 +82,7 @@ func (f *Flags) Define(c *cobra.Command) {
 	flags.BoolVar(&f.outputs, "outputs", false, "record also the outputs of the service")
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time (default when it is interrupted)")
 
-	flags.StringVar(&f.from, "from", "", "file of cases (.npz, .csv, .safetensors), or folder of images")
+	flags.StringVar(&f.from, "from", "", "file of cases (.npz, .csv, .parquet, .safetensors), or folder of images")
 	flags.StringVar(&f.label, "label", "", "array or column that has the labels (default label or labels, if it is there)")
 	flags.StringVar(&f.size, "size", "", "size of images, such as 224x224 (default that of the model)")
 	flags.StringVar(&f.layout, "layout", "", "NCHW or NHWC (default what the model's shape says)")

@@ -1,0 +1,31 @@
+package parquet
+
+// Limits bound what is read of a file. The zero value stands for [DefaultLimits].
+type Limits struct {
+	Footer  int64 // bytes of the footer
+	Items   int   // elements of all lists in the footer
+	Columns int   // that are read
+	Rows    int64
+	// Bytes bounds what pages decompress to, in all, and apart from that what the columns take in memory.
+	Bytes int64
+}
+
+// DefaultLimits let a table take a GiB of memory.
+func DefaultLimits() Limits {
+	return Limits{Footer: 64 << 20, Items: 1 << 20, Columns: 1 << 14, Rows: 1 << 27, Bytes: 1 << 30}
+}
+
+func (l Limits) orDefault() Limits {
+	if l == (Limits{}) {
+		return DefaultLimits()
+	}
+	return l
+}
+
+// Bounds that no file needs to exceed.
+const (
+	maxDepth   = 32 // of structures in the footer
+	maxNesting = 4  // of lists in a column
+	maxPage    = 256 << 20
+	maxName    = 1 << 10 // bytes of the name of a column
+)
