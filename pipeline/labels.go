@@ -20,7 +20,7 @@ func (m maker) checkLabels(golden goldenSet) error {
 	}
 	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
 	for i, file := range golden.files {
-		if err := addGolden(counter, file.Path, output.Name, m.inputs.Cases.Files[i].Path, labels); err != nil {
+		if err := addGolden(counter, file.Path, output.Name, m.plan.Limits.Accuracy.DetectedBy(), m.inputs.Cases.Files[i].Path, labels); err != nil {
 			return m.inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid, "labels %q of %s: %s of output %q: %w", labels, m.inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
 		}
 	}
@@ -42,7 +42,7 @@ func comparesReference(l *validators.AccuracyLimit) bool {
 }
 
 // addGolden adds a shard of golden outputs, with itself as the engine's.
-func addGolden(counter *accuracy.Counter, outputs, output, cases, labels string) (err error) {
+func addGolden(counter *accuracy.Counter, outputs, output string, by *accuracy.Detections, cases, labels string) (err error) {
 	golden, err := tensor.Open(outputs, tensor.Limits{})
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func addGolden(counter *accuracy.Counter, outputs, output, cases, labels string)
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	of, err := golden.Tensor(output)
+	of, err := by.Read(golden, output)
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,8 @@ func (v verification) labels() parity.Labels {
 		by = a.Slices.By
 	}
 	return parity.Labels{Slices: by, Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output.Name, Shards: v.cases.set.Shards,
-		Metric: metric, Probability: output.Kind == validators.KindProbability, Seed: seedOf(v.cases.ref.Digest)}
+		Detections: v.limits.Accuracy.DetectedBy(),
+		Metric:     metric, Probability: output.Kind == validators.KindProbability, Seed: seedOf(v.cases.ref.Digest)}
 }
 
 // seedOf is a seed that follows from content: bounds by a bootstrap are the same whenever the same

@@ -103,6 +103,8 @@ type AccuracyLimit struct {
 	Relative   *AtLeast `json:"relative,omitempty"`   // the engine's over the reference's, and the reverse where less is better: 0.99
 	// Slices are judged one by one, and all of them have to keep what it bounds.
 	Slices *SliceLimit `json:"slices,omitempty"`
+	// Detections are the outputs of a metric of boxes, in place of Output.
+	Detections *accuracy.Detections `json:"detections,omitempty"`
 }
 
 // SliceLimit bounds the accuracy on each slice of the cases. Without a bound slices are only reported.
@@ -242,10 +244,18 @@ func (a *AccuracyLimit) validate(version int) error {
 		return registry.Errorf(registry.CodeInvalid, "accuracy: version 1 has drop and nothing else")
 	case a.Output != "" && !isName(a.Output):
 		return registry.Errorf(registry.CodeInvalid, "accuracy.output %.64q: want the name of an output", a.Output)
-	case *a == AccuracyLimit{Metric: a.Metric, Output: a.Output}:
+	case *a == AccuracyLimit{Metric: a.Metric, Output: a.Output, Detections: a.Detections}:
 		return registry.Errorf(registry.CodeInvalid, "accuracy: want one of drop, min, max, relative, regression")
 	}
 	return a.validateMetric()
+}
+
+// DetectedBy returns the outputs of a metric of boxes, if the limit names them.
+func (a *AccuracyLimit) DetectedBy() *accuracy.Detections {
+	if a == nil {
+		return nil
+	}
+	return a.Detections
 }
 
 // Validate checks that each limit can be kept. Errors: CodeInvalid.

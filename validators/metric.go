@@ -26,6 +26,10 @@ func (i Interface) Accuracy(limit *AccuracyLimit) (m accuracy.Metric, output Ten
 		output, ok = i.Output(name)
 		return m, output, ok, nil
 	}
+	if limit.Detections != nil {
+		output, err = i.detections(*limit.Detections)
+		return m, output, err == nil, err
+	}
 	if limit.Output != "" {
 		if output, ok = i.Output(limit.Output); !ok {
 			return m, output, false, registry.Errorf(registry.CodeInvalid, "limits.accuracy.output: the model has no output %q: there are %s", limit.Output, list(names(i.Outputs)))
@@ -59,6 +63,9 @@ func (i Interface) unasked() (m accuracy.Metric, output TensorInfo, ok bool, err
 	}
 	return m, TensorInfo{}, false, nil
 }
+
+// Detections are the outputs that a metric of boxes is computed of.
+type Detections = accuracy.Detections
 
 // Metrics lists the names of all metrics of accuracy.
 func Metrics() []string { return accuracy.Metrics() }
@@ -114,6 +121,8 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 		wants, has = "numbers that are no scores of classes", values
 	case accuracy.NeedsOne:
 		wants, has = "one number for each case, which is no score of a class", one
+	case accuracy.NeedsBoxes:
+		wants, has = "detections [n, 6] of x1, y1, x2, y2, score, class, or three outputs that limits.accuracy.detections names", values && output.ofBoxes(6)
 	}
 	if has {
 		return ""
@@ -124,6 +133,35 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 // ofValues reports whether an output has numbers that are no scores, classes or labels.
 func (t TensorInfo) ofValues() bool {
 	return !t.Kind.Ranks() && !t.Kind.Names() && t.DType != tensor.Bool
+}
+
+// ofBoxes reports whether an output may have rows of so many numbers, each about a box.
+func (t TensorInfo) ofBoxes(width int64) bool {
+	return len(t.Shape) > 1 && t.DType.Class() == tensor.ClassFloat && (t.last().Size == width || t.last().Symbol != "" && t.Kind == KindBoxes)
+}
+
+// detections returns the output with the boxes, of which others have scores and classes. Errors:
+// CodeInvalid.
+func (i Interface) detections(of accuracy.Detections) (boxes TensorInfo, err error) {
+	boxes, _ = i.Output(of.Boxes)
+	rows := func(t TensorInfo) bool { return t.DType != tensor.Bool && len(t.Shape) == len(boxes.Shape)-1 }
+	for _, part := range []struct {
+		key, name string
+		fits      func(TensorInfo) bool
+		wants     string
+	}{
+		{"boxes", of.Boxes, func(t TensorInfo) bool { return t.ofBoxes(4) }, "floats [..., n, 4] of x1, y1, x2, y2"},
+		{"scores", of.Scores, rows, "numbers [..., n]"},
+		{"classes", of.Classes, rows, "numbers [..., n]"},
+	} {
+		switch output, ok := i.Output(part.name); {
+		case !ok:
+			return boxes, registry.Errorf(registry.CodeInvalid, "limits.accuracy.detections.%s: the model has no output %q: there are %s", part.key, part.name, list(names(i.Outputs)))
+		case !part.fits(output):
+			return boxes, registry.Errorf(registry.CodeInvalid, "limits.accuracy.detections.%s: output %q has dtype %s and shape %v: want %s", part.key, part.name, output.DType, output.Shape, part.wants)
+		}
+	}
+	return boxes, nil
 }
 
 // moreThan reports whether a case may be the scores of more than k classes. Of k classes, all are among
@@ -171,7 +209,11 @@ func (a *AccuracyLimit) validateMetric() error {
 	if err != nil {
 		return err
 	}
-	switch {
+	switch d := a.Detections; {
+	case d != nil && m.Needs != accuracy.NeedsBoxes:
+		return registry.Errorf(registry.CodeInvalid, "accuracy.detections: %s is of one output: want output", m.Name)
+	case d != nil && (a.Output != "" || !isName(d.Boxes) || !isName(d.Scores) || !isName(d.Classes)):
+		return registry.Errorf(registry.CodeInvalid, "accuracy.detections: want the outputs boxes, scores and classes, and no output beside them")
 	case m.Loss && a.Min != nil:
 		return registry.Errorf(registry.CodeInvalid, "accuracy.min: of %s less is better: want max", m.Name)
 	case !m.Loss && a.Max != nil:

@@ -82,6 +82,9 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 	if !ok {
 		return errNoTensor
 	}
+	if wanted.metric.Needs == accuracy.NeedsBoxes {
+		return checkBoxes(f, name, count)
+	}
 	values := wanted.metric.Needs == accuracy.NeedsValues || wanted.metric.Needs == accuracy.NeedsOne
 	yes := info.DType == tensor.Bool && (wanted.output.DType == tensor.Bool || wanted.metric.Needs == accuracy.NeedsTwo)
 	if !values && !yes && info.DType.Class() != tensor.ClassInteger {
@@ -99,6 +102,19 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 		return checkValues(labels, wanted)
 	}
 	return checkClasses(labels, wanted)
+}
+
+// checkBoxes checks that labels are boxes with their classes, any number for each case.
+func checkBoxes(f shard, name string, count int) error {
+	info, _ := f.Info(name)
+	if len(info.Shape) < 3 || info.Shape[0] != int64(count) || info.Shape[len(info.Shape)-1] != 5 || info.DType == tensor.Bool {
+		return registry.Errorf(registry.CodeInvalid, "dtype is %s and shape %v: want numbers [%d, boxes, 5] of x1, y1, x2, y2, class, with class -1 where a case has fewer boxes", info.DType, info.Shape, count)
+	}
+	labels, err := f.Tensor(name)
+	if err != nil {
+		return TensorError(err)
+	}
+	return accuracy.CheckBoxes(labels)
 }
 
 // checkValues checks that labels are numbers, as many for each case as the output has.

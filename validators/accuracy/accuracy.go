@@ -41,10 +41,10 @@ func NewCounter(m Metric, probability bool, seed uint64) *Counter {
 // like follows from the metric: see [Needs]. Where scores are ranked, the largest value is the
 // answer, and a row with a NaN has none. Errors: of kind tensor.ErrMismatch for outputs
 // and labels that do not fit together, and for cases whose outputs have no elements: they would have
-// no answer, and nobody would notice.
+// no answer, and nobody would notice. Only of boxes there may be none.
 func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 	for _, output := range []tensor.Tensor{reference, engine} {
-		if len(output.Shape) > 0 && output.Shape[0] > 0 && output.Len() == 0 {
+		if len(output.Shape) > 0 && output.Shape[0] > 0 && output.Len() == 0 && c.metric.Needs != NeedsBoxes {
 			return mismatchf("outputs of shape %v have no elements: there is no answer to compare with a label", output.Shape)
 		}
 	}

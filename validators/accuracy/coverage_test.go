@@ -11,14 +11,14 @@ import (
 
 // The bounds of each metric are on the right side of the true value about as often as they say. The
 // true values are those of a very large set; statistics of a set are linearized, which costs some
-// of the level.
+// of the level, and average precision of few boxes is too large: with 600 cases in place of 150, 1 of 13 is wrong.
 func TestCoverageOfMetrics(t *testing.T) {
 	t.Parallel()
 	runs := 30
 	if os.Getenv("MLPROMOTE_SOAK") != "" {
 		runs = 2000
 	}
-	for name, want := range map[string]float64{"f1_macro": 0.93, "f1_binary": 0.93, "auc": 0.93, "r2": 0.92, "mae": 0.94, "rmse": 0.93, "perplexity": 0.92} {
+	for name, want := range map[string]float64{"f1_macro": 0.93, "f1_binary": 0.93, "auc": 0.93, "r2": 0.92, "mae": 0.94, "rmse": 0.93, "perplexity": 0.92, "map50": 0.87, "map": 0.84} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := metric(t, name)

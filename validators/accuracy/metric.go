@@ -26,6 +26,7 @@ const (
 	NeedsTwo     Needs = "two"     // one score for each case, or one for each of two classes; labels 0 and 1
 	NeedsValues  Needs = "values"  // numbers of the shape of the labels, which are numbers too
 	NeedsOne     Needs = "one"     // one number for each case, and as label
+	NeedsBoxes   Needs = "boxes"   // detections [..., n, 6]: x1, y1, x2, y2, score, class; labels [..., k, 5] without scores
 )
 
 // The names of the metrics that other packages mean.
@@ -75,6 +76,8 @@ var metrics = []Metric{
 		side: func(options) side {
 			return &errorsOf{each: func(d float64) float64 { return d * d }, column: "squaredError"}
 		}},
+	{Name: "map50", Needs: NeedsBoxes, side: func(options) side { return &detection{overlaps: 1} }},
+	{Name: "map", Needs: NeedsBoxes, side: func(options) side { return &detection{overlaps: len(overlaps)} }},
 	{Name: "perplexity", Needs: NeedsScores, Loss: true, Smooth: true, outer: math.Exp, log: true,
 		side: func(o options) side { return &likelihood{probability: o.probability} }},
 }
@@ -94,11 +97,7 @@ func Find(name string) (Metric, error) {
 	if at >= 0 {
 		return metrics[at], nil
 	}
-	err := registry.Errorf(registry.CodeInvalid, "accuracy metric %.40q: want one of %s", name, strings.Join(Metrics(), ", "))
-	if strings.EqualFold(name, "map") {
-		return Metric{}, registry.WithHint(err, "mAP of boxes is not computed: limit the boxes by limits.outputs, and the classes by top1 or f1_macro")
-	}
-	return Metric{}, err
+	return Metric{}, registry.Errorf(registry.CodeInvalid, "accuracy metric %.40q: want one of %s", name, strings.Join(Metrics(), ", "))
 }
 
 // Top returns how many of the largest scores are tried, of a metric that tries more than one; else 0.

@@ -25,7 +25,10 @@ func metric(t *testing.T, name string) accuracy.Metric {
 type set struct {
 	outputs, labels []float64
 	width           int // of the outputs of a case
+	each            int // labels of a case; 0 is 1
 }
+
+func (s set) cases() int { return len(s.labels) / max(s.each, 1) }
 
 const (
 	classes = 12 // of scores: more than any metric tries
@@ -35,6 +38,9 @@ const (
 // sets draws cases for every metric.
 func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	reference, engine = set{width: 1}, set{width: 1}
+	if m.Needs == accuracy.NeedsBoxes {
+		return boxSets(r, n)
+	}
 	for range n {
 		label := float64(r.IntN(common))
 		switch m.Needs {
@@ -71,8 +77,11 @@ func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 
 func (s set) tensors(t *testing.T, m accuracy.Metric) (outputs, labels tensor.Tensor) {
 	t.Helper()
-	n := int64(len(s.labels))
+	n := int64(s.cases())
 	outputs = of(t, s.outputs, n, int64(s.width))
+	if m.Needs == accuracy.NeedsBoxes {
+		return of(t, s.outputs, n, int64(s.width/6), 6), of(t, s.labels, n, int64(s.each/5), 5)
+	}
 	if m.Needs == accuracy.NeedsValues || m.Needs == accuracy.NeedsOne {
 		return outputs, of(t, s.labels, n)
 	}
@@ -89,7 +98,7 @@ func counted(t *testing.T, m accuracy.Metric, reference, engine set, pieces int)
 	c := accuracy.NewCounter(m, false, 7)
 	r, labels := reference.tensors(t, m)
 	e, _ := engine.tensors(t, m)
-	n := int64(len(reference.labels))
+	n := int64(reference.cases())
 	for i := range int64(pieces) {
 		from, to := i*n/int64(pieces), (i+1)*n/int64(pieces)
 		rows := func(t tensor.Tensor) tensor.Tensor { out, _ := t.Rows(from, to); return out }
@@ -180,6 +189,10 @@ func naive(m accuracy.Metric, s set) float64 {
 		center := sum(func(_ int, _ []float64, label float64) float64 { return label }) / n
 		return 1 - sum(func(_ int, row []float64, label float64) float64 { return (row[0] - label) * (row[0] - label) })/
 			sum(func(_ int, _ []float64, label float64) float64 { return (label - center) * (label - center) })
+	case "map50":
+		return naivePrecision(s, 1)
+	case "map":
+		return naivePrecision(s, 10)
 	case "perplexity":
 		return math.Exp(sum(func(_ int, row []float64, label float64) float64 {
 			all := 0.0
@@ -222,10 +235,11 @@ func TestMetricsAgainstTheirDefinitions(t *testing.T) {
 }
 
 func permuted(s set, order []int) set {
-	out := set{width: s.width}
+	out := set{width: s.width, each: s.each}
+	each := max(s.each, 1)
 	for _, i := range order {
 		out.outputs = append(out.outputs, s.outputs[i*s.width:(i+1)*s.width]...)
-		out.labels = append(out.labels, s.labels[i])
+		out.labels = append(out.labels, s.labels[i*each:(i+1)*each]...)
 	}
 	return out
 }
@@ -270,7 +284,8 @@ func TestSameOutputs(t *testing.T) {
 		if b.Value != 0 || b.Low > 0 || b.High < 0 || m.Smooth && (b.Low != 0 || b.High != 0) || !m.Smooth && (b.High < 0.005 || b.High > 0.1) {
 			t.Errorf("%s: the same outputs drop by %+v", name, b)
 		}
-		few := counted(t, m, set{reference.outputs[:7*reference.width], reference.labels[:7], reference.width}, set{reference.outputs[:7*reference.width], reference.labels[:7], reference.width}, 1)
+		seven := set{reference.outputs[:7*reference.width], reference.labels[:7*max(reference.each, 1)], reference.width, reference.each}
+		few := counted(t, m, seven, seven, 1)
 		if b := few.Figures().Drop(0.95); !math.IsInf(b.High, 1) {
 			t.Errorf("%s: seven cases bound a drop by %+v", name, b)
 		}

@@ -29,8 +29,10 @@ type Labels struct {
 	Dir    string // folder of the cases
 	Tensor string // name of the labels in each shard of the cases
 	Output string // output that is compared with them
-	Shards []registry.Shard
-	Metric accuracy.Metric // the zero Metric is top1
+	// Detections are what is compared with them in place of an output; nil for an output.
+	Detections *accuracy.Detections
+	Shards     []registry.Shard
+	Metric     accuracy.Metric // the zero Metric is top1
 	// Probability says that the output has probabilities, and not scores of another scale.
 	Probability bool
 	Seed        uint64 // of bounds by a bootstrap
@@ -194,11 +196,11 @@ func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores) er
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "labels: %w", err)
 	}
-	reference, err := golden.Tensor(l.Output)
+	reference, err := l.Detections.Read(golden, l.Output)
 	if err != nil {
 		return err
 	}
-	engine, err := candidate.Tensor(l.Output)
+	engine, err := l.Detections.Read(candidate, l.Output)
 	if err != nil {
 		return err
 	}
