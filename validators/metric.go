@@ -103,8 +103,7 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	whole := output.DType.Class() != tensor.ClassFloat
 	ranks := output.Kind.Ranks() && !whole
 	values := output.ofValues()
-	each, known := output.perCase()
-	one := values && (each == 1 || !known)
+	one := values && output.mayBeOne()
 	wants, has := "", true
 	switch m.Needs {
 	case accuracy.NeedsScores:
@@ -171,6 +170,12 @@ func (t TensorInfo) moreThan(k int) bool { return t.last().Symbol != "" || t.las
 // ofTwo reports whether a case may be the scores of two classes.
 func (t TensorInfo) ofTwo() bool {
 	return len(t.Shape) < 3 && (t.last().Size == 2 || t.last().Symbol != "")
+}
+
+// mayBeOne reports whether a case may have a single value.
+func (t TensorInfo) mayBeOne() bool {
+	each, known := t.perCase()
+	return each == 1 || !known
 }
 
 // perCase returns how many values a case has, if no dimension behind the first is open.

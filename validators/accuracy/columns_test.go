@@ -81,30 +81,39 @@ func TestColumnsRefused(t *testing.T) {
 	}
 	nan := 0.0
 	nan /= nan
+	boxes := func(detections int64, hits int32, score float64, label int32) accuracy.Columns {
+		return side(accuracy.Columns{"detections": of([]int64{detections}), "class": of([]int32{2}), "score": of([]float64{score}), "hits": of([]int32{hits}),
+			"labels": of([]int64{1}), "labelClass": of([]int32{label}), "spoilt": of([]bool{false})})
+	}
 	for name, c := range map[string]struct {
 		metric  string
 		cases   int
 		columns accuracy.Columns
 		ok      bool
 	}{
-		"a rate":                   {"top1", 1, rates(0, 1, 1), true},
-		"no cases":                 {"top1", 0, rates(0, 1, 1), false},
-		"fewer than cases":         {"top1", 2, rates(0, 1, 1), false},
-		"more than all":            {"top1", 1, rates(0.5, 1, 1), false},
-		"a negative share":         {"top1", 1, rates(-1, 1, 1), false},
-		"a share that is none":     {"top1", 1, rates(nan, 1, 1), false},
-		"no answers":               {"top1", 1, rates(0, 1, 0), false},
-		"no columns":               {"top1", 1, nil, false},
-		"another dtype":            {"mae", 1, side(accuracy.Columns{"error": of([]int64{1})}), false},
-		"errors":                   {"mae", 1, side(accuracy.Columns{"error": of([]float64{1})}), true},
-		"one side":                 {"mae", 1, accuracy.Columns{"engine.error": of([]float64{1})}, false},
-		"an event":                 {"f1_macro", 1, events(1, 1, true, true), true},
-		"more events than entries": {"f1_macro", 1, events(0, 1, true, true), false},
-		"fewer events":             {"f1_macro", 1, events(1<<40, 1, true, true), false},
-		"a negative count":         {"f1_macro", 1, events(-1, 1, true, true), false},
-		"a hit of another class":   {"f1_macro", 1, events(1, 1, true, false), false},
-		"a class that f1 ignores":  {"f1_binary", 1, events(1, 2, true, true), false},
-		"a score that is NaN":      {"auc", 1, side(accuracy.Columns{"score": of([]float64{nan}), "label": of([]bool{true})}), false},
+		"a rate":                    {"top1", 1, rates(0, 1, 1), true},
+		"no cases":                  {"top1", 0, rates(0, 1, 1), false},
+		"fewer than cases":          {"top1", 2, rates(0, 1, 1), false},
+		"more than all":             {"top1", 1, rates(0.5, 1, 1), false},
+		"a negative share":          {"top1", 1, rates(-1, 1, 1), false},
+		"a share that is none":      {"top1", 1, rates(nan, 1, 1), false},
+		"no answers":                {"top1", 1, rates(0, 1, 0), false},
+		"no columns":                {"top1", 1, nil, false},
+		"another dtype":             {"mae", 1, side(accuracy.Columns{"error": of([]int64{1})}), false},
+		"errors":                    {"mae", 1, side(accuracy.Columns{"error": of([]float64{1})}), true},
+		"one side":                  {"mae", 1, accuracy.Columns{"engine.error": of([]float64{1})}, false},
+		"an event":                  {"f1_macro", 1, events(1, 1, true, true), true},
+		"more events than entries":  {"f1_macro", 1, events(0, 1, true, true), false},
+		"fewer events":              {"f1_macro", 1, events(1<<40, 1, true, true), false},
+		"a negative count":          {"f1_macro", 1, events(-1, 1, true, true), false},
+		"a hit of another class":    {"f1_macro", 1, events(1, 1, true, false), false},
+		"a class that f1 ignores":   {"f1_binary", 1, events(1, 2, true, true), false},
+		"a box":                     {"map", 1, boxes(1, 1<<10-1, 0.5, 2), true},
+		"a box of another class":    {"map", 1, boxes(1, 1, 0.5, 3), false},
+		"a box without a score":     {"map", 1, boxes(1, 1, nan, 2), false},
+		"more boxes than there are": {"map", 1, boxes(2, 1, 0.5, 2), false},
+		"more overlaps":             {"map50", 1, boxes(1, 2, 0.5, 2), false},
+		"a score that is NaN":       {"auc", 1, side(accuracy.Columns{"score": of([]float64{nan}), "label": of([]bool{true})}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
