@@ -52,9 +52,9 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	return p, p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs, 2), &held))
 }
 
-// run checks an engine and adds to its report what was found. An engine whose outputs could not be
-// compared is not checked.
-func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, report *registry.ParityReport) (err error) {
+// run checks an engine, whose outputs differ so from the reference's over all cases, and adds to its
+// report what was found. An engine whose outputs could not be compared is not checked.
+func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
 	if p.set == nil || report.Cases.Ran == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, re
 		return err
 	}
 	engine := consistency.Engine{Run: p.runner(c, left, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison,
-		Exact: p.v.limits.ExactRepeats(), Judge: p.judge(c)}
+		Exact: p.v.limits.ExactRepeats(), Judge: p.judge(c, whole)}
 	found, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
 		return err
@@ -90,15 +90,20 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, re
 }
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
-func (p consistencyChecks) judge(c candidate) func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
-	return func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
-		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Cases: cases})
+func (p consistencyChecks) judge(c candidate, whole map[string]tensor.Result) func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
+	return func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
+		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
 		if judged.Verdict == registry.VerdictUndecided {
 			return judged.Verdict, judged.Reasons
 		}
-		return judged.Verdict, slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
+		reasons := slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
 			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
 		})
+		again := p.v.limits.JudgeAgain(kind, c.engine.Precision, outputs, whole)
+		if len(again) > 0 {
+			judged.Verdict = registry.VerdictFail
+		}
+		return judged.Verdict, append(again, reasons...)
 	}
 }
 

@@ -25,7 +25,7 @@ const reasonPlainLoad = "plain_load"
 // notes in its report what came of that. Where it crashes or exceeds the engine's limits, the
 // report fails, unless the profile says that nodes keep to it; where it could not be judged, the
 // report is undecided.
-func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra, report *registry.ParityReport) (err error) {
+func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
 	if c.engine.Load == nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 		}
 		done(string(report.PlainLoad.Verdict), err)
 	}()
-	found, err := v.plainLoad(ctx, c, left)
+	found, err := v.plainLoad(ctx, c, left, whole)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 // plainLoad runs the first cases with the runtime's own defaults, and judges them by what the
 // limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
 // counts against the engine, since it ran here a moment before.
-func (v verification) plainLoad(ctx context.Context, c candidate, left *extra) (registry.PlainLoad, error) {
+func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result) (registry.PlainLoad, error) {
 	dir := filepath.Join(v.scratch, "plain-"+c.id)
 	first := v.cases.set.Shards[0]
 	shard := registry.Shard{File: first.File, Count: min(first.Count, plainCases)}
@@ -86,12 +86,12 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra) (
 		}
 		return found, context.Cause(ctx)
 	}
-	found.Verdict, found.Message, err = v.judgePlain(ctx, c, dir, shard)
+	found.Verdict, found.Message, err = v.judgePlain(ctx, c, dir, shard, whole)
 	return found, err
 }
 
 // judgePlain compares the outputs of a plain load with the golden outputs.
-func (v verification) judgePlain(ctx context.Context, c candidate, dir string, shard registry.Shard) (registry.Verdict, string, error) {
+func (v verification) judgePlain(ctx context.Context, c candidate, dir string, shard registry.Shard, whole map[string]tensor.Result) (registry.Verdict, string, error) {
 	compared, err := v.comparisonOfSome(ctx, c.engine.Precision)
 	if err != nil {
 		return registry.VerdictUndecided, "", err
@@ -106,7 +106,7 @@ func (v verification) judgePlain(ctx context.Context, c candidate, dir string, s
 	if err != nil {
 		return registry.VerdictUndecided, "", err
 	}
-	judged := v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: result.Outputs, Cases: result.Cases})
+	judged := v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: result.Outputs, Whole: whole, Cases: result.Cases})
 	var said []string
 	for _, r := range judged.Reasons {
 		said = append(said, registry.PlainText(r.Message))

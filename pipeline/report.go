@@ -33,8 +33,9 @@ func (v verification) head(c candidate, began beginning) registry.ReportHead {
 }
 
 // parity compares the outputs of a candidate with the reference's. Outputs that cannot
-// be compared at all, because their shape or dtype differs, are a failure and no error.
-func (v verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
+// be compared at all, because their shape or dtype differs, are a failure and no error. It also returns
+// what was measured of each output.
+func (v verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, map[string]tensor.Result, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
 	report := registry.ParityReport{ReportHead: v.head(c, outputs.began(c.id, v.began)),
 		Outputs: make(map[string]registry.OutputFigures)}
@@ -48,9 +49,9 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		report.Reasons = []registry.Reason{{Code: "shape",
 			Message: err.Error() + ": the engine has another interface than the reference"}}
 	case ctx.Err() != nil:
-		return registry.ParityReport{}, ctx.Err()
+		return registry.ParityReport{}, nil, ctx.Err()
 	case err != nil:
-		return registry.ParityReport{}, cases.TensorError(err)
+		return registry.ParityReport{}, nil, cases.TensorError(err)
 	default:
 		for _, output := range v.iface.Outputs {
 			figures := parity.Figures(string(output.DType), found.Outputs[output.Name])
@@ -59,7 +60,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
 		if err := v.judgeOutputs(ctx, c, found, outputs, &report); err != nil {
-			return report, err
+			return report, found.Outputs, err
 		}
 	}
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
@@ -71,7 +72,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	}
 	report.Destination = v.destination()
 	report.FinishedOn = v.p.now().UTC()
-	return report, err
+	return report, found.Outputs, err
 }
 
 // judgeOutputs judges what was found by the limits, and writes it into the report.

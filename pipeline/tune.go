@@ -242,7 +242,8 @@ func (t *tuning) compared(ctx context.Context, c candidate) (registry.ParityRepo
 	if err != nil {
 		return registry.ParityReport{}, err
 	}
-	return t.verify.parity(ctx, c, runOutputs{root: map[string]string{c.id: dir}, engines: results})
+	report, _, err := t.verify.parity(ctx, c, runOutputs{root: map[string]string{c.id: dir}, engines: results})
+	return report, err
 }
 
 // loss is what a report says of the loss; NaN where outputs could not be compared.

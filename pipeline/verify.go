@@ -305,16 +305,25 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 			found.Performance = v.performance(c, outputs, latencies)
 			return found, undecided(found.Label, broken), ctx.Err()
 		}
-	} else if found.Parity, err = v.parity(ctx, c, outputs); err != nil {
-		return found, nil, err
-	} else if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), &found.Parity); err != nil {
-		return found, nil, err
-	} else if err := checks.run(ctx, c, v.extra(c.id, outputs, 2), &found.Parity); err != nil {
+	} else if err := v.judgeRuns(ctx, c, outputs, checks, &found.Parity); err != nil {
 		return found, nil, err
 	}
 	latencies.checkTimed(c, &found.Parity)
 	found.Performance = v.performance(c, outputs, latencies)
 	return found, failed(found), v.report(ctx, c.engine, found)
+}
+
+// judgeRuns judges what an engine computed for the cases, without its load profile and beyond the cases.
+func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs, checks consistencyChecks, report *registry.ParityReport) error {
+	made, whole, err := v.parity(ctx, c, outputs)
+	*report = made
+	if err != nil {
+		return err
+	}
+	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), whole, report); err != nil {
+		return err
+	}
+	return checks.run(ctx, c, v.extra(c.id, outputs, 2), whole, report)
 }
 
 // failed says which limits an engine exceeded, or gives nil.

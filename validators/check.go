@@ -117,7 +117,7 @@ var words = map[string]string{
 	"snrDb":      "the signal to noise ratio in dB",
 	"maxAbs":     "the largest error",
 	"maxError":   "the largest error, in standard deviations of the reference's values,",
-	"systematic": "the offset or factor in the errors of a channel, in standard deviations of the reference's values,",
+	"systematic": "the offset or factor in the errors, in standard deviations of the reference's values,",
 	"caseError":  "the error of the worst case, in standard deviations of the reference's values,",
 }
 

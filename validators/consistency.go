@@ -6,14 +6,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// JitterNone is the limit on jitter that allows no difference at all between two runs of the same
-// cases.
-const JitterNone = "none"
+// The limits on jitter: JitterNone allows no difference at all between two runs of the same cases, and
+// JitterLimits what the limits of outputs allow between engine and reference.
+const (
+	JitterNone   = "none"
+	JitterLimits = "limits"
+)
 
 // ConsistencyLimits are what consistency checks must find beside keeping the limits of outputs. The
 // zero ConsistencyLimits asks for nothing more.
 type ConsistencyLimits struct {
-	// Jitter is JitterNone, or empty where runs may differ within the limits of outputs.
+	// Jitter is JitterNone or JitterLimits. Where it is empty runs may differ by a part of what the
+	// engine is off from the reference: see [Limits.JudgeAgain].
 	Jitter string `json:"jitter,omitempty"`
 	// Required is true if a check that did not run leaves the engine undecided.
 	Required bool `json:"required,omitempty"`
@@ -25,8 +29,8 @@ func (c *ConsistencyLimits) validate(version int) error {
 		return nil
 	case version == 1:
 		return registry.Errorf(registry.CodeInvalid, "limits: consistency is in version 2, and these are version 1")
-	case c.Jitter != "" && c.Jitter != JitterNone:
-		return registry.Errorf(registry.CodeInvalid, "limits: jitter %q: want %s", c.Jitter, JitterNone)
+	case c.Jitter != "" && c.Jitter != JitterNone && c.Jitter != JitterLimits:
+		return registry.Errorf(registry.CodeInvalid, "limits: jitter %q: want %s or %s", c.Jitter, JitterNone, JitterLimits)
 	case *c == ConsistencyLimits{}:
 		return registry.Errorf(registry.CodeInvalid, "limits: consistency asks for nothing")
 	}
@@ -41,7 +45,7 @@ func (l Limits) ExactRepeats() bool {
 // JudgeNotRun gives a reason for each check that the limits want and that nothing is known of: those
 // are undecided.
 func (l Limits) JudgeNotRun(checks []registry.ConsistencyCheck) []registry.Reason {
-	if l.Consistency == nil {
+	if l.Consistency == nil || !l.Consistency.Required && !l.ExactRepeats() {
 		return nil
 	}
 	var reasons []registry.Reason

@@ -29,6 +29,7 @@ func TestChecksThatDidNotRun(t *testing.T) {
 		"no jitter, known":           {none, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, ""},
 		"no jitter, unknown":         {none, checks{unknown(registry.ConsistencyRepeat, ""), process}, "the limits want the consistency check repeat, which did not run: no time"},
 		"no jitter, nothing checked": {none, nil, "the limits want the consistency check repeat, which did not run; the limits want the consistency check process, which did not run"},
+		"by the limits, unknown":     {&validators.ConsistencyLimits{Jitter: validators.JitterLimits}, nil, ""},
 		"all, known":                 {all, checks{repeat, process}, ""},
 		"all, one unknown":           {all, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, "the limits want the consistency check batch batch=8, which did not run: no time"},
 	} {
@@ -56,9 +57,10 @@ func TestConsistencyLimitsAreChecked(t *testing.T) {
 		want   string
 	}{
 		"no jitter":           {2, validators.ConsistencyLimits{Jitter: "none"}, ""},
+		"jitter by limits":    {2, validators.ConsistencyLimits{Jitter: "limits"}, ""},
 		"all checks":          {2, validators.ConsistencyLimits{Required: true}, ""},
 		"nothing":             {2, validators.ConsistencyLimits{}, "asks for nothing"},
-		"some other jitter":   {2, validators.ConsistencyLimits{Jitter: "little"}, `jitter "little": want none`},
+		"some other jitter":   {2, validators.ConsistencyLimits{Jitter: "little"}, `jitter "little": want none or limits`},
 		"limits of version 1": {1, validators.ConsistencyLimits{Required: true}, "consistency is in version 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

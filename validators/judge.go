@@ -55,7 +55,9 @@ type Measured struct {
 	CurrentFigures *accuracy.Figures
 	Slices         []accuracy.Slice // where the limits ask for them
 	Cases          int              // that ran
-	Attempts       int              // how often the engine was judged by these limits and cases, this time included; 0 means 1
+	// Whole is what was measured of this engine over all cases, where Outputs are of some of them.
+	Whole    map[string]tensor.Result
+	Attempts int // how often the engine was judged by these limits and cases, this time included; 0 means 1
 }
 
 // Judgement is what limits say of an engine.
@@ -111,25 +113,6 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 		verdict = registry.VerdictFail // whatever else could not be decided
 	}
 	return Judgement{verdict, reasons, j.checks, j.confidence, j.slices}
-}
-
-// someTries is how many comparisons of some of the cases there may be, each with the chance to fail
-// an engine that is right.
-const someTries = 100
-
-// JudgeSome judges what was measured on some of the cases. Accuracy is of the whole set, and what
-// so few cases cannot decide is no reason against the engine.
-func (l Limits) JudgeSome(precision string, m Measured) Judgement {
-	l.Accuracy, l.MinCases = nil, 1
-	if l.V > 1 { // a single case in which two classes are almost tied excludes no rate
-		l.Confidence = 1 - (1-l.Confidence)/someTries
-	}
-	j := l.Judge(precision, m)
-	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
-	if len(j.Reasons) == 0 && m.Cases > 0 {
-		j.Verdict = registry.VerdictPass
-	}
-	return j
 }
 
 // judgement collects reasons and checks.

@@ -17,8 +17,11 @@ type tolerances struct {
 	maxError float64 // of any element / spread, at most
 	// caseError is of the worst case / spread, at most; for outputs of few values maxError is.
 	caseError float64
-	// systematic is the offset or factor in the errors of a channel / spread, at most.
+	// systematic is the offset or factor in the errors / spread, at most: see [tensor.Result].
 	systematic float64
+	// perChannel is how many times as much that may be where each channel is held to a spread of its
+	// own: the channels of an output that is quantized share one grid.
+	perChannel float64
 	cosine     float64 // of an embedding, at least
 	rate       float64 // of cases with the same answer, at least, where the cases prove so much
 	// usual is the rate of cases that an engine that is right gives another answer for, since
@@ -26,17 +29,17 @@ type tolerances struct {
 	usual float64
 }
 
-// perChannel is how much more of the spread of a channel a systematic error may be than of the
-// spread of all values: the channels of a quantized output share one grid.
-const perChannel = 3
+// stateSNR is how much more SNR a state has, in dB: it is an input of the next run, so that its
+// errors add up.
+const stateSNR = 6
 
 var defaults = map[string]tolerances{
-	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, cosine: 0.9999, rate: 0.99, usual: 0.001},
-	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, cosine: 0.995, rate: 0.97, usual: 0.01},
-	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, systematic: 5e-3, cosine: 0.999, rate: 0.98, usual: 0.003},
-	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt4: {snr: 8, maxError: 2.5, caseError: 1, systematic: 0.4, cosine: 0.95, rate: 0.9, usual: 0.04},
+	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, perChannel: 1, cosine: 0.9999, rate: 0.99, usual: 0.001},
+	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, perChannel: 1, cosine: 0.995, rate: 0.97, usual: 0.01},
+	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, systematic: 0.01, perChannel: 1, cosine: 0.999, rate: 0.98, usual: 0.003},
+	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.03, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt4: {snr: 6, maxError: 2.5, caseError: 1.2, systematic: 0.15, perChannel: 1, cosine: 0.95, rate: 0.9, usual: 0.04},
 }
 
 // DefaultLimits gives the limits of [PresetDefault] for an output, by its kind: errors relative to
@@ -50,7 +53,7 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 // strict is half of the errors: 6 dB, half of what the figures allow, and half of the answers that may
 // differ.
 func (t tolerances) strict() tolerances {
-	return tolerances{snr: t.snr + 6, maxError: t.maxError / 2, caseError: t.caseError / 2, systematic: t.systematic / 2,
+	return tolerances{snr: t.snr + 6, maxError: t.maxError / 2, caseError: t.caseError / 2, systematic: t.systematic / 2, perChannel: t.perChannel,
 		cosine: (1 + t.cosine) / 2, rate: (1 + t.rate) / 2, usual: t.usual}
 }
 
@@ -82,11 +85,13 @@ func presetLimits(preset, precision string, output TensorInfo, cases int) (Outpu
 	switch kind {
 	case KindScores, KindProbability, KindTokens:
 		limits.Top1 = rate
+	case KindState:
+		limits.SNRdB = &AtLeast{t.snr + stateSNR}
 	case KindEmbedding:
 		limits.Cosine = &AtLeast{t.cosine}
 	case KindValue, KindBoxes:
 		limits.PerChannel = new(true)
-		limits.Systematic = &AtMost{perChannel * t.systematic}
+		limits.Systematic = &AtMost{t.perChannel * t.systematic}
 	}
 	return limits, nil
 }

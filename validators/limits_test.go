@@ -32,7 +32,7 @@ func TestExpandPreset(t *testing.T) {
 	}
 	want := `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"confidence":0.95,"latency":{"p99":{"maxNs":20000000},"regression":{"max":0.1}},"minCases":16,"precisions":{` +
 		`"fp32":{"outputs":{"best":{"equal":{"min":0.99}},"logits":{"caseError":{"max":0.001},"maxError":{"max":0.002},"rtol":0.5,"snrDb":{"min":30},"systematic":{"max":0.0002},"top1":{"min":0.99}}}},` +
-		`"int8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.8},"maxError":{"max":2.5},"rtol":0.5,"snrDb":{"min":30},"systematic":{"max":0.08},"top1":{"min":0.95}}}}},"v":2}`
+		`"int8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.8},"maxError":{"max":2.5},"rtol":0.5,"snrDb":{"min":30},"systematic":{"max":0.03},"top1":{"min":0.95}}}}},"v":2}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}
@@ -60,9 +60,9 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"bf16":{"outputs":{"best":{"equal":{"min":0.97}},"logits":{"caseError":{"max":0.15},"maxError":{"max":0.5},"snrDb":{"min":25},"systematic":{"max":0.05},"top1":{"min":0.97}}}}`,
-		`"fp16":{"outputs":{"best":{"equal":{"min":0.98}},"logits":{"caseError":{"max":0.05},"maxError":{"max":0.1},"snrDb":{"min":40},"systematic":{"max":0.005},"top1":{"min":0.98}}}}`,
+		`"fp16":{"outputs":{"best":{"equal":{"min":0.98}},"logits":{"caseError":{"max":0.05},"maxError":{"max":0.1},"snrDb":{"min":40},"systematic":{"max":0.01},"top1":{"min":0.98}}}}`,
 		`"fp8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.8},"maxError":{"max":2.5},"snrDb":{"min":12},"systematic":{"max":0.08},"top1":{"min":0.95}}}}`,
-		`"int4":{"outputs":{"best":{"equal":{"min":0.9}},"logits":{"caseError":{"max":1},"maxError":{"max":2.5},"snrDb":{"min":8},"systematic":{"max":0.4},"top1":{"min":0.9}}}}`,
+		`"int4":{"outputs":{"best":{"equal":{"min":0.9}},"logits":{"caseError":{"max":1.2},"maxError":{"max":2.5},"snrDb":{"min":6},"systematic":{"max":0.15},"top1":{"min":0.9}}}}`,
 		`"latency":{},"minCases":1,`,
 	} {
 		if !strings.Contains(string(data), want) {

@@ -50,7 +50,7 @@ func TestWhereIsPartOfLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"tokens":{"caseError":{"max":0.05},"maxError":{"max":0.1},"rtol":0.25,"snrDb":{"min":40},"systematic":{"max":0.005},"where":"mask"}`,
+		`"tokens":{"caseError":{"max":0.05},"maxError":{"max":0.1},"rtol":0.25,"snrDb":{"min":40},"systematic":{"max":0.01},"where":"mask"}`,
 		`"tokens":{"caseError":{"max":0.001},"maxError":{"max":0.002},"snrDb":{"min":80},"systematic":{"max":0.0002},"where":"mask"}`,
 	} {
 		if !strings.Contains(string(data), want) {

@@ -22,7 +22,7 @@ var figureWords = map[string]string{
 	"maxAbs":     "largest error",
 	"maxError":   "largest error / spread",
 	"caseError":  "error of the worst case / spread",
-	"systematic": "offset or factor of a channel / spread",
+	"systematic": "offset or factor in the errors / spread",
 	"top1":       "same best class",
 	"equal":      "same answer",
 	"accuracy":   "accuracy",

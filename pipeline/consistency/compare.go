@@ -242,6 +242,6 @@ func (f *findings) compare(ctx context.Context, p *registry.ConsistencyCheck, pa
 			p.MaxAbs, p.Output = registry.Figure(r.MaxAbs), name
 		}
 	}
-	verdict, reasons := f.engine.Judge(found.Outputs, found.Cases)
+	verdict, reasons := f.engine.Judge(p.Kind, found.Outputs, found.Cases)
 	return verdict, reasons, nil
 }

@@ -127,7 +127,7 @@ type trying struct {
 	reference model
 	where     string // the input that is a mask
 	processes int    // of the engine
-	judge     func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
+	judge     func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
 	open      []registry.Reason // why the engine was undecided the last time
 }
 
@@ -162,7 +162,7 @@ func setup(t *testing.T, stacked bool) *trying {
 }
 
 // judge asks for an error of at most 0.01, and for no new NaN.
-func judge(outputs map[string]tensor.Result, _ int) (registry.Verdict, []registry.Reason) {
+func judge(_ registry.ConsistencyKind, outputs map[string]tensor.Result, _ int) (registry.Verdict, []registry.Reason) {
 	y := outputs["y"]
 	if y.NewNaN > 0 || y.MaxAbs > 0.01 {
 		return registry.VerdictFail, []registry.Reason{{Code: "limit_exceeded", Output: "y", Message: fmt.Sprintf("maxAbs is %g", y.MaxAbs)}}
@@ -549,7 +549,7 @@ func TestFixedShape(t *testing.T) {
 func TestNothingCompared(t *testing.T) {
 	t.Parallel()
 	w := setup(t, false)
-	w.judge = func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
+	w.judge = func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
 		return registry.VerdictUndecided, []registry.Reason{{Message: "no element of output y counted"}}
 	}
 	checks, reasons, err := w.engine(t, honest)

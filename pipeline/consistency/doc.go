@@ -72,8 +72,8 @@ type Engine struct {
 	Comparison parity.Run
 	// Exact is true if two runs of the same cases must not differ at all.
 	Exact bool
-	// Judge decides by the limits of the engine. It is not given accuracy.
-	Judge func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
+	// Judge decides by the limits of the engine what a check of a kind found. It is not given accuracy.
+	Judge func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
 }
 
 // Found is what the checks of an engine found.

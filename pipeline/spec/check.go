@@ -267,7 +267,7 @@ func (c checker) checkLimits() {
 	}
 	c.report(c.LimitOverrides().Latency.Validate(), "limits", "latency")
 	if l := c.Limits.Consistency; l != nil {
-		c.oneOf(at("limits", "consistency", "jitter"), "jitter", cmp.Or(l.Jitter, validators.JitterNone), []string{validators.JitterNone}, nil)
+		c.oneOf(at("limits", "consistency", "jitter"), "jitter", cmp.Or(l.Jitter, validators.JitterNone), []string{validators.JitterNone, validators.JitterLimits}, nil)
 		if *l == (Consistency{}) {
 			c.problem(at("limits", "consistency"), "consistency asks for nothing: want jitter: none or required: true")
 		}

@@ -25,7 +25,7 @@ type Limits struct {
 
 // Consistency is what consistency checks must find. See [validators.ConsistencyLimits].
 type Consistency struct {
-	Jitter   string `yaml:"jitter" doc:"How far two runs of the same cases may differ: none is not at all; within the limits of outputs where nothing is said" enum:"none"`
+	Jitter   string `yaml:"jitter" doc:"How far two runs of the same cases may differ: none is not at all, limits what the limits of outputs allow; a part of the engine's own error where nothing is said" enum:"none,limits"`
 	Required bool   `yaml:"required" doc:"A check that did not run within its time leaves the engine undecided"`
 }
 
@@ -47,7 +47,7 @@ type OutputLimits struct {
 
 	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
 	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
-	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors of an index along the last axis, divided by the standard deviation of the reference's values"`
+	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth"`
 	PerChannel *bool     `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own; false takes that of all values, also where the preset does not"`
 }
 

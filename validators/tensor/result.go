@@ -68,11 +68,17 @@ type Result struct {
 	// values, in decades: below 1e-8, from there to below 1e-7, and so on; the last of the
 	// [Decades] is 1 and above, with what has no finite error.
 	CaseErrors [Decades]int
-	// Systematic is, with Options.Systematic, the part of the errors of a channel that a straight
-	// line over the reference's values explains, which is an offset or a factor: the root mean
-	// square of that line, less three standard errors of each of its two parts, so that chance in
-	// few values gives 0. It is that of the worst channel, an index along the last axis, divided by
-	// the spread. +Inf if an element has no finite error.
+	// CaseDegrees are the degrees of freedom that the noise of a case has: 2*mean^2/variance of the
+	// mean squared errors of cases (Satterthwaite), with Options.Channels those of the channel that
+	// has the fewest. They are few where few cases have most of the noise. 0 without an error.
+	CaseDegrees float64
+	// Systematic is, with Options.Systematic, the part of the errors that a straight line over the
+	// reference's values explains, which is an offset or a factor: the root of the squares of both,
+	// each less three standard errors, so that chance in few values gives 0. It is that of the worst
+	// channel, an index along the last axis, or without Options.Channels of all values together where
+	// that is more, divided by the spread. The offset of one channel counts a sixth, and that of c
+	// channels together c sixths, at most in full: rounding moves single channels, and seldom all
+	// alike. +Inf if an element has no finite error.
 	Systematic float64
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.

@@ -46,6 +46,7 @@ func (c *Comparison) spread(r *Result) {
 	default:
 		r.CaseError = math.Sqrt(c.worst2) / r.Spread
 	}
+	r.CaseDegrees = c.degrees()
 	if c.options.Channels && !c.broken {
 		c.channels.worst(r, c.options.Spreads)
 	}
@@ -79,6 +80,40 @@ func deviation(n int64, from, from2, ref2 float64) float64 {
 		return math.Sqrt(variance)
 	}
 	return math.Sqrt(ref2 / count)
+}
+
+// degrees returns [Result.CaseDegrees].
+func (c *Comparison) degrees() float64 {
+	cases := float64(c.result.FullCases)
+	if c.options.Channels && !c.channels.off {
+		least := 0.0
+		for _, s := range c.channels.sums {
+			s.end()
+			if own := satterthwaite(s.err2, s.squares, cases); own > 0 && (least == 0 || own < least) {
+				least = own
+			}
+		}
+		return least
+	}
+	var sum, squares float64
+	for _, mean := range c.errors2 {
+		sum += mean
+		squares += mean * mean
+	}
+	return satterthwaite(sum, squares, cases)
+}
+
+// maxDegrees is what degrees of freedom are where all cases have the same noise.
+const maxDegrees = 1e6
+
+// satterthwaite returns 2*mean^2/variance from the sum of n values and that of their squares: 0 where
+// there is none, or no finite one.
+func satterthwaite(sum, squares, n float64) float64 {
+	if !(sum > 0 && squares > 0 && squares <= math.MaxFloat64) {
+		return 0
+	}
+	mean := sum / n
+	return min(2*mean*mean/max(squares/n-mean*mean, 0), maxDegrees)
 }
 
 // Decades is the number of counts in [Result.CaseErrors].
@@ -125,6 +160,13 @@ type channelSums struct {
 	shift, from, from2, ref2, err2 float64
 	err, cross                     float64 // of the errors, and of their products with reference-shift
 	maxAbs                         float64
+	now, squares                   float64 // of squared errors: of the case at hand, and the squares of those of earlier ones
+}
+
+// end ends a case.
+func (s *channelSums) end() {
+	s.squares += s.now * s.now
+	s.now = 0
 }
 
 func (c *channels) begin(shape []int64) {
@@ -133,6 +175,9 @@ func (c *channels) begin(shape []int64) {
 		width = shape[len(shape)-1]
 	}
 	c.at = 0
+	for i := range c.sums {
+		c.sums[i].end()
+	}
 	if c.sums == nil && width > 0 && width <= maxChannels {
 		c.sums = make([]channelSums, width)
 	}
@@ -160,6 +205,7 @@ func (c *channels) feed(ref, eng []float64) {
 		d := r - s.shift
 		s.n++
 		s.err2 += diff * diff
+		s.now += diff * diff
 		s.err += diff
 		s.cross += d * diff
 		s.maxAbs = max(s.maxAbs, abs)

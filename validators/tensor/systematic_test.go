@@ -35,7 +35,7 @@ func rowOf(t *testing.T, values []float64) tensor.Tensor {
 	return made
 }
 
-// Offsets and factors of a channel show at their size, and noise does not, however few values there are.
+// A factor of a channel shows at its size, an offset at a sixth of it, and noise does not, however few values there are.
 func TestSystematicShowsOffsetsAndFactors(t *testing.T) {
 	t.Parallel()
 	only := func(which int, change func(float64) float64) func(float64, int, *rand.Rand) float64 {
@@ -52,9 +52,9 @@ func TestSystematicShowsOffsetsAndFactors(t *testing.T) {
 	}{
 		"equal":            {func(v float64, _ int, _ *rand.Rand) float64 { return v }, 0, 0},
 		"noise":            {func(v float64, _ int, n *rand.Rand) float64 { return v + 0.4*n.NormFloat64() }, 0, 0.02},
-		"offset":           {only(1, func(v float64) float64 { return v + 0.2 }), 0.095, 0.105},
+		"offset":           {only(1, func(v float64) float64 { return v + 0.2 }), 0.0158, 0.0175}, // a sixth of 0.1
 		"factor":           {only(2, func(v float64) float64 { return 10 + (v-10)*1.2 }), 0.19, 0.21},
-		"factor of all":    {only(0, func(v float64) float64 { return v * 1.1 }), 0.48, 0.53}, // a mean of 5 spreads times 0.1, and 0.1
+		"factor of all":    {only(0, func(v float64) float64 { return v * 1.1 }), 0.125, 0.135}, // a sixth of a mean of 5 spreads times 0.1, and 0.1
 		"infinite element": {func(float64, int, *rand.Rand) float64 { return math.Inf(1) }, math.Inf(1), math.Inf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +69,44 @@ func TestSystematicShowsOffsetsAndFactors(t *testing.T) {
 	few := systematic(t, 8, false, func(v float64, _ int, n *rand.Rand) float64 { return v + 0.4*n.NormFloat64() })
 	if few > 0.1 {
 		t.Errorf("noise of 0.2 spreads in 8 rows: systematic errors of %v spreads, want none or few", few)
+	}
+}
+
+// What all channels have alike counts more than what one has: it is taken where they have one unit, an offset in
+// full from six channels on.
+func TestSystematicOfAllChannels(t *testing.T) {
+	t.Parallel()
+	compare := func(width int, channels bool, engine func(float64) float64) float64 {
+		noise := rand.New(rand.NewPCG(3, 7))
+		c := tensor.NewComparison(tensor.Options{Systematic: true, Channels: channels})
+		for row := range 2000 {
+			want, got := make([]float64, width), make([]float64, width)
+			for i := range want {
+				want[i] = 1000*float64(i%2) + noise.NormFloat64()
+				got[i] = engine(want[i]) + 0.01*noise.NormFloat64()
+			}
+			if err := c.Add(row, rowOf(t, want), rowOf(t, got)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.Result().Systematic
+	}
+	for _, c := range []struct {
+		name     string
+		width    int
+		channels bool
+		engine   func(float64) float64
+		want     float64 // in the spread of all values, 500, or of a channel, 1
+	}{
+		{"an offset of all of 10", 10, false, func(v float64) float64 { return v + 50 }, 0.1},
+		{"an offset of all of 6", 6, false, func(v float64) float64 { return v + 50 }, 0.1},
+		{"an offset of both of 2", 2, false, func(v float64) float64 { return v + 50 }, 0.1 / 3},
+		{"an offset of both of 2 units", 2, true, func(v float64) float64 { return v + 0.6 }, 0.1},
+		{"a factor of all of 2", 2, false, func(v float64) float64 { return 500 + 1.1*(v-500) }, 0.1},
+	} {
+		if got := compare(c.width, c.channels, c.engine); math.Abs(got-c.want) > 0.03*c.want {
+			t.Errorf("%s: systematic errors of %v spreads, want %v", c.name, got, c.want)
+		}
 	}
 }
 
@@ -102,15 +140,15 @@ func TestSystematicCountsCases(t *testing.T) {
 	}
 	for _, cases := range []int{1, 2} {
 		if got := compare(cases, 1, 1); got < 0.5 {
-			t.Errorf("an offset of 1 in %d cases of 24 rows: systematic errors of %v spreads, want at least 0.5: a fault does not hide in few cases", cases, got)
+			t.Errorf("an offset of 1 in %d cases of 4 rows: systematic errors of %v spreads, want at least 0.5: a fault does not hide in few cases", cases, got)
 		}
 	}
 }
 
-// rowsOf returns the values as one case of one channel.
+// rowsOf returns the values as one case of six channels.
 func rowsOf(t *testing.T, values []float64) tensor.Tensor {
 	t.Helper()
-	made, err := tensor.New(values, int64(len(values)), 1)
+	made, err := tensor.New(values, int64(len(values)/6), 6)
 	if err != nil {
 		t.Fatal(err)
 	}

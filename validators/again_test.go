@@ -1,0 +1,65 @@
+package validators_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Two runs of the same cases may differ by half of what the engine is off from the reference, and batches
+// and other processes by twice that, or by a tenth of what the limits allow.
+func TestJudgeAgainAtTheLimit(t *testing.T) {
+	t.Parallel()
+	const repeat, process, batch = registry.ConsistencyRepeat, registry.ConsistencyProcess, registry.ConsistencyBatch
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		kind   registry.ConsistencyKind
+		jitter string
+		v      int
+		own    float64 // SNR in dB; the limit is 12
+		found  float64
+		fails  bool
+	}{
+		"half of the own error":        {repeat, "", 2, 20, 26.02, false},
+		"more than half":               {repeat, "", 2, 20, 26.01, true},
+		"a tenth of the limit":         {repeat, "", 2, 40, 32, false},
+		"more than a tenth":            {repeat, "", 2, 40, 31.99, true},
+		"no own error, a tenth":        {repeat, "", 2, inf, 32, false},
+		"no own error, more":           {repeat, "", 2, inf, 31.99, true},
+		"nothing differs":              {repeat, "", 2, 20, inf, false},
+		"no number":                    {repeat, "", 2, 20, math.NaN(), true},
+		"process, twice":               {process, "", 2, 20, 13.98, false},
+		"process, more":                {process, "", 2, 20, 13.97, true},
+		"batch, twice":                 {batch, "", 2, 20, 13.98, false},
+		"batch, more":                  {batch, "", 2, 20, 13.97, true},
+		"repeat within limits":         {repeat, validators.JitterLimits, 2, 20, 0, false},
+		"process within limits":        {process, validators.JitterLimits, 2, 20, 0, false},
+		"batch is no jitter":           {batch, validators.JitterLimits, 2, 20, 0, true},
+		"none is no way around":        {repeat, validators.JitterNone, 2, 20, 26.01, true},
+		"dimensions are other inputs":  {registry.ConsistencyDimension, "", 2, 20, 0, false},
+		"version 1 had no such checks": {repeat, "", 1, 20, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := validators.Limits{V: c.v, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
+				"y": {SNRdB: &validators.AtLeast{Min: 12}}, "class": {Equal: &validators.AtLeast{Min: 0.9}}}}}}
+			if c.jitter != "" {
+				limits.Consistency = &validators.ConsistencyLimits{Jitter: c.jitter}
+			}
+			of := func(snr float64) map[string]tensor.Result {
+				return map[string]tensor.Result{"y": {SpreadSNR: snr}, "class": {}}
+			}
+			got := limits.JudgeAgain(c.kind, "int8", of(c.found), of(c.own))
+			if (len(got) > 0) != c.fails || len(got) > 1 {
+				t.Fatalf("reasons %+v, want one: %t", got, c.fails)
+			}
+			if c.fails && (got[0].Output != "y" || !strings.Contains(got[0].Message, "the engine's own error")) {
+				t.Errorf("reason %+v, want one of output y that names the engine's own error", got[0])
+			}
+		})
+	}
+}

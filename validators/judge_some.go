@@ -1,0 +1,66 @@
+package validators
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// someTries is how many comparisons of some of the cases there may be, each with the chance to fail
+// an engine that is right.
+const someTries = 100
+
+// JudgeSome judges what was measured on some of the cases. Accuracy is of the whole set, and what
+// so few cases cannot decide is no reason against the engine: their noise may exceed the limit by what
+// chance makes of it, which follows from that of m.Whole, and of systematic errors they say nothing.
+func (l Limits) JudgeSome(precision string, m Measured) Judgement {
+	l.Accuracy, l.MinCases = nil, 1
+	var chance map[string]float64
+	if l.V > 1 { // a single case in which two classes are almost tied excludes no rate
+		l.Confidence = 1 - (1-l.Confidence)/someTries
+		chance = l.allow(precision, m)
+	}
+	j := l.Judge(precision, m)
+	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
+	for i, r := range j.Reasons {
+		if more := chance[r.Output]; more > 0 && r.Figure == "snrDb" {
+			j.Reasons[i].Message += fmt.Sprintf(", which is %.3g less %.2g that chance explains in %s",
+				float64(r.Limit)+more, more, registry.Count(m.Cases, "case"))
+		}
+	}
+	if len(j.Reasons) == 0 && m.Cases > 0 {
+		j.Verdict = registry.VerdictPass
+	}
+	return j
+}
+
+// allow loosens the limits of a precision to what some of the cases can show, and returns by how many
+// dB the SNR of an output may be lower.
+func (l *Limits) allow(precision string, m Measured) map[string]float64 {
+	p := l.Precisions[precision]
+	outputs, chance := maps.Clone(p.Outputs), make(map[string]float64)
+	for name, o := range outputs {
+		o.Systematic = nil
+		if few := m.Outputs[name].FullCases; o.SNRdB != nil && few > 0 {
+			chance[name] = chanceDB(m.Whole[name], few, l.Confidence)
+			o.SNRdB = &AtLeast{o.SNRdB.Min - chance[name]}
+		}
+		outputs[name] = o
+	}
+	p.Outputs = outputs
+	l.Precisions = maps.Clone(l.Precisions)
+	l.Precisions[precision] = p
+	return chance
+}
+
+// chanceDB is by how much the noise of a few cases may exceed that of the whole, in dB, rounded up to
+// a tenth.
+func chanceDB(whole tensor.Result, few int, confidence float64) float64 {
+	some, all := whole.CaseDegrees*float64(few), whole.CaseDegrees*float64(whole.FullCases)
+	return math.Ceil(100*math.Log10(stats.UpperNoise(some, all, confidence))) / 10
+}

@@ -1,0 +1,51 @@
+package validators_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/stats"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// The noise of some cases may exceed the limit by what chance makes of it, given the noise of all
+// cases. Systematic errors of few cases say nothing.
+func TestJudgeSomeAllowsChance(t *testing.T) {
+	t.Parallel()
+	chance := func(degrees, few float64) float64 {
+		return math.Ceil(100*math.Log10(stats.UpperNoise(few*degrees, 400*degrees, 0.9995))) / 10
+	}
+	for name, c := range map[string]struct {
+		degrees  float64 // of a case; 0: nothing is known of the whole
+		cases    int
+		snr      float64
+		want     registry.Verdict
+		contains string
+	}{
+		"at the limit, nothing known":    {0, 8, 12, registry.VerdictPass, ""},
+		"below the limit, nothing known": {0, 8, 11.999, registry.VerdictFail, "below the limit of 12"},
+		"what chance explains":           {1, 8, 12 - chance(1, 8) + 1e-9, registry.VerdictPass, ""},
+		"more than chance explains":      {1, 8, 12 - chance(1, 8) - 1e-3, registry.VerdictFail, "which is 12 less 5.6 that chance explains in 8 cases"},
+		"many values in a case":          {100, 8, 12 - chance(100, 8) - 1e-3, registry.VerdictFail, "which is 12 less 0.7 that"},
+		"noise of few cases":             {0.05, 8, 0, registry.VerdictPass, ""},
+		"more cases":                     {1, 32, 12 - chance(1, 32) - 1e-3, registry.VerdictFail, "in 32 cases"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := validators.Limits{V: 2, MinCases: 100, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"int8": {
+				Outputs: map[string]validators.OutputLimits{"y": {SNRdB: &validators.AtLeast{Min: 12}, Systematic: &validators.AtMost{Max: 0.1}}}}}}
+			some := tensor.Result{Cases: c.cases, FullCases: c.cases, Elements: 10, SpreadSNR: c.snr, Systematic: 0.5}
+			whole := map[string]tensor.Result{"y": {Cases: 400, FullCases: 400, CaseDegrees: c.degrees}}
+			got := limits.JudgeSome("int8", validators.Measured{Outputs: map[string]tensor.Result{"y": some}, Whole: whole, Cases: c.cases})
+			if got.Verdict != c.want || c.contains != "" && !strings.Contains(got.Reasons[0].Message, c.contains) {
+				t.Errorf("verdict %s, reasons %+v; want %s with %q", got.Verdict, got.Reasons, c.want, c.contains)
+			}
+			if limits.Precisions["int8"].Outputs["y"].SNRdB.Min != 12 {
+				t.Error("the limits themselves changed")
+			}
+		})
+	}
+}
