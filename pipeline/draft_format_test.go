@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -286,6 +287,49 @@ func TestInputsOfSpec(t *testing.T) {
 			}
 			if err == nil && (len(got.Inputs) != 1 || got.Inputs[0].Name != "x" || len(got.Outputs) != 0 || got.Dims["b"].Max != c.most) {
 				t.Errorf("interface %+v, want the input x alone, of at most %d in b", got, c.most)
+			}
+		})
+	}
+}
+
+// A draft with recorded cases limits accuracy by what so many cases can show, and not where they are too few.
+func TestDraftLimitsAccuracy(t *testing.T) {
+	t.Parallel()
+	softmax := new(graph).input(onnxFloat, 1, 10).node("Softmax", []string{"x"}, "y", nil).onnx(1, 10)
+	for name, c := range map[string]struct {
+		model []byte
+		count int
+		want  string // in the text; empty: no limit on accuracy
+	}{
+		"scores of many cases": {softmax, 10000, "metric: top1, drop: {max: 1%}"},
+		"scores of few cases":  {softmax, 20, ""},
+		"scores of one case":   {softmax, 1, ""},
+		"values":               {scaling(1.5, 1, ""), 20, "metric: rmse, drop: {max: 5%}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			model := filepath.Join(dir, "model.onnx")
+			if err := os.WriteFile(model, c.model, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(filepath.Join(dir, "cases"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			opened, err := pipeline.OpenDraft(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			imported := &cases.Imported{Count: c.count, Labels: "label"}
+			drafted, err := opened.Draft(filepath.Join(dir, spec.File), "linux/amd64/v1", imported, filepath.Join(dir, "cases"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := string(drafted.Text); c.want != "" && !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "metric: top1, drop") {
+				t.Errorf("the draft is\n%s\nwant %q", text, c.want)
+			}
+			if _, err := opened.Draft(filepath.Join(dir, spec.File), "linux/amd64/v1", imported, filepath.Join(filepath.Dir(dir), "elsewhere")); registry.CodeOf(err) != registry.CodeInvalid {
+				t.Errorf("cases out of the folder of the spec: error %v, want CodeInvalid", err)
 			}
 		})
 	}

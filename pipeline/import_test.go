@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,6 +144,7 @@ func TestImportRefuses(t *testing.T) {
 		importer toolchain.Driver
 		want     string
 	}{
+		"no weights":     {leaving{"model.onnx": string(external("weights.bin"))}, "the importer left no weights.bin, which its model needs"},
 		"no file":        {leaving{}, "the step left no model.onnx"},
 		"a file of text": {leaving{"model.onnx": "this is text"}, "model.onnx"},
 	} {
@@ -182,4 +184,35 @@ func (l leaving) Do(_ context.Context, _ toolchain.Job, outDir string) (toolchai
 	}
 	files, err := toolchain.Collect(outDir)
 	return toolchain.Outcome{Files: files}, err
+}
+
+// The importer gets what the spec says of a source in its own words.
+func TestImportOptions(t *testing.T) {
+	t.Parallel()
+	network := func(more string) string {
+		return "{path: source.bin, format: safetensors, architecture: {input: [4], layers: [first, relu]" + more + "}}"
+	}
+	for name, c := range map[string]struct {
+		source string
+		bytes  string
+		want   map[string]any
+	}{
+		"a pickle":              {"{path: source.bin, format: pickle, trust: {pickle: true}}", pickle, map[string]any{}},
+		"a network":             {network(", kind: mlp"), weightsAlone(t), map[string]any{"kind": "mlp", "input": []string{"4"}, "layers": []string{"first", "relu"}}},
+		"an encoder":            {network(", kind: encoder, heads: 2"), weightsAlone(t), map[string]any{"kind": "encoder", "input": []string{"4"}, "layers": []string{"first", "relu"}, "heads": 2, "norm": "after"}},
+		"an encoder with norms": {network(", kind: encoder, heads: 2, norm: before"), weightsAlone(t), map[string]any{"kind": "encoder", "input": []string{"4"}, "layers": []string{"first", "relu"}, "heads": 2, "norm": "before"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			jobs := w.imports(1.5)
+			w.put(t, map[string]string{"source.bin": c.bytes})
+			if _, err := w.p.Plan(t.Context(), w.spec(t, strings.Replace(onlyFP32, "model.onnx", c.source, 1))); err != nil {
+				t.Fatal(err)
+			}
+			if got := (*jobs)[0].Options; fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("options %v, want %v", got, c.want)
+			}
+		})
+	}
 }

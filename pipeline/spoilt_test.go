@@ -116,9 +116,9 @@ func (r retold) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 	return outcome, err
 }
 
-// rich gives the world all that a build can do: an imported source, labels, calibration, an
-// evaluator, and a quantizer that never leaves the same bytes.
-func (w *world) rich(t *testing.T) string {
+// rich gives the world all that a build can do: labels, calibration, an evaluator, a quantizer that
+// never leaves the same bytes, and an imported source or not.
+func (w *world) rich(t *testing.T, imported bool) string {
 	t.Helper()
 	w.priced(t)
 	w.calibration(t, []float32{40, 50})
@@ -134,7 +134,9 @@ func (w *world) rich(t *testing.T) string {
 		return tools, err
 	}
 	text := strings.Replace(pricedSpec("{metric: mae, max: 5, drop: {max: 90%}}"), "dynamic", "static", 1)
-	text = strings.Replace(text, "model.onnx", "{path: model.tflite, format: tflite}", 1)
+	if imported {
+		text = strings.Replace(text, "model.onnx", "{path: model.tflite, format: tflite}", 1)
+	}
 	return text + "calibration: calibration/\nassets: [words.txt]\n"
 }
 
@@ -147,9 +149,6 @@ func TestNoFaultOfAStepPasses(t *testing.T) {
 	read := func(driver string, job toolchain.Job, outDir string) bool {
 		return first(driver, job, outDir) && job.Verb == toolchain.VerbRun
 	}
-	later := func(driver string, job toolchain.Job, outDir string) bool {
-		return first(driver, job, outDir) && job.Verb != toolchain.VerbImport // before which there is nothing
-	}
 	kept := func(driver string, job toolchain.Job, outDir string) bool {
 		return first(driver, job, outDir) && driver != "timing" // what a run leaves that shows whether an engine loads is not kept
 	}
@@ -158,34 +157,35 @@ func TestNoFaultOfAStepPasses(t *testing.T) {
 		only  func(driver string, job toolchain.Job, outDir string) bool
 		how   func(outDir string, o *toolchain.Outcome) error
 	}{
-		"it fails":              {8, nil, func(string, *toolchain.Outcome) error { return errInjected }},
-		"its files are gone":    {4, first, eachFile(os.Remove)},
-		"its files are cut":     {4, first, eachFile(func(path string) error { return os.Truncate(path, 9) })},
-		"it empties the folder": {4, later, emptied},
-		"it lists no file":      {4, kept, func(_ string, o *toolchain.Outcome) error { o.Files = nil; return nil }},
-		"its result is text":    {2, read, func(_ string, o *toolchain.Outcome) error { o.Result = json.RawMessage("text"); return nil }},
+		"it fails":           {8, nil, func(string, *toolchain.Outcome) error { return errInjected }},
+		"its files are gone": {4, first, eachFile(os.Remove)},
+		"its files are cut":  {4, first, eachFile(func(path string) error { return os.Truncate(path, 9) })},
+		"it lists no file":   {4, kept, func(_ string, o *toolchain.Outcome) error { o.Files = nil; return nil }},
+		"its result is text": {2, read, func(_ string, o *toolchain.Outcome) error { o.Result = json.RawMessage("text"); return nil }},
 	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			var classes map[string]registry.Reproducibility
-			for at := 0; ; at++ {
-				w := setup(t, 1.5)
-				text := w.rich(t)
-				s := &spoilt{at: at, only: c.only, how: c.how}
-				w.spoil(s)
-				built, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{CheckReproducible: true})
-				switch {
-				case at == 0 && (err != nil || len(w.warnings) > 0 || s.calls < c.least):
-					t.Fatalf("nothing was spoilt: error %v, warnings %q, %d calls; want none, and at least %d calls", err, w.warnings, s.calls, c.least)
-				case at == 0:
-					classes = built.Reproducible
-				case at > s.calls:
-					return
-				case err == nil && len(w.warnings) == 0 && maps.Equal(classes, built.Reproducible):
-					t.Errorf("call %d (%s) was spoilt, and no error, warning or class says so", at, s.last)
+		for source, imported := range map[string]bool{"an imported model": true, "a model": false} {
+			t.Run(source+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				var sound pipeline.BuildResult
+				for at := 0; ; at++ {
+					w := setup(t, 1.5)
+					text := w.rich(t, imported)
+					s := &spoilt{at: at, only: c.only, how: c.how}
+					w.spoil(s)
+					built, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{CheckReproducible: true})
+					switch {
+					case at == 0 && (err != nil || len(w.warnings) > 0 || s.calls < c.least):
+						t.Fatalf("nothing was spoilt: error %v, warnings %q, %d calls; want none, and at least %d calls", err, w.warnings, s.calls, c.least)
+					case at == 0:
+						sound = built
+					case at > s.calls:
+						return
+					case err == nil && len(w.warnings) == 0 && maps.Equal(sound.Reproducible, built.Reproducible):
+						t.Errorf("call %d (%s) was spoilt, and no error, warning or class says so", at, s.last)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -237,6 +237,62 @@ func TestNoFaultOfARunPasses(t *testing.T) {
 						return
 					case at > 0 && !noticed:
 						t.Errorf("call %d (%s) was spoilt, and no error, verdict or reason says so", at, s.last)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever a step leaves broken while variants are tried, the command ends with an error, or the variant
+// gets no pass.
+func TestNoFaultOfATrialPasses(t *testing.T) {
+	t.Parallel()
+	all := func(string, toolchain.Job, string) bool { return true }
+	makes := func(_ string, job toolchain.Job, _ string) bool { return job.Verb != toolchain.VerbRun }
+	read := func(_ string, job toolchain.Job, _ string) bool {
+		return job.Verb != toolchain.VerbRun || compares(job)
+	}
+	for kind, c := range map[string]struct {
+		only func(driver string, job toolchain.Job, outDir string) bool
+		how  func(outDir string, o *toolchain.Outcome) error
+	}{
+		"it fails":              {all, func(string, *toolchain.Outcome) error { return errInjected }},
+		"its files are gone":    {read, eachFile(os.Remove)},
+		"it lists no file":      {makes, func(_ string, o *toolchain.Outcome) error { o.Files = nil; return nil }},
+		"it empties the folder": {read, emptied},
+	} {
+		for name, do := range map[string]func(w *world, s *spoilt) (noticed bool, err error){
+			"tune": func(w *world, s *spoilt) (noticed bool, err error) {
+				w.spoil(s)
+				result, err := w.tune(t, tuned, 0)
+				noticed = len(result.Trials) != 2 // what could not be made is skipped
+				for _, trial := range result.Trials {
+					noticed = noticed || trial.Verdict != registry.VerdictPass
+				}
+				return noticed, err
+			},
+			"suggest": func(w *world, s *spoilt) (noticed bool, err error) {
+				w.put(t, map[string]string{"more/.keep": ""})
+				writeCases(t, filepath.Join(w.dir, "more", "a.safetensors"), []float32{4, -4, 5, 0.5})
+				text := w.spec(t, digits)
+				w.spoil(s)
+				_, err = w.p.SuggestLimits(t.Context(), text, "more")
+				return false, err
+			},
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				for at := 0; ; at++ {
+					s := &spoilt{at: at, onwards: true, only: c.only, how: c.how}
+					noticed, err := do(setup(t, 1.5), s)
+					switch {
+					case at == 0 && (err != nil || noticed || s.calls < 3):
+						t.Fatalf("nothing was spoilt: error %v, a trial without a pass: %t, %d calls; want a success of at least 3 calls", err, noticed, s.calls)
+					case at > s.calls:
+						return
+					case at > 0 && err == nil && !noticed:
+						t.Errorf("call %d (%s) was spoilt, and no error or verdict says so", at, s.last)
 					}
 				}
 			})

@@ -15,6 +15,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -174,6 +175,13 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 				return err
 			},
 		},
+		"suggest limits": {
+			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.p.SuggestLimits(t.Context(), w.spec(t, digits), "calibration")
+				return err
+			},
+		},
 		"plan": {
 			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
 			func(w *world, t *testing.T, _ registry.Ref) error {
@@ -214,7 +222,9 @@ func TestWithoutTemporaryFiles(t *testing.T) {
 	_, plan := w.p.Plan(t.Context(), s)
 	_, tune := w.p.Tune(t.Context(), s, pipeline.TuneOptions{})
 	_, verify := w.p.Verify(t.Context(), built.Ref)
-	for verb, err := range map[string]error{"build": build, "plan": plan, "tune": tune, "verify": verify} {
+	_, suggest := w.p.SuggestLimits(t.Context(), s, "cases")
+	_, open := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, "model.onnx"), spec.FormatONNX, nil)
+	for verb, err := range map[string]error{"build": build, "plan": plan, "tune": tune, "verify": verify, "suggest": suggest, "open": open} {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: error %v, want that the folder does not exist", verb, err)
 		}

@@ -163,6 +163,73 @@ func TestVerifyLatency(t *testing.T) {
 	})
 }
 
+// limits1 are limits of version 1, which releases of earlier versions have: a regression in latency
+// is one of medians.
+const limits1 = `{"latency":{"regression":{"max":1000000}},"minCases":1,"precisions":{"fp32":{"outputs":{"y":{"atol":1,"rtol":0}}}},"v":1}`
+
+// A release of an earlier version is judged by the rules that it was made with. If the engine that
+// prod has cannot be timed, whether latency regressed is not decided.
+func TestVerifyLatencyOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails bool // the engine of prod, when it is timed
+		want  registry.Verdict
+	}{
+		"both are timed":               {false, registry.VerdictPass},
+		"the current one is not timed": {true, registry.VerdictUndecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			first := w.built(t, onlyFP32, pipeline.BuildOptions{})
+			if _, err := w.p.Verify(t.Context(), first.Ref); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+				t.Fatal(err)
+			}
+			w.p.Parts = tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind),
+				part: func(p *registry.Part) {
+					if p.Role == registry.PartLimits {
+						p.Files = []registry.PartFile{fileOf("limits.json", limits1)}
+					}
+				},
+				sources: func(parts []registry.PartRef) []registry.PartRef { return parts },
+			}
+			w.model(t, 1.6)
+			second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1), pipeline.BuildOptions{})
+			current := 0
+			w.run = func(job toolchain.Job, _ string) error {
+				if job.Verb != toolchain.VerbRun || job.Run.Rounds == 0 {
+					return nil
+				}
+				for _, e := range job.Run.Engines {
+					if e.ID != "reference" && e.ID != "engine-0" {
+						if current++; c.fails {
+							return registry.Errorf(registry.CodeInternal, "onnxruntime was ended by signal 9")
+						}
+					}
+				}
+				return nil
+			}
+			verified, err := w.p.Verify(t.Context(), second.Ref)
+			if len(verified.Engines) != 1 || (err == nil) != (c.want == registry.VerdictPass) {
+				t.Fatalf("verified %+v, error %v; want one engine, and an error unless it passes", verified.Engines, err)
+			}
+			p := verified.Engines[0].Performance
+			if p.Verdict != c.want || current == 0 || p.CurrentLatency == nil {
+				t.Errorf("performance %s %v, the current engine ran %d times and has the latency %v; want %s, and that it was run", p.Verdict, p.Reasons, current, p.CurrentLatency, c.want)
+			}
+			said := slices.ContainsFunc(p.Reasons, func(r registry.Reason) bool {
+				return strings.Contains(r.Message, "the engine that the destination has now could not be timed")
+			})
+			if said != c.fails {
+				t.Errorf("reasons %v, want one about the current engine: %t", p.Reasons, c.fails)
+			}
+		})
+	}
+}
+
 // What is known of the machine decides with the bounds: time that other virtual machines took fails no
 // engine, and an engine that ran on another device than its own has no verdict on its latency. The
 // report says both, and what measuring cost.
