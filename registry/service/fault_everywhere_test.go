@@ -23,8 +23,16 @@ type (
 		registry.Listing
 		*faults
 	}
-	faultyParts struct{ faultyContent }
+	faultyParts     struct{ faultyContent }
+	faultyManifests struct {
+		registry.Manifests
+		*faults
+	}
 )
+
+func (m faultyManifests) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+	return read(m.faults, func() (registry.Manifest, error) { return m.Manifests.Manifest(ctx, repository, d) })
+}
 
 func (c faultyStates) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
 	return read(c.faults, func() (registry.ModelState, error) { return c.Catalog.ModelState(ctx, environment, model) })
@@ -69,9 +77,28 @@ func faultyAll(t *testing.T, edits ...func(c *service.Config)) (*world, *faults)
 	catalog, _ := w.config.Catalog.(faultyCatalog)
 	content, _ := w.config.Content.(faultyContent)
 	w.config.Catalog, w.config.Content = faultyStates{catalog}, faultyParts{content}
+	w.config.Manifests = faultyManifests{w.config.Manifests, f}
 	w.config.Records, w.config.Listing = faultyRecords{w.config.Records, f}, faultyListing{w.config.Listing, f}
 	w.serve(t)
 	return w, f
+}
+
+// faultyGuard is a guard of which a call may fail.
+func (w *world) faultyGuard() service.Guard {
+	g := w.guard()
+	g.Manifests, g.Catalog, g.Records = w.config.Manifests, w.config.Catalog, w.config.Records
+	return g
+}
+
+// kept is nil for the refusal of a guard to delete what is in use.
+func kept(err error) error {
+	if registry.HasCode(err, registry.CodePolicy) {
+		return nil
+	}
+	if err == nil {
+		return errors.New("it was deleted, want it kept")
+	}
+	return err
 }
 
 // Whichever call fails, the caller hears of it: nothing that could not be read is taken for
@@ -146,11 +173,40 @@ func TestEveryFaultIsHeardOf(t *testing.T) {
 			_, err := w.Publish(ctx, registry.Publication{Model: model, Release: r.Digest})
 			return err
 		}},
+		"publish": {3, func(ctx context.Context, w *world, _ registry.Release) error {
+			version := fmt.Sprintf("2.0.%d", w.last(t))
+			_, err := w.Publish(ctx, registry.Publication{Model: model, Release: registrytest.Build{Version: version, Salt: version}.Store(t, w.Parts)})
+			return err
+		}},
 		"hold": {2, func(ctx context.Context, w *world, _ registry.Release) error {
 			return w.SetHold(ctx, "prod", model, "wait")
 		}},
 		"release hold": {3, func(ctx context.Context, w *world, _ registry.Release) error {
 			return w.ReleaseHold(ctx, "prod", model, "go on")
+		}},
+		"delete an engine": {2, func(ctx context.Context, w *world, r registry.Release) error {
+			return kept(w.faultyGuard().DeleteManifest(ctx, "staging/"+model, r.Engines[0].Digest))
+		}},
+		"delete evidence": {3, func(ctx context.Context, w *world, r registry.Release) error {
+			all, err := w.db.Referrers(ctx, "staging/"+model, r.Engines[0].Digest, "", "")
+			if err != nil {
+				return err
+			}
+			return kept(w.faultyGuard().DeleteManifest(ctx, "staging/"+model, all[0].Digest))
+		}},
+		"delete junk": {4, func(ctx context.Context, w *world, r registry.Release) error {
+			bundle := w.Bundle(t, registrytest.Stranger, registry.PredicateQuarantine, struct{}{}, r.Digest)
+			stored, err := w.Parts.(registry.Content).PutEvidence(ctx, "staging/"+model, registry.Bundle{Data: bundle}, r.Subjects()[:1])
+			if err != nil {
+				return err
+			}
+			return w.faultyGuard().DeleteManifest(ctx, "staging/"+model, stored[0])
+		}},
+		"delete a tag": {1, func(ctx context.Context, w *world, _ registry.Release) error {
+			return kept(w.faultyGuard().DeleteTag(ctx, "staging/"+model, registry.HeadTag))
+		}},
+		"delete bytes": {1, func(ctx context.Context, w *world, r registry.Release) error {
+			return kept(w.faultyGuard().RemoveBlob(ctx, "staging/"+model, r.Digest))
 		}},
 		"rollback dry run": {10, func(ctx context.Context, w *world, _ registry.Release) error {
 			p, err := w.Rollback(ctx, registry.RollbackRequest{Environment: "prod", Model: model, Reason: "slow", DryRun: true})

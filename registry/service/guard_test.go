@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -97,4 +98,26 @@ func TestGuard(t *testing.T) {
 	if err := guard.DeleteManifest(t.Context(), repository, "sha256:0000000000000000000000000000000000000000000000000000000000000000"); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("what is not there: got %v, want not found", err)
 	}
+}
+
+// Evidence that cannot be checked now may be of a trusted key, so it stays.
+func TestGuardKeepsWhatItCannotCheck(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.Promoted(t, registrytest.Build{})
+	const repository = "staging/" + registrytest.Model
+	bundle := w.Bundle(t, registrytest.Stranger, registry.PredicateQuarantine, struct{}{}, r.Digest)
+	stored, err := w.config.Content.PutEvidence(t.Context(), repository, registry.Bundle{Data: bundle}, r.Subjects()[:1])
+	must(t, err)
+	guard := w.guard()
+	guard.Verify = func(context.Context, []byte, string) (registry.Claim, error) {
+		return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "the key store is away")
+	}
+	if err := guard.DeleteManifest(t.Context(), repository, stored[0]); registry.CodeOf(err) != registry.CodeUnavailable {
+		t.Errorf("error %v, want CodeUnavailable", err)
+	}
+	if _, err := w.db.Manifest(t.Context(), repository, stored[0]); err != nil {
+		t.Errorf("the evidence is gone: %v", err)
+	}
+	must(t, w.guard().DeleteManifest(t.Context(), repository, stored[0]))
 }
