@@ -113,7 +113,7 @@ func arrows() []rule {
 		{"registry", nil}, // the ground floor
 		{"registry/gc", []string{"registry"}},
 		{"registry/access", []string{"registry"}},
-		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
+		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},

@@ -43,8 +43,9 @@ func (o *Open) ToAll(ctx context.Context) (bool, error) {
 	return len(tokens) == 0, nil
 }
 
-// Anonymous is the principal of every caller while a service is open.
-func Anonymous() registry.Principal {
-	return registry.Principal{Name: "anonymous", Grants: []registry.Grant{
-		{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}}
-}
+// Anonymous is the principal of every caller while a service is open. Its grants must not be changed.
+func Anonymous() registry.Principal { return registry.Principal{Name: "anonymous", Grants: everything} }
+
+// everything is made once, since an open service needs it for every request.
+var everything = []registry.Grant{
+	{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}

@@ -17,10 +17,12 @@ const paceChunk = 1 << 20
 func EndStalled(next http.Handler, pause time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), pause: pause}
+		reads := false
 		if r.Body != nil && r.Body != http.NoBody {
 			body := &pacedBody{ReadCloser: r.Body, control: p.control, pause: pause}
 			r = r.WithContext(r.Context()) // a copy: the server reads the rest of its own body
 			r.Body = body
+			reads = true
 			defer func() { body.moved = time.Time{}; body.move() }()
 			body.move()
 		}
@@ -28,7 +30,9 @@ func EndStalled(next http.Handler, pause time.Duration) http.Handler {
 		next.ServeHTTP(p, r)
 		// The server now reads the rest of a small body, for at most one pause, and then writes
 		// its buffers.
-		_ = p.control.SetWriteDeadline(time.Now().Add(2 * pause))
+		if now := time.Now(); reads || p.isDue(now) {
+			_ = p.control.SetWriteDeadline(now.Add(2 * pause))
+		}
 	})
 }
 
@@ -63,8 +67,11 @@ type pacedWriter struct {
 	moved   time.Time
 }
 
+// isDue reports whether a step has passed since the deadline was extended.
+func (w *pacedWriter) isDue(now time.Time) bool { return now.Sub(w.moved) > w.pause/paceSteps }
+
 func (w *pacedWriter) move() {
-	if now := time.Now(); now.Sub(w.moved) > w.pause/paceSteps {
+	if now := time.Now(); w.isDue(now) {
 		w.moved = now
 		_ = w.control.SetWriteDeadline(now.Add(w.pause)) // as above
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -203,7 +204,7 @@ func TestConditionalRequests(t *testing.T) {
 		if got := w.do("GET", path, "", "If-None-Match", `"other"`); got.Code != http.StatusOK || got.Body.String() != first.Body.String() {
 			t.Errorf("%s has changed: %d", path, got.Code)
 		}
-		if got := w.do("HEAD", path, ""); got.Code != http.StatusOK || got.Body.Len() != 0 || got.Header().Get("ETag") != tag || got.Header().Get("Content-Length") != first.Header().Get("Content-Length") {
+		if got := w.do("HEAD", path, ""); got.Code != http.StatusOK || got.Body.Len() != 0 || got.Header().Get("ETag") != tag || got.Header().Get("Content-Length") != strconv.Itoa(first.Body.Len()) {
 			t.Errorf("HEAD %s: %d %v", path, got.Code, got.Header())
 		}
 	}

@@ -123,7 +123,10 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	if of := span.SpanContext(); of.IsSampled() {
 		all = append(all, slog.String(traceKey, of.TraceID().String()))
 	}
-	logger.LogAttrs(ctx, level, "request", all...)
+	// Logger.LogAttrs would look up the line of code, and the time again.
+	line := slog.NewRecord(began.Add(took), level, "request", 0)
+	line.AddAttrs(all...)
+	_ = logger.Handler().Handle(ctx, line) // as Logger does: there is no place to report it
 }
 
 // Identified records the principal of a request. It must be inside the handler that

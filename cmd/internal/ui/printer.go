@@ -63,10 +63,17 @@ func (w *printer) escaped(text string) string {
 	return seen(text, "\n", registry.PlainText)
 }
 
-// isPlain reports whether a text is lines of visible ASCII, as nearly all lines of a log are.
+// isPlain reports whether a text is lines of visible ASCII and of durations in µs, as nearly all
+// lines of a log are.
 func isPlain(text []byte) bool {
-	for i := range len(text) {
-		if c := text[i]; (c < ' ' || c > '~') && c != '\n' {
+	const micro = "µ"
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case ' ' <= c && c <= '~' || c == '\n':
+		case c == micro[0] && i+1 < len(text) && text[i+1] == micro[1]:
+			i++
+		default:
 			return false
 		}
 	}

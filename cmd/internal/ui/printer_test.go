@@ -104,7 +104,7 @@ func TestDocumentsSayTheSame(t *testing.T) {
 // A character that comes in two writes is one.
 func TestPrinterTakesHalfCharacters(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"größer 🔥 ok\n", "a\u202eb\xffc\n", "\xf0\x9f"} {
+	for _, text := range []string{"größer 🔥 ok\n", "a\u202eb\xffc\n", "\xf0\x9f", "duration=17.5µs\n", "\xb5\xc2\n", "\xc2"} {
 		for cut := range len(text) + 1 {
 			var whole, parts bytes.Buffer
 			w, p := &printer{to: &whole}, &printer{to: &parts}

@@ -39,7 +39,7 @@ func Context(w http.ResponseWriter, r *http.Request) context.Context {
 		return r.Context()
 	}
 	id := r.Header.Get(Header)
-	if !pattern.MatchString(id) {
+	if id == "" || !pattern.MatchString(id) {
 		id = rand.Text()
 	}
 	w.Header().Set(Header, id)

@@ -117,7 +117,7 @@ func (sv *Service) authenticator(ctx context.Context) (*authn.Authenticator, err
 		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
 	}
 	if remote.IsLoopback(c.Listen) && !c.Auth {
-		settings.Open = access.NewOpen(db, sv.accessConfigured)
+		settings.Open = access.NewOpen(db, authn.Shared(sv.accessConfigured))
 	}
 	open, err := settings.Open.ToAll(ctx)
 	switch {

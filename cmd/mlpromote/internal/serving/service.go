@@ -93,9 +93,10 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	i.Content.Tell = func(host, credential string) { sv.at.Note("registry %s: using credential %s", host, credential) }
 	asks := config.Agreement{Own: own.Configuration, Service: true}
 	asks.Agreed = func(ctx context.Context) (registry.Configuration, error) { return sv.keeper.Agreed(ctx) }
+	last := sv.lastAgreement(own)
 	i.Interface = config.Registry(i.Interface,
 		func(ctx context.Context) error { return asks.Check(ctx) },
-		func(ctx context.Context) error { return sv.lastAgreement(own).Check(ctx, "environments") })
+		func(ctx context.Context) error { return last.Check(ctx, "environments") })
 	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
 	if g.api, err = server.New(sv.apiConfig(i)); err != nil {
 		return nil, err
