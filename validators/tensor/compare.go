@@ -41,6 +41,7 @@ type Comparison struct {
 	worst2   float64   // mean squared error of the worst case
 	errors2  []float64 // of each case
 	channels channels
+	cases    []caseSums // of each case, without channels
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
 	// passes over it run.
 	reference, engine [chunk]float64
@@ -145,6 +146,10 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 		if mean := k.sums.err2 / float64(k.sums.n); mean > c.worst2 {
 			c.worst2, r.CaseErrorCase = mean, caseIndex
 		}
+	}
+	c.channels.end(c.options.Channels)
+	if !c.options.Channels {
+		c.cases = append(c.cases, caseSums{caseIndex, float64(k.sums.n), k.sums.from, k.sums.from2, k.sums.ref2, k.sums.err2, k.maxAbs})
 	}
 	c.broken = c.broken || k.broken
 	c.sums.add(k.sums)

@@ -50,6 +50,9 @@ func (c *Comparison) spread(r *Result) {
 	if c.options.Channels && !c.broken {
 		c.channels.worst(r, c.options.Spreads)
 	}
+	if !c.options.Channels && !c.broken && len(c.options.Spreads) == 0 {
+		c.holdOthers(r)
+	}
 	if c.options.Systematic {
 		c.systematic(r)
 	}
@@ -88,7 +91,6 @@ func (c *Comparison) degrees() float64 {
 	if c.options.Channels && !c.channels.off {
 		least := 0.0
 		for _, s := range c.channels.sums {
-			s.end()
 			if own := satterthwaite(s.err2, s.squares, cases); own > 0 && (least == 0 || own < least) {
 				least = own
 			}
@@ -160,13 +162,32 @@ type channelSums struct {
 	shift, from, from2, ref2, err2 float64
 	err, cross                     float64 // of the errors, and of their products with reference-shift
 	maxAbs                         float64
-	now, squares                   float64 // of squared errors: of the case at hand, and the squares of those of earlier ones
+	squares                        float64    // of the squared errors of cases
+	now                            caseSums   // of the case at hand
+	cases                          []caseSums // kept where the channels have units of their own
+}
+
+// end adds the case at hand.
+func (s *channelSums) end(keep bool) {
+	now := s.now
+	s.n += int64(now.n)
+	s.from += now.from
+	s.from2 += now.from2
+	s.ref2 += now.ref2
+	s.err2 += now.err2
+	s.squares += now.err2 * now.err2
+	s.maxAbs = max(s.maxAbs, now.maxAbs)
+	if keep {
+		s.cases = append(s.cases, now)
+	}
+	s.now = caseSums{}
 }
 
 // end ends a case.
-func (s *channelSums) end() {
-	s.squares += s.now * s.now
-	s.now = 0
+func (c *channels) end(keep bool) {
+	for i := range c.sums {
+		c.sums[i].end(keep && len(c.sums) <= maxUnits)
+	}
 }
 
 func (c *channels) begin(shape []int64) {
@@ -175,9 +196,6 @@ func (c *channels) begin(shape []int64) {
 		width = shape[len(shape)-1]
 	}
 	c.at = 0
-	for i := range c.sums {
-		c.sums[i].end()
-	}
 	if c.sums == nil && width > 0 && width <= maxChannels {
 		c.sums = make([]channelSums, width)
 	}
@@ -199,20 +217,19 @@ func (c *channels) feed(ref, eng []float64) {
 		if !(abs <= math.MaxFloat64) {
 			continue
 		}
-		if s.n == 0 && math.Abs(r) < extreme {
+		if s.n == 0 && s.now.n == 0 && math.Abs(r) < extreme {
 			s.shift = r
 		}
 		d := r - s.shift
-		s.n++
-		s.err2 += diff * diff
-		s.now += diff * diff
+		s.now.n++
+		s.now.err2 += diff * diff
 		s.err += diff
 		s.cross += d * diff
-		s.maxAbs = max(s.maxAbs, abs)
+		s.now.maxAbs = max(s.now.maxAbs, abs)
 		if math.Abs(r) < extreme {
-			s.from += d
-			s.from2 += d * d
-			s.ref2 += r * r
+			s.now.from += d
+			s.now.from2 += d * d
+			s.now.ref2 += r * r
 		}
 	}
 }
@@ -228,15 +245,20 @@ func (c *channels) worst(r *Result, least []float64) {
 	var of Comparison
 	for i, s := range c.sums {
 		size := math.Sqrt(s.ref2 / float64(max(s.n, 1)))
-		spread := max(deviation(s.n, s.from, s.from2, s.ref2), floorOfSpread*size)
+		own := deviation(s.n, s.from, s.from2, s.ref2)
+		spread := max(own, floorOfSpread*size)
 		if spread == 0 {
 			spread = floorOfSpread * whole
 		}
 		if len(least) == len(c.sums) {
 			spread = max(spread, least[i])
 		}
-		r.Spreads[i] = spread
 		snr, maxError := of.relative(spread, s.err2, s.n, s.maxAbs)
+		if rest := withoutFurthest(s.cases, own); len(least) == 0 && rest.spread > 0 {
+			spread = max(rest.spread, floorOfSpread*rest.size)
+			snr, maxError = min(snr, rest.snr(spread)), max(maxError, rest.maxAbs/spread)
+		}
+		r.Spreads[i] = spread
 		if i == 0 {
 			r.Spread, r.SpreadSNR, r.MaxError = spread, snr, maxError
 		}

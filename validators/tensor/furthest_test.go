@@ -1,0 +1,83 @@
+package tensor_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// A single huge value of the reference does not make errors of the other cases look small, wherever it is.
+// Values that are merely unequal are held to the spread of all.
+func TestOneHugeValueExcusesNoErrors(t *testing.T) {
+	t.Parallel()
+	compare := func(cases int, channels bool, huge func(n, channel int) float64, engine func(v float64, n int) float64) tensor.Result {
+		random := rand.New(rand.NewPCG(4, 4))
+		c := tensor.NewComparison(tensor.Options{Channels: channels})
+		for n := range cases {
+			want, got := make([]float64, 3), make([]float64, 3)
+			for i := range want {
+				want[i] = 50 + random.NormFloat64()
+				if far := huge(n, i); far != 0 {
+					want[i] = far
+				}
+				got[i] = engine(want[i], n)
+			}
+			if err := c.Add(n, rowOf(t, want), rowOf(t, got)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.Result()
+	}
+	at := func(which int, value float64) func(int, int) float64 {
+		return func(n, channel int) float64 {
+			if n == which && channel == 1 {
+				return value
+			}
+			return 0
+		}
+	}
+	half := func(v float64, n int) float64 {
+		if v > 40 && v < 60 {
+			return v + 0.5*float64(1-2*(n%2)) // half a spread, up and down
+		}
+		return v
+	}
+	for name, c := range map[string]struct {
+		cases     int
+		huge      func(int, int) float64
+		low, high float64 // SNR in dB
+	}{
+		"none":                  {400, at(-1, 0), 5, 7},
+		"huge":                  {400, at(200, 1e20), 5, 7},
+		"the first value":       {400, func(n, i int) float64 { return map[bool]float64{true: 1e6}[n == 0 && i == 0] }, 5, 7},
+		"large":                 {400, at(3, 1e4), 5, 7},
+		"two of 400":            {400, func(n, i int) float64 { return map[bool]float64{true: -1e9}[n%200 == 7 && i == 1] }, 5, 7},
+		"one of 20":             {20, at(4, 1e9), 4, 8},
+		"one of 19":             {19, at(4, 1e9), 100, 300},
+		"a tenth are far":       {400, func(n, _ int) float64 { return map[bool]float64{true: 5000}[n%10 == 3] }, 60, 80},
+		"less than twice of it": {400, at(3, 53), 5, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, channels := range []bool{false, true} {
+				got := compare(c.cases, channels, c.huge, half)
+				if channels && c.cases == 19 { // the other channels are as ever
+					continue
+				}
+				if !(got.SpreadSNR >= c.low && got.SpreadSNR <= c.high) {
+					t.Errorf("per channel %t: SNR of %v dB, want %v to %v", channels, got.SpreadSNR, c.low, c.high)
+				}
+			}
+		})
+	}
+	got := compare(400, false, at(200, 1e20), func(v float64, n int) float64 { return v + map[bool]float64{true: 3}[n == 17] })
+	if got.CaseErrorCase != 17 || got.CaseError < 2 || got.MaxError < 2 {
+		t.Errorf("a case that is 3 spreads off beside a huge value: error %v in case %d, largest %v; want about 3 in case 17", got.CaseError, got.CaseErrorCase, got.MaxError)
+	}
+	got = compare(400, false, at(200, 1e20), func(v float64, _ int) float64 { return v * (1 + 1e-7) })
+	if got.MaxError > 1e-4 || math.IsInf(got.SpreadSNR, -1) || got.SpreadSNR < 80 {
+		t.Errorf("an engine that is right to seven digits beside a huge value: error %v, %v dB; want under 1e-4 and at least 80 dB", got.MaxError, got.SpreadSNR)
+	}
+}
