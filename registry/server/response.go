@@ -22,6 +22,7 @@ type response struct {
 	stream func(w http.ResponseWriter, r *request) error
 
 	tag  string        // of body, as etag returns it; empty: not known yet
+	tags []string      // the header with the tag of the plain body; nil: not known yet
 	gzip func() []byte // the body compressed; nil: not remembered
 }
 
@@ -30,6 +31,7 @@ type response struct {
 func (a *response) sentAgain() *response {
 	body := a.body
 	a.tag, a.gzip = etag(body), sync.OnceValue(func() []byte { return compressed(body) })
+	a.tags = a.tagOf("")
 	return a
 }
 
@@ -47,7 +49,16 @@ var (
 	varyCoding = []string{"Accept-Encoding"}
 	noStore    = []string{never}
 	noCache    = []string{revalidate}
+	ofJSON     = []string{jsonType}
 )
+
+// typeOf returns Content-Type for a kind.
+func typeOf(kind string) []string {
+	if kind == jsonType {
+		return ofJSON
+	}
+	return []string{kind}
+}
 
 // answer returns a value as JSON.
 func answer(status int, value any) (*response, error) {
@@ -97,14 +108,14 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 			header["Cache-Control"] = noCache
 		}
 		tag := a.tagOf(coding)
-		header.Set("ETag", tag)
-		if matches(r.Header.Values("If-None-Match"), tag) {
+		header[etagHeader] = tag
+		if held := r.Header["If-None-Match"]; held != nil && matches(held, tag[0]) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
 	if a.kind != "" {
-		header["Content-Type"] = []string{a.kind}
+		header["Content-Type"] = typeOf(a.kind)
 		if len(body) > countedBody || r.Method == http.MethodHead {
 			header["Content-Length"] = []string{strconv.Itoa(len(body))}
 		}
@@ -118,9 +129,15 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 	}
 }
 
-// tagOf returns the value of ETag for a coding of the body. It is a strong tag: equal tags mean
-// equal bytes on the wire.
-func (a *response) tagOf(coding string) string {
+// etagHeader is the name of ETag as net/http has it in maps.
+const etagHeader = "Etag"
+
+// tagOf returns ETag for a coding of the body. It is a strong tag: equal tags mean equal bytes on
+// the wire.
+func (a *response) tagOf(coding string) []string {
+	if a.tags != nil && coding == "" {
+		return a.tags
+	}
 	tag := a.tag
 	if tag == "" {
 		tag = etag(a.body)
@@ -128,7 +145,7 @@ func (a *response) tagOf(coding string) string {
 	if coding != "" {
 		tag += "-" + coding
 	}
-	return `"` + tag + `"`
+	return []string{`"` + tag + `"`}
 }
 
 // etag returns the part of a tag that depends on the body.

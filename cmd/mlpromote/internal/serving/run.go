@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -14,12 +13,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/host"
 )
 
-// serveGCPercent collects the heap of a service more often than that of other verbs: it lives
-// long, and what its callers send must not make it large.
-const serveGCPercent = 100
-
 // Run runs a service until ctx ends. It tells listening the URL once it can be asked.
 func Run(ctx context.Context, at wiring.Location, config Config, logger *slog.Logger, listening func(url string) error) (err error) {
+	defer reserveHeap()()
 	s, err := New(ctx, at, config, logger)
 	if err != nil {
 		return err
@@ -33,7 +29,6 @@ func Run(ctx context.Context, at wiring.Location, config Config, logger *slog.Lo
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	debug.SetGCPercent(serveGCPercent)
 	sv, err := Open(ctx, at, s)
 	if sv != nil {
 		defer func() { err = errors.Join(err, sv.Here.DB.Close()) }()
