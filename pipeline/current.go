@@ -156,12 +156,13 @@ func (v verification) comparesAccuracy() bool {
 }
 
 // destination is what limits on a regression are held against, for the report; nil without such limits.
-func (v verification) destination() *registry.Destination {
+func (v verification) destination(c candidate) *registry.Destination {
 	accuracy := v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil
 	if v.limits.V == 1 || v.next.environment == "" || !accuracy && v.limits.Latency.Regression == nil {
 		return nil
 	}
-	return &registry.Destination{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release)}
+	return &registry.Destination{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
+		Engine: registry.NewDigestSet(v.current[c.engine.Label()].engine.Digest)}
 }
 
 // compareCurrent compares the answers of an engine with those of the engine that it would replace.

@@ -70,7 +70,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	if len(tied) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, tied...)
 	}
-	report.Destination = v.destination()
+	report.Destination = v.destination(c)
 	report.FinishedOn = v.p.now().UTC()
 	return report, found.Outputs, err
 }

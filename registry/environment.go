@@ -24,6 +24,10 @@ type Environment struct {
 	Require []string `json:"require,omitempty"`
 	// Operators are the digests of the operator libraries that engines may carry here.
 	Operators []Digest `json:"operators,omitempty"`
+	// Accuracy is what every engine here has to show on labelled cases, and Ceilings are the loosest
+	// limits that its release may have; nil asks for nothing.
+	Accuracy *AccuracyRequirement `json:"accuracy,omitempty"`
+	Ceilings Ceilings             `json:"ceilings,omitempty"`
 	// Registry is HOST[:PORT] of the OCI registry that has the content. Empty: the content is
 	// with the catalog.
 	Registry string `json:"registry,omitempty"`
@@ -42,7 +46,14 @@ func (e Environment) Policy() Policy {
 	if len(e.Require) == 0 {
 		return Policy{Operators: e.Operators}
 	}
-	return Policy{Require: append(slices.Clone(e.Require), requireOperators), Operators: e.Operators}
+	p := Policy{Require: append(slices.Clone(e.Require), requireOperators), Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings}
+	if e.Accuracy != nil {
+		p.Require = append(p.Require, requireAccuracy)
+	}
+	if len(e.Ceilings) > 0 {
+		p.Require = append(p.Require, requireCeilings)
+	}
+	return p
 }
 
 func (e Environment) validateRegistry() error {
@@ -82,12 +93,15 @@ func (es Environments) Validate() error {
 		if err := e.validateRegistry(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
-		if err := (Policy{Require: e.Require, Operators: e.Operators}).Validate(); err != nil {
+		if err := (Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings}).Validate(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
 		if !e.Protected() && len(e.Operators) > 0 {
 			return Errorf(CodeInvalid,
 				"environment %s: operators has no effect without from, since builds write it directly", e.Name)
+		}
+		if !e.Protected() && (e.Accuracy != nil || len(e.Ceilings) > 0) {
+			return Errorf(CodeInvalid, "environment %s: accuracy and ceilings have no effect without from, since builds write it directly", e.Name)
 		}
 		if !e.Protected() && len(e.Require) > 0 {
 			return Errorf(CodeInvalid,

@@ -33,7 +33,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators)
+	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators, requireAccuracy, requireCeilings)
 }
 
 // namedRequirements lists those that environments.yaml can name.
@@ -48,6 +48,9 @@ type Policy struct {
 	// Operators are the digests of the operator libraries that engines may carry. A Policy from
 	// [Environment.Policy] refuses all others.
 	Operators []Digest
+	// Accuracy and Ceilings are those of an [Environment].
+	Accuracy *AccuracyRequirement
+	Ceilings Ceilings
 	// Environment is where the release is to be promoted to, and Head the release that it has; empty
 	// if it has none. Reports that compared with another release do not count.
 	Environment string
@@ -109,7 +112,10 @@ func (p Policy) Validate() error {
 			return Errorf(CodeInvalid, "operators: %s is listed twice", d)
 		}
 	}
-	return nil
+	if err := p.Accuracy.Validate(); err != nil {
+		return err
+	}
+	return p.Ceilings.Validate()
 }
 
 // Check decides whether the claims allow the release. No other code makes this decision. It
@@ -163,6 +169,12 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		case RequireParity, RequireRecordedCases:
 			engine, _ := r.Engine(s.Digest)
 			p.judgeParity(&req, r, engine, cs)
+		case requireAccuracy:
+			engine, _ := r.Engine(s.Digest)
+			p.judgeAccuracy(&req, r, engine, cs)
+		case requireCeilings:
+			engine, _ := r.Engine(s.Digest)
+			p.judgeCeilings(&req, r, engine, cs)
 		case RequireReproducibleBytes:
 			judgeReproducible(&req, ReproducibleBytes, cs.of(PredicateProvenance, s.Digest))
 		case RequireReproducibleSemantic:

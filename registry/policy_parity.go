@@ -19,7 +19,7 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 		pass := passes[kind]
 		req.cite(pass.claim)
 		if !p.compared(pass) {
-			req.deny("it was compared with %s, and %s has %s now: run mlpromote verify again", pass.Destination, p.Environment, shown(p.Head))
+			req.deny("%s", p.comparedWithAnother(pass))
 		}
 		if req.Name == RequireRecordedCases && pass.Cases.Origin != OriginRecorded {
 			req.deny("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", pass.Cases.Origin)
@@ -42,9 +42,10 @@ func (p Policy) compared(pass report) bool {
 	return d.Environment == p.Environment && (none || d.Release.Names(p.Head))
 }
 
-// String describes the destination in messages.
-func (d Destination) String() string {
-	return shown(d.Release.SHA256()) + " of " + PlainText(d.Environment)
+func (p Policy) comparedWithAnother(pass report) string {
+	d := pass.Destination
+	return fmt.Sprintf("it was compared with %s of %s, and %s has %s now: run mlpromote verify again",
+		shown(d.Release.SHA256()), PlainText(d.Environment), p.Environment, shown(p.Head))
 }
 
 func shown(release Digest) string {

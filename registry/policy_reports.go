@@ -20,6 +20,10 @@ type report struct {
 	Consistency []ConsistencyCheck `json:"consistency"`
 	EarlyStop   json.RawMessage    `json:"earlyStop"`
 	Destination *Destination       `json:"destination"`
+	Rules       int                `json:"rules"`
+	Confidence  Figure             `json:"confidence"`
+	Attempts    int                `json:"attempts"`
+	Accuracy    *Accuracy          `json:"accuracy"`
 	claim       Claim
 	fault       error // why it cannot be read; then only claim is set
 }

@@ -61,6 +61,9 @@ func WhyPreferred(winner, loser Engine) string {
 	return winner.Label() + " " + reason
 }
 
+// unknownPrecision is more than the bits of any precision.
+const unknownPrecision = 1000
+
 // precisionBits returns the bit width of a precision. Unknown precisions sort last.
 func precisionBits(precision string) int {
 	switch precision {
@@ -75,5 +78,5 @@ func precisionBits(precision string) int {
 	case "fp64":
 		return 64
 	}
-	return 1000
+	return unknownPrecision
 }

@@ -204,6 +204,9 @@ type SliceAccuracy struct {
 type Destination struct {
 	Environment string    `json:"environment"`
 	Release     DigestSet `json:"release,omitempty"`
+	// Engine is the one of Release that the engine of the report would replace; absent if it has
+	// none for the machine, or this very one.
+	Engine DigestSet `json:"engine,omitempty"`
 }
 
 // CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.

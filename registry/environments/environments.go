@@ -125,6 +125,8 @@ type environment struct {
 	Require   *[]string `yaml:"require"`
 	Registry  host      `yaml:"registry"`
 	Operators digests   `yaml:"operators"`
+	Accuracy  *accuracy `yaml:"accuracy"`
+	Ceilings  ceilings  `yaml:"ceilings"`
 }
 
 // host is the host of an external registry.
@@ -172,7 +174,8 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 		if e.Value.Kind() != strictyaml.Null {
 			e.Value.Decode(&written)
 		}
-		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry), Operators: written.Operators})
+		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings)})
 	}
 }
 

@@ -66,31 +66,48 @@ func TestSchemaAgreesWithTheReader(t *testing.T) {
 	entry := func(s string) string {
 		return "version: 2\n" + head + "trust:\n  - {" + s + ", roles: [verifier], resources: [\"oci://local/\"]}\n"
 	}
+	prod := func(s string) string {
+		return "registry: local\nenvironments: {staging: null, prod: {from: staging, " + s + "}}\n" + trust
+	}
 	for name, c := range map[string]struct {
 		text  string
 		valid bool
 	}{
-		"the default":               {string(environments.Default()), true},
-		"version 1":                 {head + trust, true},
-		"version 1, explicit":       {"version: 1\n" + head + trust, true},
-		"version 2":                 {version2, true},
-		"version 3":                 {"version: 3\n" + head + trust, false},
-		"no trust":                  {head, false},
-		"empty trust":               {head + "trust: []\n", false},
-		"unknown key":               {"policy: x\n" + head + trust, false},
-		"require nothing":           {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: []}}\n" + trust, false},
-		"unknown requirement":       {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [party]}}\n" + trust, false},
-		"a slash in a name":         {"registry: local\nenvironments: {a/b: {}}\n" + trust, false},
-		"state in version 1":        {strings.Replace(entry("key: k, state: trusted"), "version: 2\n", "", 1), false},
-		"unknown state":             {entry("key: k, state: gone"), false},
-		"revoked without a time":    {entry("key: k, state: revoked"), false},
-		"a time without a state":    {entry("key: k, since: 2026-11-21T09:00:00Z"), false},
-		"key and identity":          {entry("key: k, identity: {issuer: https://example.com, subject: x}"), false},
-		"neither key nor identity":  {entry("state: trusted"), false},
-		"an identity for everybody": {entry("identity: {issuer: https://example.com}"), false},
-		"a pattern in an identity":  {entry("identity: {issuer: https://example.com, subject: 'a*'}"), false},
-		"an unknown claim":          {entry("identity: {issuer: https://example.com, claims: {sub_di: '1'}}"), false},
-		"an identity by its claims": {entry("identity: {issuer: https://example.com, claims: {environment: production}}"), true},
+		"the default":                     {string(environments.Default()), true},
+		"version 1":                       {head + trust, true},
+		"version 1, explicit":             {"version: 1\n" + head + trust, true},
+		"version 2":                       {version2, true},
+		"version 3":                       {"version: 3\n" + head + trust, false},
+		"no trust":                        {head, false},
+		"empty trust":                     {head + "trust: []\n", false},
+		"unknown key":                     {"policy: x\n" + head + trust, false},
+		"require nothing":                 {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: []}}\n" + trust, false},
+		"unknown requirement":             {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [party]}}\n" + trust, false},
+		"a slash in a name":               {"registry: local\nenvironments: {a/b: {}}\n" + trust, false},
+		"state in version 1":              {strings.Replace(entry("key: k, state: trusted"), "version: 2\n", "", 1), false},
+		"unknown state":                   {entry("key: k, state: gone"), false},
+		"revoked without a time":          {entry("key: k, state: revoked"), false},
+		"a time without a state":          {entry("key: k, since: 2026-11-21T09:00:00Z"), false},
+		"key and identity":                {entry("key: k, identity: {issuer: https://example.com, subject: x}"), false},
+		"neither key nor identity":        {entry("state: trusted"), false},
+		"an identity for everybody":       {entry("identity: {issuer: https://example.com}"), false},
+		"a pattern in an identity":        {entry("identity: {issuer: https://example.com, subject: 'a*'}"), false},
+		"an unknown claim":                {entry("identity: {issuer: https://example.com, claims: {sub_di: '1'}}"), false},
+		"an accuracy":                     {prod("accuracy: {metric: top1, min: 90%, regression: {max: 1%}}"), true},
+		"an error":                        {prod("accuracy: {metric: rmse, max: 0.5}"), true},
+		"an accuracy of nothing":          {prod("accuracy: {metric: top1}"), false},
+		"an accuracy by no metric":        {prod("accuracy: {min: 0.9}"), false},
+		"at least and at most":            {prod("accuracy: {metric: top1, min: 0.9, max: 1}"), false},
+		"a negative regression":           {prod("accuracy: {metric: top1, regression: {max: -1%}}"), false},
+		"words for a number":              {prod("accuracy: {metric: top1, min: most}"), false},
+		"ceilings":                        {prod("ceilings: {int8: {max_error: {max: 2.5}, snr: {min: 12}}, fp16: {cosine: {min: 0.99}}}"), true},
+		"ceilings of nothing":             {prod("ceilings: {int8: {}}"), false},
+		"ceilings of a figure of reports": {prod("ceilings: {int8: {snrDb: {min: 12}}}"), false},
+		"ceilings of a precision":         {prod("ceilings: {int9: {snr: {min: 12}}}"), false},
+		"a ceiling the other way":         {prod("ceilings: {int8: {snr: {max: 12}}}"), false},
+		"a ceiling without a side":        {prod("ceilings: {int8: {snr: 12}}"), false},
+		"a list of ceilings":              {prod("ceilings: [int8]"), false},
+		"an identity by its claims":       {entry("identity: {issuer: https://example.com, claims: {environment: production}}"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

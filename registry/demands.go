@@ -1,0 +1,195 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The requirements that follow from keys of an environment of their own, and not from its list.
+const (
+	requireAccuracy = "accuracy" // AccuracyRequirement
+	requireCeilings = "ceilings" // Ceilings
+)
+
+// RequiredConfidence is the confidence at which an [AccuracyRequirement] has to be shown, before it
+// is divided among attempts.
+const RequiredConfidence = 0.95
+
+// AccuracyRequirement bounds the accuracy of every engine in an environment, whatever the limits of
+// its release are. The report of a pass must have the same limit or a stricter one, and keep it. The
+// zero AccuracyRequirement is invalid.
+type AccuracyRequirement struct {
+	Metric string `json:"metric"` // "top1", ...: a name of package validators/accuracy
+	// Min is the least that is allowed, of a metric of which more is better, and Max the most, of
+	// one of which less is.
+	Min *Figure `json:"min,omitempty"`
+	Max *Figure `json:"max,omitempty"`
+	// Regression is how much worse an engine may be than the one that it replaces, on the same
+	// cases: see CurrentAccuracy. It asks for nothing where there is none to replace.
+	Regression *Figure `json:"regression,omitempty"`
+}
+
+// Validate checks that it asks for something. Errors: CodeInvalid.
+func (a *AccuracyRequirement) Validate() error {
+	switch {
+	case a == nil:
+		return nil
+	case !namePattern.MatchString(a.Metric):
+		return Errorf(CodeInvalid, "accuracy: metric %.40q: want the name of a metric, such as top1", a.Metric)
+	case a.Min == nil && a.Max == nil && a.Regression == nil:
+		return Errorf(CodeInvalid, "accuracy: want min, max or regression")
+	case a.Min != nil && a.Max != nil:
+		return Errorf(CodeInvalid, "accuracy: want min or max: more of a metric is better, or less is")
+	case a.Regression != nil && !(*a.Regression >= 0):
+		return Errorf(CodeInvalid, "accuracy: regression %v: want 0 or more", *a.Regression)
+	}
+	return nil
+}
+
+// Ceilings are, by precision and figure of a [Check], the loosest limits that an environment accepts on
+// outputs. A limit on an SNR, a cosine or a rate has to be at least that, one on an error at most.
+type Ceilings map[string]map[string]Figure
+
+// ceilingFigures are the figures that can have one; true: the limit must be at least the ceiling.
+var ceilingFigures = map[string]bool{
+	"cosine": true, "top1": true, "snrDb": true, "maxAbs": false, "maxError": false, "caseError": false, "systematic": false,
+}
+
+// CeilingFigures lists the figures that ceilings can bound.
+func CeilingFigures() []string { return sortedKeys(ceilingFigures) }
+
+// CeilingAtLeast reports whether limits on the figure have to be at least its ceiling.
+func CeilingAtLeast(figure string) bool { return ceilingFigures[figure] }
+
+// Validate checks precisions and figures. Errors: CodeInvalid.
+func (c Ceilings) Validate() error {
+	for _, precision := range sortedKeys(c) {
+		if precisionBits(precision) == unknownPrecision {
+			return Errorf(CodeInvalid, "ceilings: precision %.40q: want one such as fp32, fp16, int8 or int4", precision)
+		}
+		if len(c[precision]) == 0 {
+			return Errorf(CodeInvalid, "ceilings of %s: want a figure", precision)
+		}
+		for _, figure := range sortedKeys(c[precision]) {
+			if _, known := ceilingFigures[figure]; !known {
+				return Errorf(CodeInvalid, "ceilings of %s: figure %.40q: want one of %q", precision, figure, CeilingFigures())
+			}
+		}
+	}
+	return nil
+}
+
+// judgeAccuracy decides whether every kind of hardware has a pass that shows the accuracy.
+func (p Policy) judgeAccuracy(req *Requirement, r Release, e Engine, cs counted) {
+	if p.Accuracy == nil {
+		req.Detail = "the policy does not say which accuracy"
+		return
+	}
+	p.judgePasses(req, r, e, cs, func(pass report) string { return p.lacksAccuracy(pass, e) })
+}
+
+// judgeCeilings decides whether no limit on an output is looser than the ceiling of its precision.
+func (p Policy) judgeCeilings(req *Requirement, r Release, e Engine, cs counted) {
+	if len(p.Ceilings[e.Precision]) == 0 {
+		req.Met, req.Detail = true, "there are no ceilings for "+e.Precision
+		return
+	}
+	p.judgePasses(req, r, e, cs, func(pass report) string { return aboveCeiling(pass, p.Ceilings[e.Precision]) })
+}
+
+// judgePasses holds the newest passes against what lacks says of one: empty if nothing.
+func (p Policy) judgePasses(req *Requirement, r Release, e Engine, cs counted, lacks func(report) string) {
+	parity := cs.findings(PredicateParity, r, e)
+	passes := parity.newest(p.compared)
+	req.Met, req.Detail = true, "shown by a verifier"
+	if len(passes) == 0 {
+		req.deny("%s", noPass(parity.stale))
+	}
+	for _, kind := range sortedKeys(passes) {
+		req.cite(passes[kind].claim)
+		if why := lacks(passes[kind]); why != "" {
+			req.deny("%s", why)
+		}
+	}
+}
+
+func (p Policy) lacksAccuracy(pass report, e Engine) string {
+	want := p.Accuracy
+	switch {
+	case pass.Rules < 2:
+		return "its limits are of version 1, which proves no accuracy: build again and verify"
+	case pass.Accuracy == nil:
+		return fmt.Sprintf("its accuracy was not measured: give the cases labels and set limits.accuracy to metric %s, build and verify", want.Metric)
+	case pass.Accuracy.Metric != want.Metric:
+		return fmt.Sprintf("its accuracy was measured by %s, and %s is required: set limits.accuracy.metric, build and verify", PlainText(pass.Accuracy.Metric), want.Metric)
+	case !(1-(1-float64(pass.Confidence))*float64(max(pass.Attempts, 1)) >= RequiredConfidence-1e-9):
+		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
+	case want.Min != nil && !pass.keeps("accuracy", true, *want.Min):
+		return fmt.Sprintf("it has no limit on %s of at least %v: set limits.accuracy.min, build and verify", want.Metric, *want.Min)
+	case want.Max != nil && !pass.keeps("accuracy", false, *want.Max):
+		return fmt.Sprintf("it has no limit on %s of at most %v: set limits.accuracy.max, build and verify", want.Metric, *want.Max)
+	case want.Regression != nil && !p.Replay && pass.replaces(e) && !pass.keeps("regression", false, *want.Regression):
+		return fmt.Sprintf("it has no limit of at most %v on what it loses against the engine there now: set limits.accuracy.regression, build and verify", *want.Regression)
+	case want.Regression != nil && !p.Replay && p.Head != "" && pass.Destination == nil:
+		return "it was not compared with the engine there now: set limits.accuracy.regression, build and verify"
+	case want.Regression != nil && !p.compared(pass):
+		return p.comparedWithAnother(pass)
+	}
+	return ""
+}
+
+// replaces reports whether the destination had another engine to compare with.
+func (r report) replaces(e Engine) bool {
+	return r.Destination != nil && len(r.Destination.Engine) > 0 && !r.Destination.Engine.Names(e.Digest)
+}
+
+// keeps reports whether a report has a limit on the engine as a whole, at least as strict as one, that held.
+func (r report) keeps(figure string, atLeast bool, limit Figure) bool {
+	return slices.ContainsFunc(r.Checks, func(c Check) bool {
+		return c.Figure == figure && c.Output == "" && c.Slice == "" && c.AtLeast == atLeast && c.Verdict == VerdictPass &&
+			stricter(atLeast, c.Limit, limit)
+	})
+}
+
+func stricter(atLeast bool, limit, than Figure) bool {
+	if atLeast {
+		return limit >= than
+	}
+	return limit <= than
+}
+
+// aboveCeiling names the first output with a limit that is looser than a ceiling, or with none. Outputs
+// whose values are answers have no such figures: they must equal the reference's.
+func aboveCeiling(pass report, ceilings map[string]Figure) string {
+	if pass.Rules < 2 {
+		return "its limits are of version 1, which reports do not list: build again and verify"
+	}
+	limits := make(map[string]map[string]Figure)
+	for _, c := range pass.Checks {
+		if c.Output == "" {
+			continue
+		}
+		if limits[c.Output] == nil {
+			limits[c.Output] = make(map[string]Figure)
+		}
+		limits[c.Output][c.Figure] = c.Limit
+	}
+	if len(limits) == 0 {
+		return "its report lists no limit on an output"
+	}
+	for _, output := range sortedKeys(limits) {
+		if _, answers := limits[output]["equal"]; answers {
+			continue
+		}
+		for _, figure := range sortedKeys(ceilings) {
+			limit, limited := limits[output][figure]
+			switch {
+			case !limited:
+				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", PlainText(output), figure, ceilings[figure])
+			case !stricter(ceilingFigures[figure], limit, ceilings[figure]):
+				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", PlainText(output), limit, figure, ceilings[figure])
+			}
+		}
+	}
+	return ""
+}

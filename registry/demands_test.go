@@ -1,0 +1,131 @@
+package registry_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func figure(v float64) *registry.Figure { return (*registry.Figure)(&v) }
+
+// measured is a report that shows an accuracy, and limits on an output.
+func measured(p *registry.ParityReport) {
+	p.Rules, p.Confidence, p.Attempts = 2, 0.975, 2
+	p.Accuracy = &registry.Accuracy{Metric: "top1"}
+	p.Destination = &registry.Destination{Environment: "prod", Release: registry.NewDigestSet(digest.FromString("head")), Engine: registry.NewDigestSet(digest.FromString("engine"))}
+	p.Checks = []registry.Check{
+		{Figure: "accuracy", AtLeast: true, Limit: 0.9, Verdict: registry.VerdictPass},
+		{Figure: "regression", Limit: 0.01, Verdict: registry.VerdictPass},
+		{Output: "y", Figure: "snrDb", AtLeast: true, Limit: 12, Verdict: registry.VerdictPass},
+		{Output: "y", Figure: "maxError", Limit: 2.5, Verdict: registry.VerdictPass},
+		{Output: "label", Figure: "equal", AtLeast: true, Limit: 0.9, Verdict: registry.VerdictPass},
+	}
+}
+
+// An environment asks for an accuracy and for ceilings whatever limits a builder chose. What the report does
+// not show, at 95 % and for the head that is replaced, is refused with what to set.
+func TestCheckDemands(t *testing.T) {
+	t.Parallel()
+	accuracy := registry.AccuracyRequirement{Metric: "top1", Min: figure(0.9), Regression: figure(0.01)}
+	check := func(p *registry.ParityReport, n int) *registry.Check { return &p.Checks[n] }
+	for name, c := range map[string]struct {
+		policy func(*registry.Policy)
+		report func(*registry.ParityReport)
+		want   string
+	}{
+		"as required":                   {nil, nil, ""},
+		"as strict as required":         {func(p *registry.Policy) { p.Accuracy.Min = figure(0.9) }, nil, ""},
+		"not strict enough":             {func(p *registry.Policy) { p.Accuracy.Min = figure(0.91) }, nil, "no limit on top1 of at least 0.91: set limits.accuracy.min"},
+		"another metric":                {nil, func(p *registry.ParityReport) { p.Accuracy.Metric = "top5" }, "measured by top5, and top1 is required"},
+		"not measured":                  {nil, func(p *registry.ParityReport) { p.Accuracy = nil }, "its accuracy was not measured"},
+		"rules of version 1":            {nil, func(p *registry.ParityReport) { p.Rules = 1 }, "limits are of version 1"},
+		"a low confidence":              {nil, func(p *registry.ParityReport) { p.Confidence = 0.9 }, "confidence below 0.95"},
+		"a limit on a slice":            {nil, func(p *registry.ParityReport) { check(p, 0).Slice = "3" }, "no limit on top1 of at least"},
+		"a limit the other way":         {nil, func(p *registry.ParityReport) { check(p, 0).AtLeast = false }, "no limit on top1 of at least"},
+		"a limit that is no number":     {nil, func(p *registry.ParityReport) { check(p, 0).Limit = registry.Figure(math.NaN()) }, "no limit on top1 of at least"},
+		"a larger regression":           {nil, func(p *registry.ParityReport) { check(p, 1).Limit = 0.02 }, "no limit of at most 0.01 on what it loses"},
+		"no regression":                 {nil, func(p *registry.ParityReport) { p.Checks = slices.Delete(p.Checks, 1, 2) }, "no limit of at most 0.01 on what it loses"},
+		"no engine to replace":          {nil, func(p *registry.ParityReport) { p.Checks, p.Destination.Engine = slices.Delete(p.Checks, 1, 2), nil }, ""},
+		"not compared":                  {nil, func(p *registry.ParityReport) { p.Destination = nil }, "it was not compared with the engine there now"},
+		"not compared, nothing there":   {func(p *registry.Policy) { p.Head = "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
+		"compared with another release": {func(p *registry.Policy) { p.Head = digest.FromString("moved") }, nil, "and prod has release"},
+		"there already":                 {func(p *registry.Policy) { p.Replay, p.Environment, p.Head = true, "", "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
+		"an error, of which less is better": {func(p *registry.Policy) { p.Accuracy = &registry.AccuracyRequirement{Metric: "rmse", Max: figure(0.5)} },
+			func(p *registry.ParityReport) {
+				p.Accuracy.Metric = "rmse"
+				*check(p, 0) = registry.Check{Figure: "accuracy", Limit: 0.5, Verdict: registry.VerdictPass}
+			}, ""},
+		"too large an error": {func(p *registry.Policy) { p.Accuracy = &registry.AccuracyRequirement{Metric: "rmse", Max: figure(0.5)} },
+			func(p *registry.ParityReport) {
+				p.Accuracy.Metric = "rmse"
+				*check(p, 0) = registry.Check{Figure: "accuracy", Limit: 0.6, Verdict: registry.VerdictPass}
+			}, "no limit on rmse of at most 0.5"},
+		"a policy without an accuracy":  {func(p *registry.Policy) { p.Accuracy = nil }, nil, "does not say which accuracy"},
+		"a limit above the ceiling":     {nil, func(p *registry.ParityReport) { check(p, 3).Limit = 2.6 }, "output y has a limit of 2.6 on maxError, and 2.5 is the loosest allowed"},
+		"a limit below the least":       {nil, func(p *registry.ParityReport) { check(p, 2).Limit = 11 }, "output y has a limit of 11 on snrDb, and 12"},
+		"no such limit":                 {nil, func(p *registry.ParityReport) { p.Checks = slices.Delete(p.Checks, 3, 4) }, "output y has no limit on maxError"},
+		"no limit at all":               {nil, func(p *registry.ParityReport) { p.Checks = p.Checks[:2] }, "lists no limit on an output"},
+		"no ceilings for the precision": {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"fp16": {"maxError": 0}} }, func(p *registry.ParityReport) { check(p, 3).Limit = 99 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample()
+			r.Engines = r.Engines[1:]
+			r.Engines[0].Precision = "int8"
+			own := accuracy
+			policy := registry.Policy{Require: []string{"accuracy", "ceilings"}, Environment: "prod", Head: digest.FromString("head"), Accuracy: &own,
+				Ceilings: registry.Ceilings{"int8": {"maxError": 2.5, "snrDb": 12}}}
+			if c.policy != nil {
+				c.policy(&policy)
+			}
+			claims := []registry.Claim{parity(r, r.Engines[0], 1, registry.VerdictPass, func(p *registry.ParityReport) {
+				measured(p)
+				if c.report != nil {
+					c.report(p)
+				}
+			})}
+			d := policy.Check(r, claims)
+			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet %q, want %q", got, c.want)
+			}
+			if policy.Check(r, nil).Allowed() {
+				t.Error("allowed without a report")
+			}
+		})
+	}
+}
+
+// A demand that asks for nothing, or for what cannot be, is refused when it is read.
+func TestValidateDemands(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		accuracy *registry.AccuracyRequirement
+		ceilings registry.Ceilings
+		want     string
+	}{
+		"nothing":               {nil, nil, ""},
+		"an accuracy":           {&registry.AccuracyRequirement{Metric: "top1", Min: figure(0.9)}, nil, ""},
+		"a regression of 0":     {&registry.AccuracyRequirement{Metric: "top1", Regression: figure(0)}, nil, ""},
+		"no metric":             {&registry.AccuracyRequirement{Min: figure(0.9)}, nil, "want the name of a metric"},
+		"no bound":              {&registry.AccuracyRequirement{Metric: "top1"}, nil, "want min, max or regression"},
+		"both bounds":           {&registry.AccuracyRequirement{Metric: "top1", Min: figure(0), Max: figure(1)}, nil, "want min or max"},
+		"a negative regression": {&registry.AccuracyRequirement{Metric: "top1", Regression: figure(-1)}, nil, "want 0 or more"},
+		"ceilings":              {nil, registry.Ceilings{"int8": {"cosine": 0.9}}, ""},
+		"an unknown precision":  {nil, registry.Ceilings{"int9": {"cosine": 0.9}}, `precision int9`},
+		"an unknown figure":     {nil, registry.Ceilings{"int8": {"p99": 0.9}}, `figure p99`},
+		"no figure":             {nil, registry.Ceilings{"int8": {}}, "want a figure"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := registry.Policy{Require: registry.DefaultRequire(), Accuracy: c.accuracy, Ceilings: c.ceilings}.Validate()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package environments
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+)
+
+// accuracy is what an environment requires of engines on labelled cases.
+type accuracy struct {
+	Metric     string  `yaml:"metric,required"`
+	Min        *number `yaml:"min"`
+	Max        *number `yaml:"max"`
+	Regression *atMost `yaml:"regression"`
+}
+
+func (a *accuracy) requirement() *registry.AccuracyRequirement {
+	if a == nil {
+		return nil
+	}
+	r := &registry.AccuracyRequirement{Metric: a.Metric, Min: a.Min.figure(), Max: a.Max.figure()}
+	if a.Regression != nil {
+		r.Regression = a.Regression.Max.figure()
+	}
+	return r
+}
+
+// atMost and atLeast are limits as mlpromote.yaml writes them.
+type (
+	atMost struct {
+		Max *number `yaml:"max,required"`
+	}
+	atLeast struct {
+		Min *number `yaml:"min,required"`
+	}
+)
+
+// number is a number, or a percentage such as 1%.
+type number registry.Figure
+
+func (n *number) figure() *registry.Figure { return (*registry.Figure)(n) }
+
+// DecodeYAML reads either form.
+func (n *number) DecodeYAML(node *strictyaml.Node) {
+	text, percent := strings.CutSuffix(node.Text(), "%")
+	v, err := strconv.ParseFloat(text, 64)
+	if node.Kind() != strictyaml.Scalar || err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		node.Problemf("want a number or a percentage, such as 0.01 or 1%%")
+		return
+	}
+	if percent {
+		v /= 100
+	}
+	*n = number(v)
+}
+
+// ceilings are the loosest limits, by precision and figure as mlpromote.yaml spells it.
+type ceilings registry.Ceilings
+
+// spelled are the figures as mlpromote.yaml spells them, with their names in reports.
+var spelled = map[string]string{"cosine": "cosine", "top1": "top1", "snr": "snrDb", "max_abs": "maxAbs", "max_error": "maxError",
+	"case_error": "caseError", "systematic": "systematic"}
+
+// DecodeYAML reads the mapping.
+func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Mapping {
+		n.Problemf("ceilings is %s: want a mapping from precision to figures, such as {int8: {max_error: {max: 2.5}}}", n.Kind())
+		return
+	}
+	*c = make(ceilings)
+	for _, precision := range n.Entries() {
+		if precision.Value.Kind() != strictyaml.Mapping {
+			precision.Value.Problemf("ceilings of %s is %s: want a mapping such as {max_error: {max: 2.5}}", precision.Key, precision.Value.Kind())
+			continue
+		}
+		figures := make(map[string]registry.Figure)
+		for _, e := range precision.Value.Entries() {
+			name, ok := spelled[e.Key]
+			if !ok {
+				e.Name.Problemf("unknown figure %q: want one of %q", e.Key, slices.Sorted(maps.Keys(spelled)))
+				continue
+			}
+			if v := limitOn(name, e.Value); v != nil {
+				figures[name] = *v
+			}
+		}
+		(*c)[precision.Key] = figures
+	}
+}
+
+// limitOn reads the limit on a figure: {min: 12} where it must be large, else {max: 2.5}.
+func limitOn(figure string, n *strictyaml.Node) *registry.Figure {
+	if registry.CeilingAtLeast(figure) {
+		var v atLeast
+		n.Decode(&v)
+		return v.Min.figure()
+	}
+	var v atMost
+	n.Decode(&v)
+	return v.Max.figure()
+}
