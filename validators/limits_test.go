@@ -147,7 +147,7 @@ func TestPerChannelIsTurnedOff(t *testing.T) {
 	set := func(on bool) map[string]validators.OutputLimits {
 		return map[string]validators.OutputLimits{"boxes": {PerChannel: &on}}
 	}
-	int8 := func(on bool) map[string]map[string]validators.OutputLimits {
+	quantized := func(on bool) map[string]map[string]validators.OutputLimits {
 		return map[string]map[string]validators.OutputLimits{"int8": set(on)}
 	}
 	for name, c := range map[string]struct {
@@ -156,10 +156,10 @@ func TestPerChannelIsTurnedOff(t *testing.T) {
 	}{
 		"nothing said":       {validators.LimitOverrides{}, true, true},
 		"off":                {validators.LimitOverrides{Outputs: set(false)}, false, false},
-		"off for one":        {validators.LimitOverrides{Precisions: int8(false)}, true, false},
-		"off, but for one":   {validators.LimitOverrides{Outputs: set(false), Precisions: int8(true)}, false, true},
+		"off for one":        {validators.LimitOverrides{Precisions: quantized(false)}, true, false},
+		"off, but for one":   {validators.LimitOverrides{Outputs: set(false), Precisions: quantized(true)}, false, true},
 		"said as it is":      {validators.LimitOverrides{Outputs: set(true)}, true, true},
-		"on and off for one": {validators.LimitOverrides{Outputs: set(true), Precisions: int8(false)}, true, false},
+		"on and off for one": {validators.LimitOverrides{Outputs: set(true), Precisions: quantized(false)}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -61,14 +61,16 @@ func TestPages(t *testing.T) {
 		}
 		runBlocks(t, program, "docs/tutorial.md", "", dir)
 	})
-	t.Run("tune", func(t *testing.T) {
-		t.Parallel()
-		dir := t.TempDir()
-		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
-			t.Fatal(err)
-		}
-		runBlocks(t, program, "docs/how-to/tune.md", "", dir)
-	})
+	for _, page := range []string{"tune", "limits"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+				t.Fatal(err)
+			}
+			runBlocks(t, program, "docs/how-to/"+page+".md", "", dir)
+		})
+	}
 	t.Run("reports", func(t *testing.T) {
 		t.Parallel()
 		runWithPython(t, program, "docs/how-to/reports.md")

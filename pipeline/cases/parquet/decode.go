@@ -50,38 +50,61 @@ func (b *builder) decode(encoding int64, data []byte, n int) (values, error) {
 		return b.plain(data, n)
 	case encoding == encodingDictionary || encoding == encodingPlainDictionary:
 		return b.looked(data, n)
-	case encoding == encodingRLE && b.leaf.physical == physicalBoolean:
-		runs, _, err := prefixed(encodingRLE, data)
-		if err != nil {
-			return v, err
-		}
-		bits, err := appendHybrid([]uint8(nil), runs, 1, n)
-		for _, bit := range bits {
-			v.ints = append(v.ints, int64(bit))
-		}
-		return v, err
+	}
+	switch b.leaf.kind {
+	case Boolean:
+		return b.booleans(encoding, data, n)
+	case Text:
+		return b.strings(encoding, data, n)
+	}
+	switch {
 	case encoding == encodingDelta && b.leaf.kind == Integer:
 		var err error
 		if v.ints, _, err = deltas(data, n); err != nil {
 			return v, err
 		}
 		return v, b.signed(v.ints)
-	case encoding == encodingDeltaLength && b.leaf.kind == Text:
-		var err error
-		v.texts, err = lengths(data, n)
-		return v, err
-	case encoding == encodingDeltaBytes && b.leaf.kind == Text:
-		var err error
-		v.texts, err = prefixes(data, n, *b.space)
-		return v, err
-	case encoding == encodingSplit && b.leaf.kind != Boolean && b.leaf.kind != Text:
+	case encoding == encodingSplit:
 		joined, err := join(data, n, b.leaf.width())
 		if err != nil {
 			return v, err
 		}
 		return b.plain(joined, n)
 	}
-	return v, fmt.Errorf("its encoding %d is not read: write the file with plain and dictionary encoding", encoding)
+	return v, unknownEncoding(encoding)
+}
+
+func unknownEncoding(encoding int64) error {
+	return fmt.Errorf("its encoding %d is not read: write the file with plain and dictionary encoding", encoding)
+}
+
+// booleans decodes n booleans that are stored as runs.
+func (b *builder) booleans(encoding int64, data []byte, n int) (v values, err error) {
+	if encoding != encodingRLE {
+		return v, unknownEncoding(encoding)
+	}
+	runs, _, err := prefixed(encodingRLE, data)
+	if err != nil {
+		return v, err
+	}
+	bits, err := appendHybrid([]uint8(nil), runs, 1, n)
+	for _, bit := range bits {
+		v.ints = append(v.ints, int64(bit))
+	}
+	return v, err
+}
+
+// strings decodes n texts whose lengths are stored as deltas.
+func (b *builder) strings(encoding int64, data []byte, n int) (v values, err error) {
+	switch encoding {
+	case encodingDeltaLength:
+		v.texts, err = lengths(data, n)
+	case encodingDeltaBytes:
+		v.texts, err = prefixes(data, n, *b.space)
+	default:
+		err = unknownEncoding(encoding)
+	}
+	return v, err
 }
 
 // lengths decodes n texts of the encoding DELTA_LENGTH_BYTE_ARRAY: all lengths, then all bytes.

@@ -87,27 +87,30 @@ func deltas(data []byte, n int) (values []int64, rest []byte, err error) {
 		values = append(values, value)
 	}
 	for len(values) < n {
-		least := t.int()
-		widths := t.bytes(minis)
-		for _, width := range widths {
-			if len(values) == n {
-				break
-			}
-			if width > 64 {
-				return nil, nil, fmt.Errorf("numbers of %d bits are too wide", width)
-			}
-			packed := t.bytes(block / minis * uint64(width) / 8)
-			if t.err != nil {
-				break
-			}
-			for i := uint64(0); i < block/minis && len(values) < n; i++ {
-				value += least + int64(bitsAt(packed, i*uint64(width), int(width))) // wraps around, as the format says
-				values = append(values, value)
-			}
-		}
-		if t.err != nil {
+		if values = t.block(values, n, block/minis, minis); t.err != nil {
 			return nil, nil, t.err
 		}
 	}
 	return values, t.data[t.at:], nil
+}
+
+// block adds the numbers of a block of deltas until there are n. It has as many parts as minis says, each
+// of so many numbers of a width in bits.
+func (t *thrift) block(values []int64, n int, numbers, minis uint64) []int64 {
+	value, least := values[len(values)-1], t.int()
+	for _, width := range t.bytes(minis) {
+		if len(values) == n || t.err != nil {
+			break
+		}
+		if width > 64 {
+			t.fail(fmt.Errorf("numbers of %d bits are too wide", width))
+			break
+		}
+		packed := t.bytes(numbers * uint64(width) / 8)
+		for i := uint64(0); i < numbers && len(values) < n && t.err == nil; i++ {
+			value += least + int64(bitsAt(packed, i*uint64(width), int(width))) // wraps around, as the format says
+			values = append(values, value)
+		}
+	}
+	return values
 }

@@ -31,13 +31,13 @@ func TestReadsPyarrow(t *testing.T) {
 		t.Fatalf("%d rows of %d columns, want 40 of %d", got.Rows, len(got.Columns), len(want))
 	}
 	for _, c := range got.Columns {
-		kind, first := "integers", ""
-		switch {
-		case c.Kind == ours.Boolean:
+		var kind, first string
+		switch c.Kind {
+		case ours.Boolean:
 			kind, first = "booleans", fmt.Sprint(c.Ints[:5])
-		case c.Kind == ours.Integer:
-			first = fmt.Sprint(c.Ints[:5])
-		case c.Kind == ours.Text:
+		case ours.Integer:
+			kind, first = "integers", fmt.Sprint(c.Ints[:5])
+		case ours.Text:
 			kind, first = "text", fmt.Sprint(c.Texts[:5])
 		default:
 			kind, first = "floats", fmt.Sprint(c.Floats[:5])

@@ -33,7 +33,6 @@ const (
 	convertedEnum   = 4
 	convertedUint8  = 11
 	convertedUint64 = 14
-	convertedInt8   = 15
 	convertedInt64  = 18
 	convertedJSON   = 19
 )
@@ -149,21 +148,33 @@ func (w *walker) column(l *leaf, depth int, inList bool) (err error) {
 
 // kind is what the values of a column are.
 func (e element) kind() (Kind, error) {
-	integer := e.logical == logicalInteger || e.logical == 0 && (e.converted == -1 || e.converted >= convertedUint8 && e.converted <= convertedInt64)
 	plain := e.logical == 0 && e.converted == -1
-	isText := e.logical == logicalString || e.logical == logicalEnum || e.logical == logicalJSON ||
-		e.logical == 0 && slices.Contains([]int64{convertedUTF8, convertedEnum, convertedJSON}, e.converted)
-	switch {
-	case e.physical == physicalBoolean && plain:
-		return Boolean, nil
-	case (e.physical == physicalInt32 || e.physical == physicalInt64) && integer:
-		return Integer, nil
-	case e.physical == physicalFloat && plain:
-		return Single, nil
-	case e.physical == physicalDouble && plain:
-		return Double, nil
-	case e.physical == physicalBytes && (isText || plain):
-		return Text, nil
+	switch e.physical {
+	case physicalBoolean:
+		return e.only(plain, Boolean)
+	case physicalInt32, physicalInt64:
+		return e.only(plain || e.logical == logicalInteger || e.logical == 0 && e.converted >= convertedUint8 && e.converted <= convertedInt64, Integer)
+	case physicalFloat:
+		return e.only(plain, Single)
+	case physicalDouble:
+		return e.only(plain, Double)
+	case physicalBytes:
+		return e.only(plain || e.text(), Text)
 	}
-	return 0, errors.New("its type is not read: want numbers, booleans or texts; dates and decimals have to become the numbers that the model was trained on")
+	return e.only(false, 0)
+}
+
+// text reports whether bytes are annotated as text.
+func (e element) text() bool {
+	if e.logical != 0 {
+		return e.logical == logicalString || e.logical == logicalEnum || e.logical == logicalJSON
+	}
+	return e.converted == convertedUTF8 || e.converted == convertedEnum || e.converted == convertedJSON
+}
+
+func (element) only(known bool, kind Kind) (Kind, error) {
+	if !known {
+		return 0, errors.New("its type is not read: want numbers, booleans or texts; dates and decimals have to become the numbers that the model was trained on")
+	}
+	return kind, nil
 }
