@@ -114,6 +114,27 @@ func TestBoundsAreTheSameAgain(t *testing.T) {
 	}
 }
 
+// Each report in which an engine failed a limit on a rate is an attempt, and the next report counts
+// it. An engine that passes has one attempt, however often it is verified.
+func TestAttemptsAreCounted(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.53)
+	w.priced(t)
+	built := w.built(t, pricedSpec("{metric: mae, drop: {max: 10%}}"), pipeline.BuildOptions{})
+	for round := 1; round <= 3; round++ {
+		verified, err := w.p.Verify(t.Context(), built.Ref)
+		if !registry.HasCode(err, registry.CodeLimit) || len(verified.Engines) != 2 {
+			t.Fatalf("verified %d engines, error %v; want two, and a limit", len(verified.Engines), err)
+		}
+		if got := verified.Engines[0].Parity.Attempts; got != 1 {
+			t.Errorf("round %d: the engine that passes has %d attempts, want 1", round, got)
+		}
+		if got := verified.Engines[1].Parity.Attempts; got != round {
+			t.Errorf("round %d: the engine that fails has %d attempts, want %[1]d", round, got)
+		}
+	}
+}
+
 // What fits no output, or cannot be measured on the labels, is refused before anything is signed.
 func TestAccuracyRefused(t *testing.T) {
 	t.Parallel()

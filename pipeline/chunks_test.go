@@ -124,6 +124,7 @@ func TestChunksPutTogether(t *testing.T) {
 				}
 				writeTensors(t, filepath.Join(dir, s.File), map[string]tensor.Tensor{
 					"x":       {DType: "uint8", Shape: []int64{int64(s.Count), 2}, Data: data},
+					"one":     {DType: "uint8", Shape: []int64{}, Data: []byte{1}},
 					"another": {DType: "uint8", Shape: []int64{17}, Data: make([]byte, 17)}, // about no cases
 				})
 			}

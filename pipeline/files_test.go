@@ -130,6 +130,9 @@ func TestDraft(t *testing.T) {
 	if _, err := draft(model, outside); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a spec elsewhere: error %v, want CodeInvalid", err)
 	}
+	if _, err := draft(model, filepath.Join(dir, "none", spec.File)); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("a spec in a folder that does not exist: error %v, want CodeInvalid", err)
+	}
 	library := filepath.Join(dir, "custom.onnx")
 	if err := os.WriteFile(library, custom(), 0o600); err != nil {
 		t.Fatal(err)

@@ -121,6 +121,39 @@ func TestVerifyLatency(t *testing.T) {
 			}
 		})
 	}
+	t.Run("above the limit", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		built := w.built(t, onlyFP32+"limits: {latency: {p99: {max: 1ns}}}\n", pipeline.BuildOptions{})
+		verified, _ := w.p.Verify(t.Context(), built.Ref)
+		p := verified.Engines[0].Performance
+		// A run takes a nanosecond in the first round, which is at the limit, and more in each later one.
+		if over := p.Bounds.Over; over == nil || *over != p.Latency.Samples-3 {
+			t.Errorf("%v of %d timings are above the limit, want all but 3", over, p.Latency.Samples)
+		}
+	})
+	t.Run("prod has no engine for this machine", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		elsewhere := registrytest.MakeEngine("v1", "fp32")
+		elsewhere.Target.Name, elsewhere.Target.OS = "windows", "windows"
+		there := w.Build(t, registrytest.Build{Version: "0.9.0", Engines: []registry.Engine{elsewhere}})
+		w.Sign(t, there)
+		report := registrytest.Report(there, there.Engines[0], registry.VerdictPass)
+		report.Node.OS = "windows"
+		w.AttachTo(t, "staging", there, there.Engines[0].Digest, registry.PredicateParity, report)
+		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+			t.Fatal(err)
+		}
+		built := w.built(t, onlyFP32+"limits: {latency: {regression: {max: 1%}}}\n", pipeline.BuildOptions{})
+		verified, err := w.p.Verify(t.Context(), built.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := verified.Engines[0].Performance; p.Verdict != registry.VerdictPass || p.Ratio != nil {
+			t.Errorf("performance %s, ratio %+v; want a pass that compares with nothing", p.Verdict, p.Ratio)
+		}
+	})
 	t.Run("beside the current engine", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
@@ -156,6 +189,9 @@ func TestVerifyLatency(t *testing.T) {
 		}
 		if processes != 24 {
 			t.Errorf("%d processes timed an engine beside the current one, want 24", processes)
+		}
+		if !slices.ContainsFunc(w.steps, func(s progress.Step) bool { return strings.Contains(s.Note, " %, between ") }) {
+			t.Error("no step says between which bounds the engine is slower, want one")
 		}
 		if r := verified.Engines[0].Performance.Ratio; r == nil || !r.Release.Names(first.Release.Digest) || !r.Engine.Names(first.Release.Engines[0].Digest) {
 			t.Errorf("ratio %+v, want one that names release %s and its engine", r, first.Release.Digest)
