@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
 )
 
@@ -165,27 +166,28 @@ func (v verification) destination(c candidate) *registry.Destination {
 		Engine: registry.NewDigestSet(v.current[c.engine.Label()].engine.Digest)}
 }
 
-// compareCurrent compares the answers of an engine with those of the engine that it would replace.
-func (v verification) compareCurrent(ctx context.Context, c candidate, outputs runOutputs, measured *validators.Measured) error {
+// compareCurrent compares the answers of an engine with those of the engine that it would replace. It
+// returns what was measured of each case; nil for nothing.
+func (v verification) compareCurrent(ctx context.Context, c candidate, outputs runOutputs, measured *validators.Measured) (accuracy.Columns, error) {
 	was, ok := v.current[c.engine.Label()]
 	if !ok || !v.comparesAccuracy() {
-		return nil
+		return nil, nil
 	}
 	if was.fault != "" {
 		measured.CurrentFault = was.fault
-		return nil
+		return nil, nil
 	}
 	if err := outputs.broken[was.id]; err != nil {
 		measured.CurrentFault = was.engine.Label() + " of " + v.next.environment + " does not run on these cases: " + err.Error()
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	run := v.comparison(nil, outputs.dir(c.id))
 	run.Golden, run.Outputs, run.Masks, run.Labels.Slices = outputs.dir(was.id), nil, parity.Masks{}, ""
 	found, err := parity.Compare(ctx, run)
 	if err != nil {
 		measured.CurrentFault = err.Error()
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	measured.Current, measured.CurrentFigures = found.Accuracy, found.Figures
-	return nil
+	return found.Each.Accuracy, nil
 }

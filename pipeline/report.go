@@ -32,10 +32,17 @@ func (v verification) head(c candidate, began beginning) registry.ReportHead {
 	}
 }
 
+// foundOut is what was found of an engine beside its report.
+type foundOut struct {
+	whole   map[string]tensor.Result // of each output, over all cases
+	figures []byte                   // the file of per-case figures that the report names; nil for none
+}
+
 // parity compares the outputs of a candidate with the reference's. Outputs that cannot
 // be compared at all, because their shape or dtype differs, are a failure and no error. It also returns
-// what was measured of each output.
-func (v verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, map[string]tensor.Result, error) {
+// what was found of each output, and of each case.
+func (v verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, foundOut, error) {
+	var out foundOut
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
 	report := registry.ParityReport{ReportHead: v.head(c, outputs.began(c.id, v.began)),
 		Outputs: make(map[string]registry.OutputFigures)}
@@ -49,9 +56,9 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		report.Reasons = []registry.Reason{{Code: "shape",
 			Message: err.Error() + ": the engine has another interface than the reference"}}
 	case ctx.Err() != nil:
-		return registry.ParityReport{}, nil, ctx.Err()
+		return registry.ParityReport{}, out, ctx.Err()
 	case err != nil:
-		return registry.ParityReport{}, nil, cases.TensorError(err)
+		return registry.ParityReport{}, out, cases.TensorError(err)
 	default:
 		for _, output := range v.iface.Outputs {
 			figures := parity.Figures(string(output.DType), found.Outputs[output.Name])
@@ -59,8 +66,9 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 			report.Outputs[output.Name] = figures
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
-		if err := v.judgeOutputs(ctx, c, found, outputs, &report); err != nil {
-			return report, found.Outputs, err
+		out.whole = found.Outputs
+		if out.figures, err = v.judgeOutputs(ctx, c, found, outputs, &report); err != nil {
+			return report, out, err
 		}
 	}
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
@@ -72,14 +80,16 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	}
 	report.Destination = v.destination(c)
 	report.FinishedOn = v.p.now().UTC()
-	return report, found.Outputs, err
+	return report, out, err
 }
 
-// judgeOutputs judges what was found by the limits, and writes it into the report.
-func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) error {
+// judgeOutputs judges what was found by the limits, and writes it into the report. It returns the file
+// of per-case figures that the report names.
+func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) ([]byte, error) {
 	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, Attempts: 1 + v.failures(c)}
-	if err := v.compareCurrent(ctx, c, outputs, &measured); err != nil {
-		return err
+	var err error
+	if found.Each.Current, err = v.compareCurrent(ctx, c, outputs, &measured); err != nil {
+		return nil, err
 	}
 	if measured.Current != nil {
 		report.Current = &registry.CurrentAccuracy{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
@@ -87,11 +97,17 @@ func (v verification) judgeOutputs(ctx context.Context, c candidate, found parit
 	}
 	judged := v.limits.Judge(c.engine.Precision, measured)
 	report.Verdict, report.Reasons = judged.Verdict, judged.Reasons
-	if v.limits.V > 1 {
-		report.Rules, report.Attempts = v.limits.V, measured.Attempts
-		report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
+	if v.limits.V < 2 {
+		return nil, nil
 	}
-	return nil
+	report.Rules, report.Attempts = v.limits.V, measured.Attempts
+	report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
+	figures, leftOut, err := found.Each.Marshal()
+	if err != nil {
+		return nil, cases.TensorError(err)
+	}
+	report.CaseFigures = registry.NameCaseFigures(figures, leftOut)
+	return figures, nil
 }
 
 // casesRun is the cases of the release, of which none ran yet.
@@ -217,6 +233,10 @@ func (v verification) report(ctx context.Context, e registry.Engine, found Verif
 		{registry.PredicatePerformance, found.Performance},
 		{registry.PredicateParity, found.Parity},
 	} {
+		to.Figures = nil
+		if predicate.kind == registry.PredicateParity {
+			to.Figures = found.figures
+		}
 		statement, err := registry.NewStatement(predicate.kind, predicate.body, about)
 		if err != nil {
 			return err

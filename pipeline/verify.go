@@ -32,6 +32,8 @@ type VerifiedEngine struct {
 	Performance registry.PerformanceReport `json:"performance"`
 	// Sensitivity is there for an int8 engine that failed, where it could be found out.
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+
+	figures []byte // the file of per-case figures that the parity report names; nil for none
 }
 
 // SkippedEngine is an engine that did not run here, and why.
@@ -305,7 +307,7 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 			found.Performance = v.performance(c, outputs, latencies)
 			return found, undecided(found.Label, broken), ctx.Err()
 		}
-	} else if err := v.judgeRuns(ctx, c, outputs, checks, &found.Parity); err != nil {
+	} else if found.figures, err = v.judgeRuns(ctx, c, outputs, checks, &found.Parity); err != nil {
 		return found, nil, err
 	}
 	latencies.checkTimed(c, &found.Parity)
@@ -314,16 +316,17 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 }
 
 // judgeRuns judges what an engine computed for the cases, without its load profile and beyond the cases.
-func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs, checks consistencyChecks, report *registry.ParityReport) error {
-	made, whole, err := v.parity(ctx, c, outputs)
+// It returns the file of per-case figures that the report names; nil for none.
+func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs, checks consistencyChecks, report *registry.ParityReport) ([]byte, error) {
+	made, found, err := v.parity(ctx, c, outputs)
 	*report = made
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), whole, report); err != nil {
-		return err
+	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), found.whole, report); err != nil {
+		return nil, err
 	}
-	return checks.run(ctx, c, v.extra(c.id, outputs, 2), whole, report)
+	return found.figures, checks.run(ctx, c, v.extra(c.id, outputs, 2), found.whole, report)
 }
 
 // failed says which limits an engine exceeded, or gives nil.

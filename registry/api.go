@@ -151,6 +151,9 @@ type Attachment struct {
 	Release     Digest
 	Subject     Digest // the release or one of its engines
 	Bundle      []byte
+	// Figures are the per-case figures that the report in the bundle names ([CaseFigures]), to be
+	// stored with it; nil for none.
+	Figures []byte
 }
 
 // PromoteRequest asks for a promotion.

@@ -134,6 +134,9 @@ type Bundle struct {
 	Document      Digest // of Data; empty before it is stored
 	PredicateType string // as the manifest's annotation claims, if it has one; not verified
 	Data          []byte // the bundle document
+	// Figures are the per-case figures that the report in the bundle names; nil where there are none, or
+	// where only the bundle was asked for. Not verified: see [CaseFigures.CheckFile].
+	Figures []byte
 }
 
 // Claim is a bundle whose signature verified, with the roles of its signer.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+
+	"github.com/opencontainers/go-digest"
 )
 
 // ReportHead has the fields that all reports of a verifier share: how the report was made.
@@ -92,6 +94,9 @@ type ParityReport struct {
 	Confidence Figure  `json:"confidence,omitempty"`
 	Attempts   int     `json:"attempts,omitempty"`
 	Checks     []Check `json:"checks,omitempty"`
+	// CaseFigures names the file of what was measured of each case, from which counts and bounds
+	// follow; absent in older reports.
+	CaseFigures *CaseFigures `json:"caseFigures,omitempty"`
 	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
 	Providers []ProviderShare `json:"providers,omitempty"`
 	// PlainLoad says what came of loading the engine without its load profile, if it has one.
@@ -102,6 +107,53 @@ type ParityReport struct {
 	// test that stays valid whenever it is looked at. Nothing writes it yet, and a pass that has
 	// it does not count.
 	EarlyStop json.RawMessage `json:"earlyStop,omitempty"`
+}
+
+// MaxCaseFigures is the size in bytes of the largest file of per-case figures.
+const MaxCaseFigures = 4 << 20
+
+// CaseFigures name the file of per-case figures that is stored with a report. Format:
+// docs/reference/format.md.
+type CaseFigures struct {
+	Digest DigestSet `json:"digest,omitempty"` // of the file; absent if all was left out
+	Size   int64     `json:"size,omitempty"`   // bytes
+	// LeftOut says what is not in the file because it would be larger than [MaxCaseFigures].
+	LeftOut string `json:"leftOut,omitempty"`
+}
+
+// NameCaseFigures names a file, which is nil if all was left out.
+func NameCaseFigures(data []byte, leftOut string) *CaseFigures {
+	if len(data) == 0 {
+		return &CaseFigures{LeftOut: leftOut}
+	}
+	return &CaseFigures{Digest: NewDigestSet(digest.FromBytes(data)), Size: int64(len(data)), LeftOut: leftOut}
+}
+
+// CheckFile compares a file with what the report says of it. Errors: CodeDigest if it is another one;
+// CodeInvalid if the report names no file.
+func (c *CaseFigures) CheckFile(data []byte) error {
+	switch {
+	case c == nil || len(c.Digest) == 0:
+		return Errorf(CodeInvalid, "the report names no file of per-case figures")
+	case int64(len(data)) != c.Size:
+		return Errorf(CodeDigest, "the per-case figures have %d bytes, and the report names a file of %d", len(data), c.Size)
+	case !c.Digest.Names(digest.FromBytes(data)):
+		return Errorf(CodeDigest, "the per-case figures are %s, and the report names %s", digest.FromBytes(data), c.Digest.SHA256())
+	}
+	return nil
+}
+
+// CheckFigures checks that a file is the one that the report in a statement names. Errors: CodeInvalid
+// if it is no parity report or names no file; CodeDigest if it names another one.
+func (s Statement) CheckFigures(data []byte) error {
+	var report ParityReport
+	if s.PredicateType != PredicateParity {
+		return Errorf(CodeInvalid, "a statement of type %.100q has no per-case figures: want %s", s.PredicateType, PredicateParity)
+	}
+	if err := DecodeSigned(s.Predicate, &report); err != nil {
+		return Errorf(CodeInvalid, "parity report: %w", err)
+	}
+	return report.CaseFigures.CheckFile(data)
 }
 
 // PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in

@@ -20,8 +20,11 @@ type Rejudged struct {
 	Attempts   int             `json:"attempts"`
 	Checks     int             `json:"checks"` // that were computed again
 	// Taken is how many of them have bounds by a bootstrap, which were taken as the report says
-	// them: they do not follow from counts.
+	// them: they do not follow from counts, and the per-case figures are not at hand.
 	Taken int `json:"taken,omitempty"`
+	// Recounted is true if the per-case figures were at hand, so that all counts and bounds of
+	// accuracy were computed from them.
+	Recounted bool `json:"recounted,omitempty"`
 	// Differences are what the report says and its counts do not give; empty if it says the same.
 	Differences []Difference `json:"differences"`
 }
@@ -44,7 +47,13 @@ var reasonsOfChecks = []string{ReasonLimit, ReasonAccuracy, ReasonNotEnough}
 // report from those, its consistency checks and its reasons. It does not read who signed the report, and it
 // cannot know whether the counts are true. Errors: CodeInvalid for a report of limits version 1,
 // which has no checks, and of a version that this program does not know.
-func Rejudge(report registry.ParityReport) (Rejudged, error) {
+func Rejudge(report registry.ParityReport) (Rejudged, error) { return RejudgeWith(report, Beside{}) }
+
+// RejudgeWith is Rejudge with the per-case figures and the limits of the report, where they are at hand: all
+// bounds and counts are computed again from the figures, and every limit has to have a check. Errors:
+// those of Rejudge; CodeDigest for another file of figures than the report names; CodeInvalid for a file
+// that is none.
+func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) {
 	if report.Rules < 2 {
 		return Rejudged{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "the report is by limits of version 1, which has no checks: its verdict does not follow from what it says"),
 			"build again with this version of mlpromote, and verify")
@@ -56,11 +65,14 @@ func Rejudge(report registry.ParityReport) (Rejudged, error) {
 	again := rejudgement{report: report, found: Rejudged{Said: report.Verdict, Attempts: report.Attempts,
 		Checks: len(report.Checks), Differences: []Difference{}}}
 	again.confidence()
+	if err := again.recount(beside.Figures); err != nil {
+		return Rejudged{}, err
+	}
 	verdicts := make([]registry.Verdict, 0, len(report.Checks))
 	for _, c := range report.Checks {
 		verdicts = append(verdicts, again.check(c))
 	}
-	again.verdict(append(verdicts, again.slices()...))
+	again.verdict(slices.Concat(verdicts, again.slices(), again.limits(beside)))
 	return again.found, nil
 }
 
@@ -68,6 +80,7 @@ func Rejudge(report registry.ParityReport) (Rejudged, error) {
 type rejudgement struct {
 	report registry.ParityReport
 	found  Rejudged
+	each   recounted
 }
 
 func (r *rejudgement) differ(what, said, follows string) {
@@ -206,9 +219,12 @@ func (r *rejudgement) same(what string, said *registry.Figure, follows float64) 
 	return true
 }
 
-// near reports whether two bounds are the same on two machines; NaN is near NaN.
+// near reports whether two figures are the same on two machines; NaN is near NaN.
 func near(a, b float64) bool {
-	return a == b || math.Abs(a-b) <= boundTolerance || math.IsNaN(a) && math.IsNaN(b)
+	if a == b || math.IsNaN(a) && math.IsNaN(b) {
+		return true
+	}
+	return !math.IsInf(a, 0) && !math.IsInf(b, 0) && math.Abs(a-b) <= boundTolerance*max(1, min(math.Abs(a), math.Abs(b)))
 }
 
 func number(v float64) string { return fmt.Sprintf("%.10g", v) }
@@ -301,7 +317,8 @@ func (r *rejudgement) relative(what string, c registry.Check) registry.Verdict {
 	return decide(low >= float64(c.Limit), high < float64(c.Limit))
 }
 
-// figure judges a limit on a metric that is no rate, by the bounds that the report has.
+// figure judges a limit on a metric that is no rate, by bounds that follow from the per-case figures, or else
+// by those that the report has.
 func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) registry.Verdict {
 	a := r.accuracyOf(c)
 	if a == nil {
@@ -314,8 +331,14 @@ func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) r
 	reference, engine := float64(a.Reference), float64(a.Engine)
 	follows := valueOf(c, m, reference, engine)
 	r.same(what+": value", &c.Value, follows)
-	r.found.Taken++
 	worse, better := float64(*c.High), float64(*c.Low)
+	if f := r.counted(c); f != nil {
+		b := boundsOfCheck(c, *f, float64(r.report.Confidence))
+		r.same(what+": value", &c.Value, b.Value)
+		worse, better = r.bound(what+": high", c.High, b.High), r.bound(what+": low", c.Low, b.Low)
+	} else {
+		r.found.Taken++
+	}
 	switch {
 	case none(reference) || none(engine): // which decides, whatever the bounds are
 	case math.IsNaN(follows):
@@ -379,9 +402,7 @@ func decide(holds, exceeded bool) registry.Verdict {
 // the reasons that no check has.
 func (r *rejudgement) verdict(checks []registry.Verdict) {
 	report := r.report
-	beside := slices.ContainsFunc(report.Reasons, func(reason registry.Reason) bool {
-		return !slices.Contains(reasonsOfChecks, reason.Code)
-	})
+	beside := r.hasOtherReasons()
 	follows := registry.VerdictPass
 	switch {
 	case slices.Contains(checks, registry.VerdictFail) || r.failsBeside():

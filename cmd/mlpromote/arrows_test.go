@@ -100,10 +100,11 @@ func arrows() []rule {
 
 		{"validators/tensor", nil}, // a pure leaf
 		{"validators/stats", nil},  // a pure leaf
-		{"validators", []string{"registry", "validators/accuracy", "validators/stats", "validators/tensor"}},
+		{"validators", []string{"registry", "validators/accuracy", "validators/percase", "validators/stats", "validators/tensor"}},
 		{"validators/accuracy", []string{"registry", "validators/stats", "validators/tensor"}},
 		// A report of parity holds the accuracy on the same cases, measured in the same pass.
-		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/tensor"}},
+		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/percase", "validators/tensor"}},
+		{"validators/percase", []string{"registry", "validators/accuracy", "validators/tensor"}}, // the file of a parity report
 		{"validators/performance", []string{"registry", "validators/stats"}},
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
 

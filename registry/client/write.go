@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
@@ -20,11 +21,16 @@ func (c *Client) Publish(ctx context.Context, p registry.Publication) (registry.
 	return head, nil
 }
 
-// Attach adds evidence.
+// Attach adds evidence. A service of an earlier version gets it without per-case figures.
 func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
-	body := wire.Attachment{Environment: a.Environment, Release: a.Release, Subject: a.Subject, Bundle: a.Bundle}
+	body := wire.Attachment{Environment: a.Environment, Release: a.Release, Subject: a.Subject, Bundle: a.Bundle, Figures: a.Figures}
 	var attached wire.Attached
-	if _, err := c.post(ctx, a.Model, wire.OpEvidence, body, &attached); err != nil {
+	_, err := c.post(ctx, a.Model, wire.OpEvidence, body, &attached)
+	if registry.HasCode(err, registry.CodeInvalid) && strings.Contains(err.Error(), unknownFigures) {
+		body.Figures = nil
+		_, err = c.post(ctx, a.Model, wire.OpEvidence, body, &attached)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := attached.Bundle.Validate(); err != nil {
@@ -32,6 +38,9 @@ func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 	}
 	return attached.Bundle, nil
 }
+
+// unknownFigures is what services answer that are older than per-case figures.
+const unknownFigures = `unknown field "figures"`
 
 // Promote promotes a release.
 func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {

@@ -11,7 +11,8 @@ import (
 )
 
 // PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a blob, and
-// each subject gets a manifest that refers to it. The predicate type of the manifest is that of
+// each subject gets a manifest that refers to it. Per-case figures are the config of that manifest: whatever
+// copies, keeps or checks evidence does so with them, and the bundle stays its only layer. The predicate type of the manifest is that of
 // the signed statement. Subjects are processed one after the other, and each manifest is looked
 // up among the referrers. Errors: CodeInvalid for an invalid or too large bundle, or one with
 // another predicate type than stated; CodeNotFound without a subject; CodeConflict if the
@@ -73,13 +74,13 @@ func (s *Store) putBundle(ctx context.Context, name string, b registry.Bundle, s
 	if err := repo.push(ctx, "bundle", blob, b.Data); err != nil {
 		return repository{}, nil, err
 	}
-	empty := ocispec.DescriptorEmptyJSON
-	if err := repo.push(ctx, "config of evidence", empty, empty.Data); err != nil {
+	config, data := evidenceConfig(b.Figures)
+	if err := repo.push(ctx, "config of evidence", config, data); err != nil {
 		return repository{}, nil, err
 	}
 	var manifests []attached
 	for i, desc := range referred {
-		raw, err := registry.CanonicalJSON(evidenceManifest(blob, desc, predicateType))
+		raw, err := registry.CanonicalJSON(evidenceManifest(blob, config, desc, predicateType))
 		if err != nil {
 			return repository{}, nil, err
 		}
@@ -106,11 +107,18 @@ func (r repository) subjects(ctx context.Context, subjects []registry.Subject) (
 	return out, nil
 }
 
+// evidenceConfig is the config of evidence: per-case figures, or else the empty one that cosign v3 writes.
+func evidenceConfig(figures []byte) (ocispec.Descriptor, []byte) {
+	if len(figures) > 0 {
+		return describe(typeFigures, figures), figures
+	}
+	empty := ocispec.DescriptorEmptyJSON
+	return ocispec.Descriptor{MediaType: empty.MediaType, Digest: empty.Digest, Size: empty.Size, ArtifactType: typeBundle}, empty.Data
+}
+
 // evidenceManifest returns the referrer that cosign v3 writes, without the time. Source:
 // sigstore/cosign, pkg/oci/remote/write.go, and specs/BUNDLE_SPEC.md.
-func evidenceManifest(bundle, subject ocispec.Descriptor, predicateType string) ocispec.Manifest {
-	empty := ocispec.DescriptorEmptyJSON
-	config := ocispec.Descriptor{MediaType: empty.MediaType, Digest: empty.Digest, Size: empty.Size, ArtifactType: typeBundle}
+func evidenceManifest(bundle, config, subject ocispec.Descriptor, predicateType string) ocispec.Manifest {
 	m := newManifest(typeBundle, config, []ocispec.Descriptor{bundle}, map[string]string{
 		keyBundleContent: bundleContent,
 		keyPredicateType: predicateType,
@@ -132,6 +140,9 @@ type bundleDocument struct {
 func readBundle(b registry.Bundle) (string, error) {
 	if len(b.Data) > maxDocument {
 		return "", registry.Errorf(registry.CodeInvalid, "the bundle has %d bytes: at most %d are stored", len(b.Data), maxDocument)
+	}
+	if len(b.Figures) > registry.MaxCaseFigures {
+		return "", registry.Errorf(registry.CodeInvalid, "the per-case figures have %d bytes: at most %d are stored", len(b.Figures), registry.MaxCaseFigures)
 	}
 	var document bundleDocument
 	if err := decode(b.Data, &document); err != nil {
@@ -163,11 +174,15 @@ func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (reg
 	if err != nil {
 		return registry.Bundle{}, err
 	}
-	_, b, ok, err := repo.wholeEvidence(ctx, desc)
+	e, b, ok, err := repo.wholeEvidence(ctx, desc)
 	if err == nil && !ok {
 		err = registry.Errorf(registry.CodeNotFound, "%s: %s is not evidence", name, d)
 	}
-	return b, err
+	if err != nil || e.config.MediaType != typeFigures {
+		return b, err
+	}
+	b.Figures, err = repo.read(ctx, "per-case figures", e.config)
+	return b, unlessMissing(err)
 }
 
 // evidence is one piece of evidence as it is stored, without its bundle.

@@ -25,6 +25,9 @@ const (
 	typeAsset       = "application/vnd.cncf.model.weight.config.v1.raw"
 	typeCode        = "application/vnd.cncf.model.code.v1.raw"
 
+	// typeFigures is that of per-case figures, which are the config of the evidence that names them.
+	typeFigures = "application/vnd.mlpromote.figures.v1+safetensors"
+
 	typeSafetensors = "application/vnd.safetensors"
 	typeRaw         = "application/octet-stream"
 

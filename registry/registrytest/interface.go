@@ -32,6 +32,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"publish":                 testPublish,
 		"attach":                  testAttach,
 		"attach refuses":          testAttachRefuses,
+		"attach figures":          testAttachFigures,
 		"attach from the future":  testAttachFromTheFuture,
 		"recorded claims":         testRecordedClaims,
 		"inspect":                 testInspect,

@@ -25,7 +25,7 @@ func (s server) attach(r *request) (*response, error) {
 		return nil, err
 	}
 	d, err := s.Registry.Attach(r.Context(), registry.Attachment{
-		Environment: body.Environment, Model: r.Name, Release: body.Release, Subject: body.Subject, Bundle: body.Bundle})
+		Environment: body.Environment, Model: r.Name, Release: body.Release, Subject: body.Subject, Bundle: body.Bundle, Figures: body.Figures})
 	if err != nil {
 		return nil, err
 	}

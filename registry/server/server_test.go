@@ -82,7 +82,7 @@ func TestBodiesAreStrict(t *testing.T) {
 		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json-seq", "application/"} {
 			wantProblem(t, operation+" of type "+kind, w.do("POST", model+operation, "{}", "Content-Type", kind), http.StatusUnsupportedMediaType, registry.CodeInvalid)
 		}
-		large := `{"environment":"` + strings.Repeat("x", 9<<20) + `"}`
+		large := `{"environment":"` + strings.Repeat("x", 13<<20) + `"}`
 		if operation == "publications" || operation == "promotions" {
 			large = strings.Replace(large, "environment", map[string]string{"publications": "release", "promotions": "from"}[operation], 1)
 		}

@@ -42,7 +42,7 @@ func TestNodeTypes(t *testing.T) {
 		wantProblem(t, name+" "+body, got, http.StatusBadRequest, registry.CodeInvalid)
 	}
 	wantProblem(t, "no JSON", w.do(http.MethodPut, path, string(document), "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, registry.CodeInvalid)
-	wantProblem(t, "too large", w.do(http.MethodPut, path, strings.Repeat(" ", 9<<20), "Content-Type", "application/json"), http.StatusRequestEntityTooLarge, registry.CodeInvalid)
+	wantProblem(t, "too large", w.do(http.MethodPut, path, strings.Repeat(" ", 13<<20), "Content-Type", "application/json"), http.StatusRequestEntityTooLarge, registry.CodeInvalid)
 }
 
 // A runtime is called as its image is, and is asked for by that name.

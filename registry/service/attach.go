@@ -55,7 +55,7 @@ func (s *Service) attach(
 		return "", err
 	}
 	repository, subjects := registry.Repository(a.Environment, a.Model), []registry.Subject{subject}
-	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
+	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle, Figures: a.Figures}
 	var staged registry.StagedEvidence
 	if e.External() {
 		staged.Digests, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
@@ -206,6 +206,11 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
 	case !claim.Statement.About(a.Subject):
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: the statement is not about %s", a.Subject)
+	}
+	if len(a.Figures) > 0 {
+		if err := claim.Statement.CheckFigures(a.Figures); err != nil {
+			return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
+		}
 	}
 	claim.Subject, claim.RecordedAt = a.Subject, now
 	if err := cmp.Or(claim.CheckNew(), claim.CheckTexts()); err != nil {

@@ -77,7 +77,7 @@ func (c *Counter) answers(output, labels tensor.Tensor) ([]bool, error) {
 		err := eachRanked(output, labels, func(rows [][]float64, classes []int) error {
 			for i, row := range rows {
 				if len(row) <= c.metric.top {
-					return mismatchf("outputs have scores of %s: %s of so few is always right", registry.Count(len(row), "class"), c.metric.Name)
+					return mismatchf("outputs have scores of %d classes: %s of so few is always right", len(row), c.metric.Name)
 				}
 				right = append(right, rank(row, classes[i]) < c.metric.top)
 			}

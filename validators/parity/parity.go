@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -47,6 +48,7 @@ type Result struct {
 	Accuracy *registry.Accuracy // nil without labels
 	Figures  *accuracy.Figures  // of Accuracy; nil for a rate of cases, and without labels
 	Slices   []accuracy.Slice   // if the labels have any
+	Each     percase.Figures    // of each case; those of Current are the caller's to add
 }
 
 // Compare reads both sides case by case. If an engine's outputs have another shape or class of
@@ -69,8 +71,10 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 		cases += shard.Count
 	}
 	result := Result{Cases: cases, Outputs: make(map[string]tensor.Result, len(comparisons))}
+	result.Each.Outputs = make(map[string][]tensor.CaseFigures, len(comparisons))
 	for name, c := range comparisons {
 		var err error
+		result.Each.Outputs[name] = c.Each()
 		if result.Outputs[name], err = run.Masks.result(c, name, run.Limits); err != nil {
 			return Result{}, err
 		}
@@ -78,6 +82,7 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	if run.Labels.Tensor != "" {
 		figures := answers.Result()
 		result.Accuracy, result.Figures = &figures, answers.Figures()
+		result.Each.Accuracy, result.Each.Slices = answers.Columns(), answers.slices
 		var err error
 		if result.Slices, err = answers.Slices(answers.slices); err != nil {
 			return Result{}, err

@@ -40,6 +40,7 @@ type Comparison struct {
 	shifted  bool
 	worst2   float64   // mean squared error of the worst case
 	errors2  []float64 // of each case
+	each     []CaseFigures
 	channels channels
 	cases    []caseSums // of each case, without channels
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
@@ -142,6 +143,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 		r.EqualMisses += float64(k.sums.differ) / float64(n)
 	}
 	c.errors2 = append(c.errors2, k.meanSquare())
+	c.note(k, rows, reference.Len())
 	if k.sums.n > 0 {
 		if mean := k.sums.err2 / float64(k.sums.n); mean > c.worst2 {
 			c.worst2, r.CaseErrorCase = mean, caseIndex

@@ -28,10 +28,7 @@ func (c *Comparison) begin(reference Tensor) {
 
 // spread sets the figures that are relative to the spread of the reference's values.
 func (c *Comparison) spread(r *Result) {
-	r.Spread = deviation(c.sums.n, c.sums.from, c.sums.from2, c.sums.ref2)
-	if len(c.options.Spreads) == 1 {
-		r.Spread = max(r.Spread, c.options.Spreads[0])
-	}
+	r.Spread = c.whole()
 	r.Spreads = []float64{r.Spread}
 	r.CaseErrors = c.histogram(r.Spread)
 	r.SpreadSNR, r.MaxError = c.relative(r.Spread, c.sums.err2, c.sums.n, r.MaxAbs)
@@ -56,6 +53,15 @@ func (c *Comparison) spread(r *Result) {
 	if c.options.Systematic {
 		c.systematic(r)
 	}
+}
+
+// whole is the spread of all values.
+func (c *Comparison) whole() float64 {
+	spread := deviation(c.sums.n, c.sums.from, c.sums.from2, c.sums.ref2)
+	if len(c.options.Spreads) == 1 {
+		spread = max(spread, c.options.Spreads[0])
+	}
+	return spread
 }
 
 // relative returns the signal to noise ratio in dB and the largest error, both relative to a

@@ -30,6 +30,8 @@ type Attachment struct {
 	Release     registry.Digest `json:"release"`
 	Subject     registry.Digest `json:"subject"`
 	Bundle      []byte          `json:"bundle"` // base64
+	// Figures are the per-case figures that the report in the bundle names, in base64.
+	Figures []byte `json:"figures,omitempty"`
 }
 
 // Attached is the response to POST evidence.

@@ -48,9 +48,9 @@ const (
 // IdempotencyKey is the header that makes a service execute repeated POST requests once.
 const IdempotencyKey = "Idempotency-Key"
 
-// MaxBody limits a request or response body. A bundle has at most 4 MiB, and base64 adds a
-// third.
-const MaxBody = 8 << 20
+// MaxBody limits a request or response body. A bundle and its per-case figures have at most 4 MiB each,
+// and base64 adds a third.
+const MaxBody = 12 << 20
 
 // ModelPath returns the path of an operation on a model. Errors: CodeNotFound for an invalid
 // model name, which could lead to another path.

@@ -1,0 +1,124 @@
+// Package percase writes and reads the file of per-case figures that belongs to a parity report: for each
+// case the numbers that the report's counts and bounds are computed from. The file is safetensors
+// with one-dimensional tensors, so that five lines of numpy read it. Format: docs/reference/format.md.
+package percase
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Names of tensors, and the entry of the metadata that says the version.
+const (
+	ofAccuracy = "accuracy."
+	ofCurrent  = "current."
+	ofOutput   = "output."
+	sliceName  = "slice"
+	versionKey = "mlpromote.figures"
+	version    = "1"
+)
+
+// maxTensors bounds the tensors of a file: six for each output, and a few of accuracy.
+const maxTensors = 1 << 13
+
+// Figures are the figures of each case, in the order of the cases.
+type Figures struct {
+	Accuracy accuracy.Columns                // nil: it was not measured
+	Current  accuracy.Columns                // beside the engine that the destination has; nil: not measured
+	Slices   []int64                         // of each case; nil: the limits ask for none
+	Outputs  map[string][]tensor.CaseFigures // by output
+}
+
+// Marshal writes the file. It says what was left out because the file would be larger than
+// [registry.MaxCaseFigures]: first the figures of outputs, then all, and data is nil.
+func (f Figures) Marshal() (data []byte, leftOut string, err error) {
+	if data, err = f.marshal(); err != nil || len(data) <= registry.MaxCaseFigures {
+		return data, "", err
+	}
+	leftOut = fmt.Sprintf("those of outputs: all have %d bytes, and %d are stored", len(data), registry.MaxCaseFigures)
+	f.Outputs = nil
+	if data, err = f.marshal(); err != nil || len(f.Accuracy) > 0 && len(data) <= registry.MaxCaseFigures {
+		return data, leftOut, err
+	}
+	return nil, fmt.Sprintf("all: those of accuracy have %d bytes, and %d are stored", len(data), registry.MaxCaseFigures), nil
+}
+
+func (f Figures) marshal() ([]byte, error) {
+	all := make(accuracy.Columns)
+	all.Add(ofAccuracy, f.Accuracy)
+	all.Add(ofCurrent, f.Current)
+	if f.Slices != nil {
+		of, err := tensor.New(f.Slices, int64(len(f.Slices)))
+		if err != nil {
+			return nil, err
+		}
+		all[sliceName] = of
+	}
+	for name, each := range f.Outputs {
+		for _, figure := range outputFigures {
+			of, err := figure.write(each)
+			if err != nil {
+				return nil, err
+			}
+			all[ofOutput+name+"."+figure.name] = of
+		}
+	}
+	var out bytes.Buffer
+	err := tensor.Write(&out, all, map[string]string{versionKey: version})
+	return out.Bytes(), err
+}
+
+// Read reads a file that anybody may have written. It does not look at its digest, and not at what the
+// columns of accuracy have to be: see [accuracy.Restore]. Errors: CodeInvalid.
+func Read(data []byte) (Figures, error) {
+	all, err := readAll(data)
+	if err != nil {
+		return Figures{}, registry.Errorf(registry.CodeInvalid, "per-case figures: %s", err.Error())
+	}
+	f := Figures{Accuracy: all.Under(ofAccuracy), Current: all.Under(ofCurrent), Outputs: make(map[string][]tensor.CaseFigures)}
+	if of, ok := all[sliceName]; ok {
+		if f.Slices, err = tensor.Values[int64](of); err != nil {
+			return Figures{}, registry.Errorf(registry.CodeInvalid, "per-case figures: %s: %s", sliceName, err.Error())
+		}
+	}
+	outputs := all.Under(ofOutput)
+	for name := range outputs {
+		output, ok := strings.CutSuffix(name, "."+outputFigures[0].name)
+		if !ok {
+			continue
+		}
+		if f.Outputs[output], err = readOutput(outputs.Under(output + ".")); err != nil {
+			return Figures{}, registry.Errorf(registry.CodeInvalid, "per-case figures of output %.100q: %s", output, err.Error())
+		}
+	}
+	return f, nil
+}
+
+// readAll reads the tensors of a file, each of one dimension.
+func readAll(data []byte) (accuracy.Columns, error) {
+	if len(data) > registry.MaxCaseFigures {
+		return nil, fmt.Errorf("%d bytes: want at most %d", len(data), registry.MaxCaseFigures)
+	}
+	file, err := tensor.NewFile(bytes.NewReader(data), int64(len(data)), tensor.Limits{MaxTensors: maxTensors, MaxRank: 1})
+	if err != nil {
+		return nil, err
+	}
+	if v := file.Metadata()[versionKey]; v != version {
+		return nil, fmt.Errorf("its metadata have %s %.40q: want %q", versionKey, v, version)
+	}
+	all := make(accuracy.Columns)
+	for _, name := range file.Names() {
+		if all[name], err = file.Tensor(name); err != nil {
+			return nil, err
+		}
+		if len(all[name].Shape) != 1 {
+			return nil, fmt.Errorf("tensor %.100q has shape %v: want one dimension", name, all[name].Shape)
+		}
+	}
+	return all, nil
+}

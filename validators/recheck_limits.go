@@ -1,0 +1,172 @@
+package validators
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A limitOf is a limit that a report has to have a check of.
+type limitOf struct {
+	output, figure, slice string
+	limit
+}
+
+func (l limitOf) String() string {
+	text := l.figure
+	if l.output != "" {
+		text = "output " + l.output + ", " + text
+	}
+	if l.slice != "" {
+		text += " of slice " + l.slice
+	}
+	return text
+}
+
+// limits compares the checks of the report with the limits that it names: a report could else pass by
+// leaving out what fails. It returns a verdict for each thing that is missing. A report that could
+// not be judged to its end, such as one of outputs of another shape, may lack checks.
+func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
+	l := beside.Limits
+	if l == nil {
+		return nil
+	}
+	differ := func(what, said, follows string) {
+		r.differ(what, said, follows)
+		missing = append(missing, registry.VerdictUndecided)
+	}
+	if l.V != r.report.Rules {
+		differ("version of the limits", fmt.Sprint(r.report.Rules), fmt.Sprint(l.V))
+		return missing
+	}
+	if !near(float64(r.found.Confidence), l.Confidence) {
+		differ("confidence of the limits", number(float64(r.found.Confidence)), number(l.Confidence))
+	}
+	if r.report.Cases.Ran < l.MinCases {
+		differ("cases", fmt.Sprint(r.report.Cases.Ran), fmt.Sprintf("at least %d", l.MinCases))
+	}
+	precisions := []string{beside.Precision}
+	if beside.Precision == "" {
+		precisions = slices.Sorted(maps.Keys(l.Precisions))
+	}
+	var fewest []Difference
+	for i, precision := range precisions {
+		if found := r.compareLimits(l.Precisions[precision].Outputs); i == 0 || len(found) < len(fewest) {
+			fewest = found
+		}
+	}
+	partial := r.hasOtherReasons()
+	for _, d := range append(fewest, r.compareAccuracyLimits(l.Accuracy)...) {
+		if d.Said != notThere || !partial {
+			differ(d.What, d.Said, d.Follows)
+		}
+	}
+	return missing
+}
+
+// notThere is what a report says of a limit that it has no check of.
+const notThere = "nothing"
+
+// hasOtherReasons reports whether a report has reasons that no check has.
+func (r *rejudgement) hasOtherReasons() bool {
+	return slices.ContainsFunc(r.report.Reasons, func(reason registry.Reason) bool { return !slices.Contains(reasonsOfChecks, reason.Code) })
+}
+
+// compareLimits compares the checks of outputs with the limits on them.
+func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Difference {
+	var want []limitOf
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		want = append(want, outputs[name].limits(name)...)
+	}
+	return r.compareChecks(want, func(c registry.Check) bool { return c.Output != "" })
+}
+
+// limits lists the limits on an output of which a report has checks.
+func (o OutputLimits) limits(name string) []limitOf {
+	var all []limitOf
+	add := func(figure string, l limit) {
+		if l.there {
+			all = append(all, limitOf{output: name, figure: figure, limit: l})
+		}
+	}
+	add("elements", limit{there: o.RTol != nil || o.ATol != nil})
+	add("cosine", least(o.Cosine))
+	add("snrDb", least(o.SNRdB))
+	add("maxAbs", most(o.MaxAbs))
+	add("maxError", most(o.MaxError))
+	add("caseError", most(o.CaseError))
+	add("systematic", most(o.Systematic))
+	if o.Top1 != nil && o.Top1.Min > 0 {
+		add("top1", least(o.Top1))
+	}
+	add("equal", least(o.Equal))
+	return all
+}
+
+// compareAccuracyLimits compares the checks of accuracy with the limits on it.
+func (r *rejudgement) compareAccuracyLimits(l *AccuracyLimit) []Difference {
+	ofAccuracy := func(c registry.Check) bool { return c.Output == "" }
+	if l == nil {
+		return r.compareChecks(nil, ofAccuracy)
+	}
+	if r.report.Accuracy == nil {
+		return []Difference{{"accuracy", notThere, "the limits have one by " + l.Metric}}
+	}
+	var differences []Difference
+	if r.report.Accuracy.Metric != l.Metric {
+		differences = append(differences, Difference{"accuracy: metric", r.report.Accuracy.Metric, l.Metric})
+	}
+	want := l.checks("")
+	if r.report.Current != nil && l.Regression != nil {
+		want = append(want, limitOf{figure: figureRegression, limit: most(l.Regression)})
+	}
+	if l.Slices != nil && len(r.report.Slices) == 0 {
+		differences = append(differences, Difference{"slices by " + l.Slices.By, notThere, "the accuracy of each: the limits ask for it"})
+	}
+	for _, s := range r.report.Slices {
+		if l.Slices == nil || s.By != l.Slices.By {
+			differences = append(differences, Difference{"slice " + s.Value, "by " + s.By, "no such slice: the limits ask for none"})
+			continue
+		}
+		want = append(want, l.ofSlice().checks(s.Value)...)
+	}
+	return append(differences, r.compareChecks(want, ofAccuracy)...)
+}
+
+// checks lists the limits of which each slice has checks, and all cases.
+func (l AccuracyLimit) checks(slice string) []limitOf {
+	var all []limitOf
+	for _, of := range []struct {
+		figure string
+		limit
+	}{{figureAccuracy, least(l.Min)}, {figureAccuracy, most(l.Max)}, {figureDrop, most(l.Drop)}, {figureRelative, least(l.Relative)}} {
+		if of.there {
+			all = append(all, limitOf{figure: of.figure, slice: slice, limit: of.limit})
+		}
+	}
+	return all
+}
+
+// compareChecks compares some of the checks with the limits that they are of.
+func (r *rejudgement) compareChecks(want []limitOf, some func(registry.Check) bool) (differences []Difference) {
+	checks := slices.DeleteFunc(slices.Clone(r.report.Checks), func(c registry.Check) bool { return !some(c) })
+	for _, l := range want {
+		at := slices.IndexFunc(checks, func(c registry.Check) bool {
+			return c.Output == l.output && c.Figure == l.figure && c.Slice == l.slice
+		})
+		if at < 0 {
+			differences = append(differences, Difference{l.String(), notThere, "a check: the limits bound it"})
+			continue
+		}
+		if c := checks[at]; float64(c.Limit) != l.value {
+			differences = append(differences, Difference{l.String() + ": limit", number(float64(c.Limit)), number(l.value) + " as in the limits"})
+		}
+		checks = slices.Delete(checks, at, at+1)
+	}
+	for _, c := range checks {
+		differences = append(differences, Difference{limitOf{output: c.Output, figure: c.Figure, slice: c.Slice}.String(), "a check", "nothing: the limits do not bound it"})
+	}
+	return differences
+}
