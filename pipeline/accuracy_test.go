@@ -81,6 +81,9 @@ func TestErrorAgainstLabels(t *testing.T) {
 				if err != nil || len(again.Differences) > 0 || again.Verdict != want || again.Taken != 1 {
 					t.Errorf("%s judged again: %+v, error %v; want %s", e.Label, again, err, want)
 				}
+				if again := w.rejudged(t, verified, e); len(again.Differences) > 0 || again.Verdict != want || again.Taken != 0 {
+					t.Errorf("%s judged again by its per-case figures: %+v; want %s, and nothing taken", e.Label, again, want)
+				}
 				if a := e.Parity.Accuracy; a.Metric != metric || a.Cases != 40 || a.Seed == 0 {
 					t.Errorf("%s: %+v, want %s of 40 cases with a seed", e.Label, a, metric)
 				}
@@ -229,6 +232,9 @@ func TestSlices(t *testing.T) {
 	again, err := validators.Rejudge(p)
 	if err != nil || again.Verdict != registry.VerdictUndecided || len(again.Differences) > 0 {
 		t.Errorf("judged again: %+v, %v", again, err)
+	}
+	if again := w.rejudged(t, verified, verified.Engines[0]); again.Verdict != registry.VerdictUndecided || len(again.Differences) > 0 || again.Taken != 0 {
+		t.Errorf("judged again by its per-case figures: %+v; want undecided, and nothing taken", again)
 	}
 	for by, want := range map[string]string{"area": "no such tensor: the file has", "price": "dtype is float32: want integers or booleans"} {
 		_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(text, "by: region", "by: "+by, 1)), pipeline.BuildOptions{})

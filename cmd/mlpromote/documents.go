@@ -55,7 +55,7 @@ func documents() map[string][]reflect.Type {
 		"quarantine":           of[[]quarantine.Attached](),
 		"quarantine lift":      of[[]quarantine.Attached](),
 		"reindex":              of[reindexed](),
-		"report check":         of[checkedReport](),
+		"report check":         {reflect.TypeFor[checkedReport](), reflect.TypeFor[checkedReports]()}, // the latter of a ref
 		"report show":          of[shownReports](),
 		"restore":              {reflect.TypeFor[snapshots.Snapshot](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
 		"rollback":             of[movement](),

@@ -41,21 +41,27 @@ func namesOf(iface validators.Interface) []inspection.Names {
 }
 
 func readInterface(ctx context.Context, i *wiring.Instance, repository string, part registry.Digest) (validators.Interface, error) {
+	iface, _, err := readPart(ctx, i, repository, part, validators.ParseInterface)
+	return iface, err
+}
+
+// readPart reads the only file of a part, such as limits.json, and what is in it.
+func readPart[T any](ctx context.Context, i *wiring.Instance, repository string, part registry.Digest, parse func([]byte) (T, error)) (read T, data []byte, err error) {
 	dir, err := os.MkdirTemp("", "mlpromote-inspect-*")
 	if err != nil {
-		return validators.Interface{}, err
+		return read, nil, err
 	}
 	defer os.RemoveAll(dir)
 	fetched, err := i.Store.Fetch(ctx, repository, part, dir)
 	if err != nil {
-		return validators.Interface{}, err
+		return read, nil, err
 	}
 	if len(fetched.Files) != 1 {
-		return validators.Interface{}, registry.Errorf(registry.CodeInvalid, "interface %s has %d files: want one", part, len(fetched.Files))
+		return read, nil, registry.Errorf(registry.CodeInvalid, "part %s has %d files: want one", part, len(fetched.Files))
 	}
-	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(fetched.Files[0].Path)))
-	if err != nil {
-		return validators.Interface{}, err
+	if data, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(fetched.Files[0].Path))); err != nil {
+		return read, nil, err
 	}
-	return validators.ParseInterface(data)
+	read, err = parse(data)
+	return read, data, err
 }

@@ -51,6 +51,8 @@ type Engine struct {
 	Digest      registry.Digest             `json:"digest"`
 	Parity      *registry.ParityReport      `json:"parity,omitempty"`
 	Performance *registry.PerformanceReport `json:"performance,omitempty"`
+	// ParityBundle is the evidence that Parity is of.
+	ParityBundle registry.Digest `json:"-"`
 }
 
 // Quarantine is a quarantine that stands.
@@ -87,11 +89,10 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, in, r)
 	for _, e := range r.Engines {
-		found.Engines = append(found.Engines, Engine{
-			Label: e.Label(), Digest: e.Digest,
-			Parity:      latest[registry.ParityReport](counted, e.Digest, registry.PredicateParity),
-			Performance: latest[registry.PerformanceReport](counted, e.Digest, registry.PredicatePerformance),
-		})
+		engine := Engine{Label: e.Label(), Digest: e.Digest}
+		engine.Parity, engine.ParityBundle = latest[registry.ParityReport](counted, e.Digest, registry.PredicateParity)
+		engine.Performance, _ = latest[registry.PerformanceReport](counted, e.Digest, registry.PredicatePerformance)
+		found.Engines = append(found.Engines, engine)
 	}
 	for _, subject := range r.Subjects() {
 		for _, c := range registry.Quarantines(r, claims, subject.Digest) {
@@ -116,10 +117,9 @@ func nameOf(r registry.Release, subject registry.Digest) string {
 	return "release"
 }
 
-// latest reads the newest report of a kind about an engine, for showing; what counts
-// is for the policy to say.
-func latest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) *R {
-	var newest *R
+// latest reads the newest report of a kind about an engine, for showing, and says which evidence it is
+// of; what counts is for the policy to say.
+func latest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) (newest *R, bundle registry.Digest) {
 	var when time.Time
 	for _, c := range claims {
 		var head registry.ReportHead
@@ -129,10 +129,10 @@ func latest[R any](claims []registry.Claim, engine registry.Digest, predicateTyp
 			continue
 		}
 		if newest == nil || head.FinishedOn.After(when) {
-			newest, when = report, head.FinishedOn
+			newest, when, bundle = report, head.FinishedOn, c.Bundle
 		}
 	}
-	return newest
+	return newest, bundle
 }
 
 // source reads how large the reference is. Who may not read the sources, or has none,
