@@ -253,12 +253,12 @@ func (r *rejudgement) rate(what string, c registry.Check) registry.Verdict {
 		return registry.VerdictUndecided
 	}
 	misses, confidence, cases := float64(*c.Misses), float64(r.report.Confidence), c.Cases
-	if math.IsNaN(misses) {
-		return registry.VerdictFail
-	}
 	r.same(what+": value", &c.Value, 1-misses/float64(max(cases, 1)))
 	low := r.bound(what+": low", c.Low, 1-stats.UpperRate(misses, cases, confidence))
 	high := r.bound(what+": high", c.High, 1-stats.LowerRate(misses, cases, confidence))
+	if math.IsNaN(misses) {
+		return registry.VerdictFail
+	}
 	return decide(low >= float64(c.Limit), high < float64(c.Limit))
 }
 

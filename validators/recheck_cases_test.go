@@ -28,6 +28,17 @@ type percaseReport struct {
 // drawn are outputs and labels of n cases in the shape that a metric takes.
 func drawn(t *testing.T, r *rand.Rand, m accuracy.Metric, n int) (reference, engine, labels tensor.Tensor) {
 	t.Helper()
+	of := func(out tensor.Tensor, err error) tensor.Tensor {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if m.Needs == accuracy.NeedsBoxes {
+		want, got, truth := drawnBoxes(r, n)
+		return of(tensor.New(want, int64(n), 2, 6)), of(tensor.New(got, int64(n), 2, 6)), of(tensor.New(truth, int64(n), 2, 5))
+	}
 	width := 1
 	if m.Needs == accuracy.NeedsScores || m.Needs == accuracy.NeedsAnswers {
 		width = 12 // classes, more than any metric tries
@@ -47,18 +58,23 @@ func drawn(t *testing.T, r *rand.Rand, m accuracy.Metric, n int) (reference, eng
 			want[i*width+j], got[i*width+j] = v, v+0.3*r.NormFloat64()
 		}
 	}
-	of := func(out tensor.Tensor, err error) tensor.Tensor {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
 	shape := []int64{int64(n), int64(width)}
 	reference, engine = of(tensor.New(want, shape...)), of(tensor.New(got, shape...))
 	if m.Needs == accuracy.NeedsValues || m.Needs == accuracy.NeedsOne {
 		return reference, engine, of(tensor.New(numbers, shape[0]))
 	}
 	return reference, engine, of(tensor.New(classes, shape[0]))
+}
+
+// drawnBoxes are two detections and two labels of each case, which overlap more or less.
+func drawnBoxes(r *rand.Rand, n int) (reference, engine, labels []float64) {
+	for i := range 2 * n {
+		x, class := float64(100*(i%2)), float64(r.IntN(2))
+		labels = append(labels, x, 0, x+10, 10, class)
+		reference = append(reference, x+r.Float64(), 0, x+10, 10, r.Float64(), class)
+		engine = append(engine, x+4*r.Float64(), 0, x+10, 10, r.Float64(), float64(r.IntN(2)))
+	}
+	return reference, engine, labels
 }
 
 // accuracyLimit bounds a metric in every way that it can be.
