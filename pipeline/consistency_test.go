@@ -117,31 +117,39 @@ func TestVerifyChecksConsistency(t *testing.T) {
 	}
 }
 
-// A limit can allow no jitter at all: then a difference that the limits of outputs allow fails.
-func TestNoJitterIsALimit(t *testing.T) {
+// Runs of the same cases may differ by a part of what the engine is off from the reference, or a tenth of what the
+// limits allow. A limit can allow no jitter at all, or as much as the limits of outputs.
+func TestJitterHasLimits(t *testing.T) {
 	t.Parallel()
-	for name, limited := range map[string]bool{"within the limits of outputs": false, "none": true} {
+	one := func(y float32) float32 { return math.Nextafter32(y, 100) }
+	more := func(y float32) float32 { return y * (1 + 1e-4) }
+	for name, c := range map[string]struct {
+		limits string
+		change func(float32) float32
+		want   string // empty: it is recorded
+	}{
+		"little":               {"", one, ""},
+		"more":                 {"", more, "the engine's own error"},
+		"more, by the limits":  {"limits: {consistency: {jitter: limits}}\n", more, ""},
+		"little, none allowed": {"limits: {consistency: {jitter: none}}\n", one, "the limits allow no jitter"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			text := onlyFP32
-			if limited {
-				text += "limits: {consistency: {jitter: none}}\n"
-			}
-			built := w.built(t, text, pipeline.BuildOptions{})
+			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
 			w.run = func(job toolchain.Job, outDir string) error {
-				change(t, job, outDir, "check-1-once", func(y []float32) { y[0] = math.Nextafter32(y[0], 100) })
+				change(t, job, outDir, "check-1-once", func(y []float32) { y[0] = c.change(y[0]) })
 				return nil
 			}
 			verified, err := w.p.Verify(t.Context(), built.Ref)
-			if !limited {
+			if c.want == "" {
 				if err != nil || verified.Engines[0].Parity.Consistency[0].Verdict != registry.VerdictRecorded {
 					t.Fatalf("error %v, checks %+v; want a pass with jitter that is recorded", err, verified.Engines[0].Parity.Consistency)
 				}
 				return
 			}
-			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "1 of 3 cases differ") || !strings.Contains(err.Error(), "the limits allow no jitter") {
-				t.Fatalf("error %v, want CodeLimit with the jitter", err)
+			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "1 of 3 cases differ") || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want CodeLimit with the jitter and %q", err, c.want)
 			}
 		})
 	}

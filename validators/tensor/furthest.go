@@ -16,7 +16,7 @@ const (
 )
 
 // maxUnits is how many channels may have units of their own for that: more would take much memory.
-const maxUnits = 64
+const maxUnits = 16
 
 // caseSums are those of one case, or of one channel of it.
 type caseSums struct {
