@@ -45,10 +45,10 @@ func (b *builder) readDictionary(h pageHeader, codec int64, data []byte, d *deco
 // decode decodes n values of a page.
 func (b *builder) decode(encoding int64, data []byte, n int) (values, error) {
 	var v values
-	switch {
-	case encoding == encodingPlain:
+	switch encoding {
+	case encodingPlain:
 		return b.plain(data, n)
-	case encoding == encodingDictionary || encoding == encodingPlainDictionary:
+	case encodingDictionary, encodingPlainDictionary:
 		return b.looked(data, n)
 	}
 	switch b.leaf.kind {

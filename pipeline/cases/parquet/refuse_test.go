@@ -164,6 +164,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(written(f, rows(3), parquet.DataPageVersion(version), parquet.Compression(&parquet.Snappy)))
 		f.Add(written(f, rows(3), parquet.DataPageVersion(version), parquet.Compression(&parquet.Zstd)))
 	}
+	f.Add(onePage(3, 0, int64(len(runs(3))), runs(3)))
 	f.Add([]byte("PAR1\x00\x00\x00\x00\x00PAR1"))
 	limits := ours.Limits{Footer: 1 << 20, Items: 1 << 12, Columns: 100, Rows: 1 << 16, Bytes: 1 << 20}
 	f.Fuzz(func(t *testing.T, file []byte) {
