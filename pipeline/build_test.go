@@ -5,6 +5,9 @@ package pipeline_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -90,9 +93,7 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 		Toolchain: func(context.Context, string) (pipeline.Toolchain, error) {
 			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: quantizer{w}}, nil
 		},
-		Node: func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
-			return node.Describe(ctx, node.Options{Runtimes: runtimes})
-		},
+		Node: describedOnce,
 		OpenKey: func(_ context.Context, role registry.Role) error {
 			w.opened = append(w.opened, role)
 			return nil
@@ -113,6 +114,21 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 	}
 	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), []float32{1, -2, 3})
 	return w
+}
+
+// descriptions are of this machine, by what is asked for: describing it looks at many folders, and
+// every world asks the same.
+var descriptions sync.Map
+
+// describedOnce is this machine, described once.
+func describedOnce(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+	// Not by the context of the test that comes first, which may be cancelled.
+	once, _ := descriptions.LoadOrStore(fmt.Sprint(runtimes), sync.OnceValues(func() (registry.Node, error) {
+		return node.Describe(context.WithoutCancel(ctx), node.Options{Runtimes: runtimes})
+	}))
+	n, err := once.(func() (registry.Node, error))()
+	n.Accelerators, n.Notes, n.Runtimes = slices.Clone(n.Accelerators), slices.Clone(n.Notes), maps.Clone(n.Runtimes)
+	return n, errors.Join(err, ctx.Err())
 }
 
 // calibration writes a case of calibration for each of x.
