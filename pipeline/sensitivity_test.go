@@ -113,3 +113,53 @@ func TestSensitivityLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// costly is a world whose int8 engine fails as long as the node a is quantized.
+func costly(t *testing.T) *world {
+	t.Helper()
+	w := setup(t, 0)
+	w.quantize = func(job toolchain.Job) (quantized, error) {
+		made := quantized{weight: -1.5, result: nodes(3)}
+		if excluded, _ := job.Options["exclude_nodes"].([]string); slices.Contains(excluded, "a") {
+			made.weight = 1.5
+		}
+		return made, nil
+	}
+	return w
+}
+
+// What was found when the time is over is said, and that there may be more.
+func TestSensitivityEndsInTime(t *testing.T) {
+	t.Parallel()
+	w := costly(t)
+	built := w.built(t, digits, pipeline.BuildOptions{})
+	w.p.Sensitivity = time.Nanosecond
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if !registry.HasCode(err, registry.CodeLimit) {
+		t.Fatalf("error %v, want CodeLimit", err)
+	}
+	if found := verified.Engines[1].Sensitivity; found == nil || !found.Unfinished || len(found.Exclude) != 0 {
+		t.Errorf("sensitivity %+v, want one that is unfinished and excludes nothing", found)
+	}
+}
+
+// Engines that were made alike fail for the same nodes, which is looked for and said once.
+func TestSensitivityIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	w := costly(t)
+	built := w.built(t, strings.Replace(digits, "[linux/amd64/v1]", "[linux/amd64/v1, linux/amd64/v2]", 1), pipeline.BuildOptions{})
+	w.p.Sensitivity = time.Hour
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	explained := 0
+	for _, e := range verified.Engines {
+		if e.Sensitivity != nil {
+			explained++
+		}
+	}
+	if explained != 2 {
+		t.Skipf("%d int8 engines run on this machine, and 2 are compared", explained)
+	}
+	if said := strings.Count(strings.Join(registry.Hints(err), "\n"), "keeps its limits with these nodes in full precision"); said != 1 {
+		t.Errorf("the nodes are named %d times for two engines, want once: %q", said, registry.Hints(err))
+	}
+}
