@@ -136,12 +136,12 @@ func (r *rejudgement) compareAccuracyLimits(l *AccuracyLimit) []Difference {
 }
 
 // checks lists the limits of which each slice has checks, and all cases.
-func (l AccuracyLimit) checks(slice string) []limitOf {
+func (a AccuracyLimit) checks(slice string) []limitOf {
 	var all []limitOf
 	for _, of := range []struct {
 		figure string
 		limit
-	}{{figureAccuracy, least(l.Min)}, {figureAccuracy, most(l.Max)}, {figureDrop, most(l.Drop)}, {figureRelative, least(l.Relative)}} {
+	}{{figureAccuracy, least(a.Min)}, {figureAccuracy, most(a.Max)}, {figureDrop, most(a.Drop)}, {figureRelative, least(a.Relative)}} {
 		if of.there {
 			all = append(all, limitOf{figure: of.figure, slice: slice, limit: of.limit})
 		}
