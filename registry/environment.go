@@ -31,6 +31,8 @@ type Environment struct {
 	// Registry is HOST[:PORT] of the OCI registry that has the content. Empty: the content is
 	// with the catalog.
 	Registry string `json:"registry,omitempty"`
+	// Approvals says how many people must approve each promotion.
+	Approvals ApprovalRule `json:"approvals,omitzero"`
 }
 
 // Protected reports whether only Promote and Attach may write the environment.
@@ -46,7 +48,7 @@ func (e Environment) Policy() Policy {
 	if len(e.Require) == 0 {
 		return Policy{Operators: e.Operators}
 	}
-	p := Policy{Require: append(slices.Clone(e.Require), requireOperators), Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings}
+	p := Policy{Require: append(slices.Clone(e.Require), requireOperators), Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals}
 	if e.Accuracy != nil {
 		p.Require = append(p.Require, requireAccuracy)
 	}
@@ -93,7 +95,7 @@ func (es Environments) Validate() error {
 		if err := e.validateRegistry(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
-		if err := (Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings}).Validate(); err != nil {
+		if err := (Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals}).Validate(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
 		if !e.Protected() && len(e.Operators) > 0 {
@@ -102,6 +104,10 @@ func (es Environments) Validate() error {
 		}
 		if !e.Protected() && (e.Accuracy != nil || len(e.Ceilings) > 0) {
 			return Errorf(CodeInvalid, "environment %s: accuracy and ceilings have no effect without from, since builds write it directly", e.Name)
+		}
+		if !e.Protected() && e.Approvals.Count > 0 {
+			return Errorf(CodeInvalid,
+				"environment %s: approvals has no effect without from, since builds write it directly", e.Name)
 		}
 		if !e.Protected() && len(e.Require) > 0 {
 			return Errorf(CodeInvalid,
@@ -157,8 +163,11 @@ func (es Environments) Edge(from, to string) (source, destination Environment, e
 	return source, edges[0], err
 }
 
+// resourceScheme begins every resource URI.
+const resourceScheme = "oci://"
+
 // ResourceURI returns the URI that trust entries and VSAs use for a model's repository in an
 // environment.
 func (es Environments) ResourceURI(environment, model string) string {
-	return "oci://" + es.Registry + "/" + Repository(environment, model)
+	return resourceScheme + es.Registry + "/" + Repository(environment, model)
 }

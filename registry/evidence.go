@@ -145,7 +145,9 @@ type Claim struct {
 	Subject   Digest // the manifest that it is attached to
 	Statement Statement
 	Signer    string // key identifier
-	Roles     []Role // the signer's roles for the resource; may be empty
+	// Keys are the paths by which trust entries name the signer's key.
+	Keys  []string
+	Roles []Role // the signer's roles for the resource; may be empty
 	// Key is the state of the signer's key. The code that verifies the signature sets it.
 	Key KeyState
 	// RetiredAt is when the key was retired; set if Key is KeyRetired.

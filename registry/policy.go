@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The requirements that an environment can have.
@@ -19,6 +20,9 @@ const (
 	RequireReproducibleSemantic = "reproducible-semantic"
 )
 
+// requireApprovals applies in every environment with an [ApprovalRule].
+const requireApprovals = "approvals"
+
 // requireQuarantine is always required.
 const requireQuarantine = "no-quarantine"
 
@@ -33,7 +37,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators, requireAccuracy, requireCeilings)
+	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals)
 }
 
 // namedRequirements lists those that environments.yaml can name.
@@ -60,6 +64,12 @@ type Policy struct {
 	// Replay is true where the release is the head already, and the question is whether it would
 	// be promoted again. Then nothing is replaced.
 	Replay bool
+	// Resource is the URI of the model's repository in that environment, and Now the time of the
+	// promotion. Approvals count for this resource only. Without a resource none counts, and without a
+	// time none that expires.
+	Resource  string
+	Now       time.Time
+	Approvals ApprovalRule
 }
 
 // Requirement is one requirement and whether it is met.
@@ -115,7 +125,10 @@ func (p Policy) Validate() error {
 	if err := p.Accuracy.Validate(); err != nil {
 		return err
 	}
-	return p.Ceilings.Validate()
+	if err := p.Ceilings.Validate(); err != nil {
+		return err
+	}
+	return p.Approvals.Validate()
 }
 
 // Check decides whether the claims allow the release. No other code makes this decision. It
@@ -129,6 +142,9 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	decision.Ignore(ignored...)
 	for _, name := range append([]string{requireQuarantine}, p.Require...) {
 		decision.Requirements = append(decision.Requirements, p.require(name, r, counted)...)
+	}
+	if p.Approvals.Count > 0 {
+		decision.Requirements = append(decision.Requirements, p.CheckApprovals(r, claims))
 	}
 	return decision
 }

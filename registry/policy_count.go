@@ -37,6 +37,9 @@ func doesNotCount(r Release, c Claim) string {
 		return "its statement does not name the subject that it is attached to"
 	case !known:
 		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
+	case !c.SignedAs(role) && c.Statement.PredicateType == PredicateApproval:
+		a, _ := c.Approval()
+		return fmt.Sprintf("signer %s is not trusted as %s for %s", c.Signer, role, PlainText(a.ResourceURI))
 	case !c.SignedAs(role):
 		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
 	}
@@ -60,11 +63,15 @@ func (c Claim) keyRefuses() string {
 	return ""
 }
 
-// against reports whether the claim is against its subject: a quarantine, or a report that did
-// not pass.
+// against reports whether the claim is against its subject: a quarantine, a withdrawn approval, or a
+// report that did not pass.
 func (c Claim) against() bool {
 	if q, ok := c.Quarantine(); ok {
 		return len(q.Lifts) == 0
+	}
+	if c.Statement.PredicateType == PredicateApproval {
+		a, ok := c.Approval()
+		return !ok || a.Withdrawn
 	}
 	read, ok := readReport(c)
 	return ok && !read.passes()
@@ -96,6 +103,9 @@ func (c Claim) claimedTime() time.Time {
 	case PredicateQuarantine:
 		q, _ := c.Quarantine()
 		return q.IssuedOn
+	case PredicateApproval:
+		a, _ := c.Approval()
+		return a.ApprovedOn
 	case PredicateProvenance:
 		return c.Statement.provenanceMetadata().FinishedOn
 	}

@@ -34,21 +34,3 @@ func TestRequirementsOfPage(t *testing.T) {
 		t.Errorf("environments.md documents %q, want %q", documented, want)
 	}
 }
-
-// TestNoPageOffersApprovals: an approver's key signs quarantines, and no policy asks for anything
-// else of it.
-func TestNoPageOffersApprovals(t *testing.T) {
-	t.Parallel()
-	if slices.ContainsFunc(registry.Requirements(), func(name string) bool { return strings.Contains(name, "approv") }) {
-		t.Skip("a policy can ask for approvals now")
-	}
-	for _, page := range []string{"README.md", "docs/concepts.md", "docs/threat-model.md", "docs/how-to/access.md", "docs/how-to/recall.md", "docs/reference/environments.md"} {
-		text, err := os.ReadFile("../" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(strings.ToLower(string(text)), "approval") {
-			t.Errorf("%s speaks of approvals, which nothing asks for", page)
-		}
-	}
-}

@@ -231,6 +231,10 @@ func (c Claim) CheckTexts() error {
 	if q, ok := c.Quarantine(); ok {
 		return ValidateText("quarantine: the reason", q.Reason)
 	}
+	var a Approval
+	if c.Statement.PredicateType == PredicateApproval && DecodeSigned(c.Statement.Predicate, &a) == nil {
+		return a.Validate()
+	}
 	read, _ := readReport(c)
 	for i, r := range read.Reasons {
 		for _, text := range []string{r.Message, r.Code, r.Output, r.Figure} {
@@ -261,6 +265,8 @@ func (c Claim) CheckNew() error {
 		_, err = c.vsa()
 	case PredicateQuarantine:
 		err = DecodeSigned(c.Statement.Predicate, &Quarantine{})
+	case PredicateApproval:
+		err = c.checkNewApproval()
 	}
 	if err != nil {
 		return Errorf(CodeTrust, "predicate %s: %w", c.Statement.PredicateType, err)

@@ -17,7 +17,7 @@ const (
 	PermissionRead       Permission = "read"       // pull, resolve, list
 	PermissionPush       Permission = "push"       // write unprotected repositories, publish
 	PermissionVerify     Permission = "verify"     // attach evidence
-	PermissionApprove    Permission = "approve"    // attach quarantines
+	PermissionApprove    Permission = "approve"    // attach approvals and quarantines
 	PermissionPromote    Permission = "promote"    // promote, roll back, set and release holds
 	PermissionAdminister Permission = "administer" // tokens, node types, webhooks, deletion, collection
 )

@@ -63,9 +63,13 @@ func (c Claim) Quarantine() (q Quarantine, ok bool) {
 	return q, true
 }
 
-// Reason returns the reason of a claim as the history shows it: that of a quarantine, and that
-// of a lift after "lifted: ". Other claims have no reason.
+// Reason returns the reason of a claim as the history shows it: that of a quarantine, that of a lift
+// after "lifted: ", and the comment of an approval after "for ENVIRONMENT/MODEL: " or "withdrawn
+// for ENVIRONMENT/MODEL: ". Other claims have no reason.
 func (c Claim) Reason() string {
+	if a, ok := c.Approval(); ok {
+		return PlainText(a.reason())
+	}
 	q, _ := c.Quarantine()
 	if q.Reason != "" && len(q.Lifts) > 0 {
 		q.Reason = "lifted: " + q.Reason

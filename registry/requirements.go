@@ -8,6 +8,8 @@ func RequirementRole(requirement string) (role Role, ok bool) {
 		return RoleBuilder, true
 	case RequireParity, RequireRecordedCases:
 		return RoleVerifier, true
+	case requireApprovals:
+		return RoleApprover, true
 	}
 	return "", false
 }

@@ -111,7 +111,7 @@ func claim(e envelope, k trustedKey) (registry.Claim, error) {
 	if err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
 	}
-	return registry.Claim{Statement: statement, Signer: k.id, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt}, nil
+	return registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt}, nil
 }
 
 // trustedKey is a key of the trust list in relation to one resource.

@@ -68,7 +68,7 @@ func arrows() []rule {
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
 		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
-		{"pipeline/quarantine", []string{"registry"}},
+		{"pipeline/approver", []string{"registry"}},
 		{"pipeline/validation", nil}, // tests of the verifier from outside
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "validators"}},
 		{"pipeline/tradeoff", nil},                              // a pure leaf

@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/pipeline/quarantine"
+	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -22,6 +22,7 @@ import (
 // schema; tests hold what verbs print against that.
 func documents() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
+		"approve":              of[approver.Given](),
 		"backup":               of[snapshots.Saved](),
 		"build":                of[builtRelease](),
 		"cache list":           of[[]toolchains.Kept](),
@@ -52,8 +53,8 @@ func documents() map[string][]reflect.Type {
 		"plan":                 of[planned](),
 		"policy replay":        of[[]service.Replayed](),
 		"promote":              of[movement](),
-		"quarantine":           of[[]quarantine.Attached](),
-		"quarantine lift":      of[[]quarantine.Attached](),
+		"quarantine":           of[[]approver.Attached](),
+		"quarantine lift":      of[[]approver.Attached](),
 		"reindex":              of[reindexed](),
 		"report check":         {reflect.TypeFor[checkedReport](), reflect.TypeFor[checkedReports]()}, // the latter of a ref
 		"report show":          of[shownReports](),

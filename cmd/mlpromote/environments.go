@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,13 +113,22 @@ func (c checkedEnvironments) text() string {
 		if e.External() {
 			content = e.Registry
 		}
-		rows = append(rows, []string{e.Name, ui.Dash(e.From), ui.Dash(strings.Join(e.Require, ", ")), content})
+		rows = append(rows, []string{e.Name, ui.Dash(e.From), ui.Dash(asksFor(e)), content})
 	}
 	signers := [][]string{{"SIGNER", "KEY", "STATE", "ROLES", "RESOURCES", "NODE TYPES"}}
 	for _, s := range c.Signers {
 		signers = append(signers, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry), roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
 	}
 	return ui.Table(rows) + "\n" + ui.Table(signers)
+}
+
+// asksFor lists what an environment requires.
+func asksFor(e registry.Environment) string {
+	all := e.Require
+	if e.Approvals.Count > 0 {
+		all = append(slices.Clone(all), e.Approvals.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 func shortKey(id string) string { return id[:min(len(id), 12)] }

@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -18,8 +19,8 @@ func (a *app) inspectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect [REF | MODEL --env ENV]",
 		Short: "Show a release, its engines and the evidence for them",
-		Long: `Shows what a release holds, how its engines did in their newest reports, and which
-quarantines stand. REF defaults to the last build here.`,
+		Long: `Shows what a release holds, how its engines did in their newest reports, which
+quarantines stand, and who approved it. REF defaults to the last build here.`,
 		Example: `  mlpromote inspect prod/vision/digits:1.0.0
   mlpromote inspect vision/digits --env prod`,
 		Args: command.AtMost("REF"),
@@ -33,6 +34,7 @@ quarantines stand. REF defaults to the last build here.`,
 				if err != nil {
 					return err
 				}
+				found.Approvals = registry.Approvals(found.Release, found.Claims, clock.Now())
 				found.Names = namesIn(c.Context(), i, ref.Environment, found.Release)
 				return a.ui.Result(inspectText(found), found)
 			})
@@ -74,7 +76,7 @@ func inspectText(i inspection.Result) string {
 		loads += loadText(e.Label(), e.Load)
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
 }
 
 // leftOutText lists the engines that the release was made without, with the class of each failure.
@@ -122,6 +124,18 @@ func quarantinesText(all []inspection.Quarantine) string {
 	text := ""
 	for _, q := range all {
 		text += fmt.Sprintf("\nin quarantine: %s (%q)", ui.Plain(q.Label), q.Reason)
+	}
+	if text != "" {
+		text += "\n"
+	}
+	return text
+}
+
+// approvalsText says who approved the release, for what, and which approvals do not count.
+func approvalsText(all []registry.GivenApproval) string {
+	text := ""
+	for _, g := range all {
+		text += "\n" + ui.Plain(g.String())
 	}
 	if text != "" {
 		text += "\n"

@@ -59,7 +59,7 @@ func TestNodeProgramIsSmallAndStatic(t *testing.T) {
 
 // notOnNodes matches packages that the program for nodes must not link: what builds and runs models, databases,
 // object storage, and what serves.
-var notOnNodes = regexp.MustCompile(`^mlpromote\.dev/mlpromote/(pipeline|pipeline/(cases|plan|spec|quarantine)|pipeline/toolchain(/(install|drivers|driverproc|ort|script|sandbox))?` +
+var notOnNodes = regexp.MustCompile(`^mlpromote\.dev/mlpromote/(pipeline|pipeline/(approver|cases|plan|spec)|pipeline/toolchain(/(install|drivers|driverproc|ort|script|sandbox))?` +
 	`|registry/(sqlite|postgres|s3|service|server|distribution|telemetry|gc|datadir)|validators.*|web)$` +
 	`|^modernc\.org/|^github\.com/(jackc|yalue|aws|prometheus)/`)
 

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline/quarantine"
+	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -32,7 +32,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 		Args: command.Exactly("REF|DIGEST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
-				return a.quarantine(c.Context(), i, args[0], f, quarantine.Quarantiner.Set, "in quarantine")
+				return a.quarantine(c.Context(), i, args[0], f, approver.Quarantiner.Set, "in quarantine")
 			})
 		},
 	}
@@ -46,7 +46,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 		Args:    command.Exactly("REF|DIGEST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
-				return a.quarantine(c.Context(), i, args[0], lifted, quarantine.Quarantiner.Lift, "no longer in quarantine")
+				return a.quarantine(c.Context(), i, args[0], lifted, approver.Quarantiner.Lift, "no longer in quarantine")
 			})
 		},
 	}
@@ -64,7 +64,7 @@ func (f *quarantineFlags) add(c *cobra.Command) {
 	command.Required(c, "reason")
 }
 
-type quarantineStep func(quarantine.Quarantiner, context.Context, []quarantine.Place, string) ([]quarantine.Attached, error)
+type quarantineStep func(approver.Quarantiner, context.Context, []approver.Place, string) ([]approver.Attached, error)
 
 // quarantine finds a release or an engine and attaches what step makes.
 func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f quarantineFlags, step quarantineStep, outcome string) error {
@@ -73,7 +73,7 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 			return err
 		}
 	}
-	q := quarantine.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
+	q := approver.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
 	places, err := a.quarantined(ctx, i, q, text, f.environment)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 }
 
 // quarantined lists where the release or engine is that a ref or a bare digest names.
-func (a *app) quarantined(ctx context.Context, i *wiring.Instance, q quarantine.Quarantiner, text, environment string) ([]quarantine.Place, error) {
+func (a *app) quarantined(ctx context.Context, i *wiring.Instance, q approver.Quarantiner, text, environment string) ([]approver.Place, error) {
 	if d := registry.Digest(text); d.Validate() == nil {
 		return q.Find(ctx, environment, "", d)
 	}

@@ -56,7 +56,7 @@ kept nowhere. It allows each permission in each environment
 for each model that is named:
 
   read        pull, resolve, list          verify      attach reports
-  push        push, publish, sign          approve     attach quarantines
+  push        push, publish, sign          approve     attach approvals, quarantines
   promote     promote, roll back           administer  all of these, delete, make tokens
 
 The first token closes a service on 127.0.0.1 that let in everybody: it refuses requests without

@@ -63,8 +63,22 @@ func environmentFacts(e registry.Environment) []string {
 	for _, library := range e.Operators {
 		facts = append(facts, fmt.Sprintf("environment %s lets engines carry the operator library %s", e.Name, library))
 	}
+	facts = append(facts, approvalFacts(e)...)
 	if e.External() {
 		facts = append(facts, fmt.Sprintf("environment %s has its content on %s", e.Name, e.Registry))
+	}
+	return facts
+}
+
+// approvalFacts has a fact for the number of approvals, and one for each group.
+func approvalFacts(e registry.Environment) []string {
+	if e.Approvals.Count == 0 {
+		return nil
+	}
+	facts := []string{fmt.Sprintf("environment %s requires %s of each promotion", e.Name, registry.Count(e.Approvals.Count, "approval"))}
+	for _, g := range e.Approvals.Groups {
+		facts = append(facts, fmt.Sprintf("environment %s requires %s of group %s: %s", e.Name,
+			registry.Count(g.Count, "approval"), g.Name, strings.Join(g.Keys, ", ")))
 	}
 	return facts
 }

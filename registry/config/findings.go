@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,12 +113,45 @@ func (s Snapshot) environmentFindings(e registry.Environment) []Finding {
 				fmt.Sprintf("give a key the role %s for %s/ under trust:", role, resource)})
 		}
 	}
+	found = append(found, s.approvalFindings(e)...)
 	builders, verifiers := s.signers(registry.RoleBuilder, resource), s.signers(registry.RoleVerifier, resource)
 	if slices.Contains(e.Require, registry.RequireSeparateRoles) && len(builders) == 1 && slices.Equal(builders, verifiers) {
 		found = append(found, Finding{true,
 			fmt.Sprintf("nothing can be promoted to %s: it requires %s, but one key is the only builder and the only verifier",
 				e.Name, registry.RequireSeparateRoles),
 			"give the verifier its own key"})
+	}
+	return found
+}
+
+// approvalFindings reports a rule that the keys of an environment cannot meet, and one key in two groups.
+func (s Snapshot) approvalFindings(e registry.Environment) []Finding {
+	var found []Finding
+	able := s.signers(registry.RoleApprover, s.resource(e.Name))
+	if len(able) < e.Approvals.Count {
+		found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: it requires %s, but %s can approve there", e.Name,
+			registry.Count(e.Approvals.Count, "approval"), registry.Count(len(able), "key")),
+			fmt.Sprintf("trust the keys of more people as %s for %s/, or ask for fewer approvals", registry.RoleApprover, s.resource(e.Name))})
+	}
+	groups := make(map[string]string) // by identifier of a key
+	for _, g := range e.Approvals.Groups {
+		var members []string
+		for _, key := range g.Keys {
+			id := s.keys[key].id
+			if other, ok := groups[id]; ok && id != "" {
+				found = append(found, Finding{true, fmt.Sprintf("key %s of group %s in %s is also in group %s, under another name", key, g.Name, e.Name, other),
+					"put each key in one group"})
+				continue
+			}
+			groups[id] = g.Name
+			if slices.Contains(able, cmp.Or(id, key)) {
+				members = append(members, key)
+			}
+		}
+		if len(members) < g.Count {
+			found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: group %s must give %s, but %s of it can approve", e.Name, g.Name,
+				registry.Count(g.Count, "approval"), registry.Count(len(members), "key")), "add keys to the group"})
+		}
 	}
 	return found
 }

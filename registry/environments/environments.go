@@ -81,16 +81,18 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 	if err != nil {
 		return registry.Environments{}, err
 	}
+	version := checkVersion(doc, f.Version)
 	es := registry.Environments{
 		Registry: f.Registry, List: f.Environments,
-		Trust: checkTrust(doc, checkVersion(doc, f.Version), f.Trust), Digest: digest.FromBytes(data),
+		Trust: checkTrust(doc, version, f.Trust), Digest: digest.FromBytes(data),
 	}
+	checkApprovals(doc, version, es)
 	checkEnvironments(doc, es)
 	return es, doc.Err()
 }
 
 // The versions of the file. A file that states no version has version 1. Version 2 adds
-// identities, key states and node types to trust entries.
+// identities, key states and node types to trust entries, and approvals to environments.
 const (
 	version1 = 1
 	version2 = 2
@@ -127,6 +129,7 @@ type environment struct {
 	Operators digests   `yaml:"operators"`
 	Accuracy  *accuracy `yaml:"accuracy"`
 	Ceilings  ceilings  `yaml:"ceilings"`
+	Approvals approvals `yaml:"approvals"`
 }
 
 // host is the host of an external registry.
@@ -175,7 +178,7 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 			e.Value.Decode(&written)
 		}
 		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
-			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings)})
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), Approvals: written.Approvals.ApprovalRule})
 	}
 }
 

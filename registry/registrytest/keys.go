@@ -120,6 +120,7 @@ func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (regi
 			continue
 		}
 		c.Signer = keyID(key)
+		c.Keys = append(c.Keys, e.Key)
 		c.Roles = append(c.Roles, e.Roles...)
 		c.Key, c.RetiredAt = e.EffectiveState(), e.RetiredAt
 	}

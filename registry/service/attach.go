@@ -25,6 +25,9 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	if err != nil {
 		return "", err
 	}
+	if err := s.mayApprove(ctx, a, r, subject, claim); err != nil {
+		return "", err
+	}
 	stored, err := s.attach(ctx, a, r, subject, claim)
 	if err != nil || !registry.Spreads(claim.Statement.PredicateType) {
 		return stored, err
@@ -192,9 +195,12 @@ func (s *Service) has(
 // admit checks that a key signed the bundle whose role now allows the statement.
 func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Time) (registry.Claim, error) {
 	resource := s.resource(a.Environment, a.Model)
-	claim, err := s.Verify(ctx, a.Bundle, resource)
+	claim, err := s.verifyAbout(ctx, a.Bundle, "", resource, a.Model)
 	if err != nil {
 		return registry.Claim{}, err
+	}
+	if approval, ok := claim.Approval(); ok {
+		resource = approval.ResourceURI
 	}
 	role, known := registry.RoleFor(claim.Statement.PredicateType)
 	switch {

@@ -22,7 +22,7 @@ type evidence struct {
 func (s *Service) evidence(ctx context.Context, repository, resource string, r registry.Release) (evidence, error) {
 	found := evidence{present: make(map[registry.Digest]bool)}
 	for _, subject := range r.Subjects() {
-		all, err := s.evidenceAbout(ctx, repository, resource, subject.Digest, &found)
+		all, err := s.evidenceAbout(ctx, repository, resource, r.Model, subject.Digest, &found)
 		if err != nil {
 			return evidence{}, err
 		}
@@ -44,7 +44,7 @@ type documented []registry.Claim
 // It verifies a document in several manifests only once.
 func (s *Service) evidenceAbout(
 	ctx context.Context,
-	repository, resource string,
+	repository, resource, model string,
 	subject registry.Digest,
 	found *evidence,
 ) ([]documented, error) {
@@ -60,7 +60,7 @@ func (s *Service) evidenceAbout(
 		isNext := document == "" || document != b.Document
 		if isNext {
 			document = b.Document
-			verified, refusal = s.Verify(ctx, b.Data, resource)
+			verified, refusal = s.verifyAbout(ctx, b.Data, cmp.Or(b.PredicateType, "unknown"), resource, model)
 		}
 		switch claim := verified; {
 		case refusal != nil && registry.CodeOf(refusal) != registry.CodeTrust:

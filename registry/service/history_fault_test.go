@@ -95,7 +95,7 @@ func TestRestoredCatalogFindsNewerSummaries(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	backup := w.db.Clone()
-	w.AttachTo(t, "staging", second, second.Digest, registry.PredicateApproval, struct{}{}) // what the summary names
+	w.AttachTo(t, "staging", second, second.Digest, registry.PredicateApproval, approved()) // what the summary names
 	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
 	must(t, err)
 	w.faults(t)

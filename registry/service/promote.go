@@ -132,7 +132,10 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	if err != nil {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
-	m.weigh(comparison, here.claims, all)
+	policy := m.to.Policy()
+	policy.Environment, policy.Head, policy.Comparison = m.to.Name, m.basis.Head.Release, comparison
+	policy.Resource, policy.Now = resource, s.Now()
+	m.weigh(policy, here.claims, all)
 	m.decision.IgnoreAll(here.ignored)
 	return errors.Join(
 		s.rehash(ctx, m),
@@ -244,15 +247,13 @@ func (s *Service) replacing(ctx context.Context, m move) (*registry.Comparison, 
 	return &found, err
 }
 
-// weigh decides with all evidence. Only evidence of the source is copied.
-func (m *move) weigh(comparison *registry.Comparison, here, all []registry.Claim) {
+// weigh decides by the policy of the destination, with all evidence. Only evidence of the source is copied.
+func (m *move) weigh(policy registry.Policy, here, all []registry.Claim) {
 	counted, _ := registry.Accept(m.release, here)
 	m.evidence = nil
 	for _, c := range counted {
 		m.evidence = append(m.evidence, c.Bundle)
 	}
-	policy := m.to.Policy()
-	policy.Environment, policy.Head, policy.Comparison = m.to.Name, m.basis.Head.Release, comparison
 	m.decision = policy.Check(m.release, all)
 	m.accepted, _ = registry.Accept(m.release, all)
 }

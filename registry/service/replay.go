@@ -103,6 +103,7 @@ func (s *Service) replay(
 	}
 	policy := after.Policy()
 	policy.Replay = true
+	policy.Resource, policy.Now = resource, s.Now()
 	into.Admission = policy.Check(r, union(here.claims, there.claims))
 	return nil
 }

@@ -111,14 +111,15 @@ func TestWhatDoesNotSpread(t *testing.T) {
 	e := r.Engines[0]
 	for _, c := range []struct {
 		name, key, predicateType string
+		subject                  registry.Digest
 		predicate                any
 	}{
-		{"a signature", "builder", registry.PredicateSign, struct{}{}},
-		{"an approval", "approver", registry.PredicateApproval, struct{}{}},
-		{"a report of a verifier of staging", "verifier-of-staging", registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail)},
+		{"a signature", "builder", registry.PredicateSign, e.Digest, struct{}{}},
+		{"an approval", "approver", registry.PredicateApproval, r.Digest, approved()},
+		{"a report of a verifier of staging", "verifier-of-staging", registry.PredicateParity, e.Digest, registrytest.Report(r, e, registry.VerdictFail)},
 	} {
-		d, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e.Digest,
-			Bundle: w.Bundle(t, c.key, c.predicateType, c.predicate, e.Digest)})
+		d, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: c.subject,
+			Bundle: w.Bundle(t, c.key, c.predicateType, c.predicate, c.subject)})
 		must(t, err)
 		if got := w.attached(t, d); slices.Contains(got, "prod") {
 			t.Errorf("%s is attached in %v, want staging alone", c.name, got)

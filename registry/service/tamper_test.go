@@ -129,7 +129,7 @@ func TestEvidenceOfOthersMayBeGone(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	other := w.proven(t, registrytest.Build{})
-	gone := w.AttachTo(t, "staging", other, other.Digest, registry.PredicateApproval, struct{}{})
+	gone := w.AttachTo(t, "staging", other, other.Digest, registry.PredicateApproval, approved())
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	w.refs.lost = map[registry.Digest]bool{gone: true}
 	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {

@@ -33,7 +33,10 @@ type Result struct {
 	Names []Names `json:"names,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []Quarantine `json:"quarantines,omitempty"`
-	Evidence    []Claim      `json:"evidence"`
+	// Approvals are those of trusted approvers for any environment, with what became of them. [Of]
+	// leaves them to the caller, which knows the time.
+	Approvals []registry.GivenApproval `json:"approvals,omitempty"`
+	Evidence  []Claim                  `json:"evidence"`
 	registry.IgnoredEvidence
 	// Claims are what the evidence says.
 	Claims []registry.Claim `json:"-"`

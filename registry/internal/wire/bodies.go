@@ -132,7 +132,9 @@ type Claim struct {
 	Subject   registry.Digest    `json:"subject"`
 	Statement registry.Statement `json:"statement"`
 	Signer    string             `json:"signer"`
-	Roles     []registry.Role    `json:"roles"`
+	// Keys is absent in responses of older services.
+	Keys  []string        `json:"keys,omitempty"`
+	Roles []registry.Role `json:"roles"`
 	// Key is absent in responses of older services, which list only trusted keys.
 	Key       registry.KeyState `json:"key,omitempty"`
 	RetiredAt time.Time         `json:"retiredAt,omitzero"`

@@ -1,6 +1,7 @@
-// Package quarantine sets and lifts quarantines of a release or an engine, by signed evidence
-// attached to every copy of it. Package registry decides what the evidence means.
-package quarantine
+// Package approver signs and attaches what approvers say: quarantines of a release or an engine, in
+// every environment that has it, and approvals of promotions. Package registry decides what the
+// evidence means.
+package approver
 
 import (
 	"context"

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/pipeline/approver"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) approveCommand() *cobra.Command {
+	var req approver.Request
+	c := &cobra.Command{
+		Use:   "approve [REF] --env ENV",
+		Short: "Approve the promotion of a release to an environment, with your own key",
+		Long: `Signs, as approver, that a release may be promoted to an environment, and attaches that to
+the release where the promotion comes from. Environments ask for approvals in
+environments.yaml: of so many different keys, none of which signed a build of the release.
+An approval counts for this release and this environment only, until it expires or its
+signer withdraws it.
+
+REF is a release in the environment that ENV takes releases from, or a model with a tag or
+digest there; it defaults to the last build here. stdout: what was approved.`,
+		Example: `  mlpromote approve vision/digits:1.4.0 --env prod --comment "load test of 22 May passed"
+  mlpromote approve vision/digits:1.4.0 --env prod --comment "until the fair" --expires 72h
+  mlpromote approve vision/digits:1.4.0 --env prod --comment "found a regression" --withdraw`,
+		Args: command.AtMost("REF"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error { return a.approve(c.Context(), i, req, args) })
+		},
+	}
+	c.Flags().StringVar(&req.Environment, "env", "", "environment that the release is to be promoted to")
+	c.Flags().StringVar(&req.Comment, "comment", "", "why; stays with the evidence")
+	c.Flags().DurationVar(&req.Expires, "expires", 0, "time after which the approval does not count, such as 72h (default: it does not expire)")
+	c.Flags().StringArrayVar(&req.Accepts, "accept", nil, "line of an unmet requirement that you accept, exactly as promote prints it; repeatable")
+	c.Flags().BoolVar(&req.Withdraw, "withdraw", false, "take back what you approved before")
+	command.Required(c, "env")
+	command.Required(c, "comment")
+	return c
+}
+
+func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Request, args []string) error {
+	if req.Expires < 0 || req.Expires > 0 && req.Expires < time.Second {
+		return registry.Errorf(registry.CodeInvalid, "--expires %s: want a time to come, such as 72h", req.Expires)
+	}
+	from, _, err := i.Envs.Edge("", req.Environment)
+	if err != nil {
+		return err
+	}
+	ref, err := a.approved(i, from.Name, args)
+	if err != nil {
+		return err
+	}
+	if req.Model, req.Release = ref.Model, ref.TagOrDigest(); ref.Environment != from.Name {
+		// The tag may name another release there, so what was named is looked up first.
+		r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+		if err != nil {
+			return err
+		}
+		req.Release = string(r.Digest)
+	}
+	approvals := approver.Approvals{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
+	given, err := approvals.Give(ctx, req)
+	if registry.HasCode(err, registry.CodeNotFound) && ref.Environment != from.Name {
+		err = registry.WithHint(err, "%s takes releases from %s: promote this one there first", req.Environment, from.Name)
+	}
+	if given.Evidence == "" {
+		return err
+	}
+	if given.Requirement != nil {
+		a.ui.Note("approvals of %s: %s", given.Environment, given.Requirement.Detail)
+	}
+	if out := a.ui.Result(approvedText(given), given); out != nil {
+		return out
+	}
+	return err
+}
+
+// approved is the release that is approved: by a ref, or by a model in the environment that the
+// destination takes releases from.
+func (a *app) approved(i *wiring.Instance, from string, args []string) (registry.Ref, error) {
+	if len(args) == 1 {
+		first, _, _ := strings.Cut(args[0], "/")
+		_, err := i.Envs.Find(first)
+		if isHost := strings.ContainsAny(first, ".:") || first == "localhost"; err != nil && !isHost {
+			args = []string{from + "/" + args[0]}
+		}
+	}
+	return a.reference(i, args)
+}
+
+func approvedText(g approver.Given) string {
+	did := "approved for " + g.Environment
+	if g.Approval.Withdrawn {
+		did = "no longer approved by this key for " + g.Environment
+	} else if !g.Approval.ExpiresOn.IsZero() {
+		did += " until " + g.Approval.ExpiresOn.Format(time.RFC3339)
+	}
+	return ui.Plain(fmt.Sprintf("%s/%s:%s %s", g.From, g.Model, g.Version, did)) + "\n"
+}

@@ -1,0 +1,125 @@
+package approver
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Approvals signs that a release may be promoted to an environment, or takes that back, and attaches it
+// where the promotion reads it. All fields are required.
+type Approvals struct {
+	Registry     Registry
+	Environments registry.Environments
+	Sign         registry.SignEvidence // asked for the approver's role
+	Now          registry.Clock
+}
+
+// Request is what an approver says about a release.
+type Request struct {
+	Environment string // the destination
+	Model       string
+	Release     string // tag or digest in the environment that the destination takes releases from; empty: its head
+	Comment     string
+	Expires     time.Duration // after which the approval does not count; 0: it does not expire
+	Accepts     []string      // lines of requirements that are accepted although they are unmet
+	Withdraw    bool          // take back what the same key approved
+}
+
+// Given is an approval, or a withdrawal, that was attached.
+type Given struct {
+	Environment string            `json:"environment"` // the destination
+	From        string            `json:"from"`        // where it was attached
+	Model       string            `json:"model"`
+	Version     string            `json:"version"` // tag of the release
+	Release     registry.Digest   `json:"release"`
+	Evidence    registry.Digest   `json:"evidence"` // of the bundle's manifest
+	Approval    registry.Approval `json:"approval"`
+	// Requirement is what the destination's rule says now; nil if it asks for no approvals. The service
+	// decides again when the release is promoted.
+	Requirement *registry.Requirement `json:"requirement,omitempty"`
+}
+
+// Give signs what the request says, and attaches it to the release in the environment that the
+// destination takes releases from. Errors: CodeInvalid if nothing is promoted to the environment, or
+// for a text that [registry.Approval.Validate] refuses; CodeNotFound if the release is not there yet,
+// or there is nothing to withdraw; CodeUnavailable without an approver's key; those of Attach.
+func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
+	from, to, err := a.Environments.Edge("", req.Environment)
+	if err != nil {
+		return Given{}, err
+	}
+	r, err := a.Registry.Release(ctx, from.Name, req.Model, req.Release)
+	if err != nil {
+		return Given{}, err
+	}
+	given := Given{Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(), Release: r.Digest, Approval: a.says(req, r.Model)}
+	if req.Withdraw {
+		if err := a.canWithdraw(ctx, given, r); err != nil {
+			return Given{}, err
+		}
+	}
+	if given.Evidence, err = a.attach(ctx, given); err != nil {
+		return Given{}, err
+	}
+	given.Requirement, err = a.requirement(ctx, given, to, r)
+	return given, err
+}
+
+// says makes the predicate of a request.
+func (a Approvals) says(req Request, model string) registry.Approval {
+	says := registry.Approval{
+		ResourceURI: a.Environments.ResourceURI(req.Environment, model), Comment: req.Comment,
+		ApprovedOn: a.Now().UTC(), Accepts: req.Accepts, Withdrawn: req.Withdraw,
+	}
+	if req.Expires != 0 {
+		says.ExpiresOn = says.ApprovedOn.Add(req.Expires)
+	}
+	return says
+}
+
+// canWithdraw refuses a withdrawal where no approval stands.
+func (a Approvals) canWithdraw(ctx context.Context, g Given, r registry.Release) error {
+	claims, _, err := a.Registry.Claims(ctx, g.From, r)
+	if err != nil {
+		return err
+	}
+	for _, given := range registry.Approvals(r, claims, a.Now()) {
+		if given.ResourceURI == g.Approval.ResourceURI && given.State == registry.ApprovalStands {
+			return nil
+		}
+	}
+	return registry.Errorf(registry.CodeNotFound, "nothing to withdraw: no approval of %s %s for %s stands", g.Model, g.Version, g.Environment)
+}
+
+// attach signs the approval and attaches it.
+func (a Approvals) attach(ctx context.Context, g Given) (registry.Digest, error) {
+	about := registry.StatementSubject{Name: g.Model, Digest: registry.NewDigestSet(g.Release)}
+	statement, err := registry.NewApproval(about, g.Approval)
+	if err != nil {
+		return "", err
+	}
+	bundle, err := a.Sign(ctx, registry.RoleApprover, statement)
+	if err != nil {
+		return "", err
+	}
+	return a.Registry.Attach(ctx, registry.Attachment{
+		Environment: g.From, Model: g.Model, Release: g.Release, Subject: g.Release, Bundle: bundle,
+	})
+}
+
+// requirement says what the rule of the destination has now.
+func (a Approvals) requirement(ctx context.Context, g Given, to registry.Environment, r registry.Release) (*registry.Requirement, error) {
+	if to.Approvals.Count == 0 {
+		return nil, nil
+	}
+	claims, _, err := a.Registry.Claims(ctx, g.From, r)
+	if err != nil {
+		return nil, err
+	}
+	policy := to.Policy()
+	policy.Resource, policy.Now = g.Approval.ResourceURI, a.Now()
+	requirement := policy.CheckApprovals(r, claims)
+	return &requirement, nil
+}

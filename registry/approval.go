@@ -1,0 +1,225 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Approval is the predicate https://mlpromote.dev/approval/v1, about a release: its signer agrees
+// that the release is promoted to the resource. With Withdrawn it takes back what the same signer
+// approved there before.
+type Approval struct {
+	// ResourceURI is the model's repository in the destination: "oci://local/prod/vision/digits".
+	// The approval counts for no other.
+	ResourceURI string    `json:"resourceUri"`
+	Comment     string    `json:"comment"`
+	ApprovedOn  time.Time `json:"approvedOn"`
+	// ExpiresOn is the time from which the approval does not count. Zero: it does not expire.
+	ExpiresOn time.Time `json:"expiresOn,omitzero"`
+	// Accepts are the lines of requirements that the signer accepts although they are unmet, exactly
+	// as a decision has them.
+	Accepts   []string `json:"accepts,omitempty"`
+	Withdrawn bool     `json:"withdrawn,omitempty"`
+}
+
+// MaxAccepts is the maximum number of lines that an approval accepts. Each has at most [MaxText]
+// bytes.
+const MaxAccepts = 64
+
+// NewApproval returns a statement about a release, ready to sign. Errors: CodeInvalid for an
+// approval that [Approval.Validate] refuses.
+func NewApproval(subject StatementSubject, a Approval) ([]byte, error) {
+	a.ApprovedOn = a.ApprovedOn.UTC()
+	if !a.ExpiresOn.IsZero() {
+		a.ExpiresOn = a.ExpiresOn.UTC()
+	}
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	return NewStatement(PredicateApproval, a, subject)
+}
+
+// Validate checks the form of an approval. Errors: CodeInvalid.
+func (a Approval) Validate() error {
+	switch {
+	case !strings.HasPrefix(a.ResourceURI, resourceScheme) || len(a.ResourceURI) == len(resourceScheme):
+		return Errorf(CodeInvalid, "approval: resource %.200q: want that of a model in an environment, %sREGISTRY/ENVIRONMENT/MODEL",
+			a.ResourceURI, resourceScheme)
+	case a.Comment == "":
+		return Errorf(CodeInvalid, "approval: want a comment, which stays with the evidence")
+	case a.ApprovedOn.IsZero():
+		return Errorf(CodeInvalid, "approval: the time of the approval is missing")
+	case !a.ExpiresOn.IsZero() && !a.ExpiresOn.After(a.ApprovedOn):
+		return Errorf(CodeInvalid, "approval: it expires on %s, which is not after %s, when it was given: want a later time",
+			utc(a.ExpiresOn), utc(a.ApprovedOn))
+	case a.Withdrawn && (len(a.Accepts) > 0 || !a.ExpiresOn.IsZero()):
+		return Errorf(CodeInvalid, "approval: it is withdrawn, so it can neither accept anything nor expire")
+	case len(a.Accepts) > MaxAccepts:
+		return Errorf(CodeInvalid, "approval: it accepts %d lines: want at most %d", len(a.Accepts), MaxAccepts)
+	}
+	if err := ValidateText("approval: the resource", a.ResourceURI); err != nil {
+		return err
+	}
+	if err := ValidateText("approval: the comment", a.Comment); err != nil {
+		return err
+	}
+	for i, line := range a.Accepts {
+		if line == "" {
+			return Errorf(CodeInvalid, "approval: accepted line %d is empty: want the line of a requirement", i+1)
+		}
+		if err := ValidateText(fmt.Sprintf("approval: accepted line %d", i+1), line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Approval reads the approval in the claim. ok is false for other predicate types, and for an
+// approval that cannot be read or that [Approval.Validate] refuses. It does not say whether the
+// approval counts: see [Approvals].
+func (c Claim) Approval() (a Approval, ok bool) {
+	a, err := c.approval()
+	return a, err == nil
+}
+
+func (c Claim) approval() (Approval, error) {
+	if c.Statement.PredicateType != PredicateApproval {
+		return Approval{}, Errorf(CodeInvalid, "predicate type %q, want %q", c.Statement.PredicateType, PredicateApproval)
+	}
+	var a Approval
+	if err := DecodeSigned(c.Statement.Predicate, &a); err != nil {
+		return Approval{}, err
+	}
+	if err := a.Validate(); err != nil {
+		return Approval{}, err
+	}
+	return a, nil
+}
+
+// checkNewApproval checks that a new approval can be read, and that its times fit the one at which it
+// is recorded.
+func (c Claim) checkNewApproval() error {
+	var a Approval
+	if err := DecodeSigned(c.Statement.Predicate, &a); err != nil {
+		return err
+	}
+	switch at := c.RecordedAt; {
+	case at.IsZero():
+	case ClaimsFuture(a.ApprovedOn, at):
+		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine",
+			utc(a.ApprovedOn), utc(at))
+	case a.expired(at):
+		return fmt.Errorf("it expired on %s, and now it is %s", utc(a.ExpiresOn), utc(at))
+	}
+	return nil
+}
+
+// reason is the comment with what the approval is for.
+func (a Approval) reason() string {
+	_, where, _ := strings.Cut(strings.TrimPrefix(a.ResourceURI, resourceScheme), "/")
+	if a.Withdrawn {
+		return "withdrawn for " + where + ": " + a.Comment
+	}
+	return "for " + where + ": " + a.Comment
+}
+
+// expired reports whether the approval no longer counts at a time. At the zero time, which is
+// unknown, every approval that expires at all counts as expired.
+func (a Approval) expired(now time.Time) bool {
+	return !a.ExpiresOn.IsZero() && (now.IsZero() || !now.Before(a.ExpiresOn))
+}
+
+// ApprovalState says whether an approval counts. The zero ApprovalState counts for nothing.
+type ApprovalState string
+
+// The states of an approval by a trusted approver.
+const (
+	ApprovalStands    ApprovalState = "stands"
+	ApprovalWithdrawn ApprovalState = "withdrawn" // by its signer
+	ApprovalExpired   ApprovalState = "expired"
+	ApprovalByBuilder ApprovalState = "builder" // its signer also signed a build of the release
+)
+
+// GivenApproval is an approval of a release by a trusted approver.
+type GivenApproval struct {
+	Approval
+	State  ApprovalState `json:"state"`
+	Signer string        `json:"signer"`         // key identifier
+	Keys   []string      `json:"keys,omitempty"` // of the signer, as in [Claim]
+	Bundle Digest        `json:"bundle"`
+}
+
+// String describes the approval in a line: who, for what, why, and whether it counts.
+func (g GivenApproval) String() string {
+	text := fmt.Sprintf("approval by %s %s", g.by(), g.reason())
+	switch {
+	case g.State == ApprovalStands && !g.ExpiresOn.IsZero():
+		text += fmt.Sprintf(" (until %s)", utc(g.ExpiresOn))
+	case g.State == ApprovalStands:
+	default:
+		text += " (does not count: " + g.why() + ")"
+	}
+	return PlainText(text)
+}
+
+// Approvals lists the approvals of a release for all resources, with their states at a time. It
+// leaves out withdrawals, and evidence that does not count, such as that of a revoked key. Claims
+// whose role was judged for another resource than the approval's must not be among the claims.
+func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
+	counted, _ := count(r, claims)
+	builders := builders(r, claims)
+	statements := distinct(counted.of(PredicateApproval, r.Digest))
+	var given []GivenApproval
+	for _, c := range statements {
+		a, ok := c.Approval()
+		if !ok || a.Withdrawn {
+			continue
+		}
+		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
+		switch {
+		case withdrawn(c, a, statements):
+			g.State = ApprovalWithdrawn
+		case builders[c.Signer]:
+			g.State = ApprovalByBuilder
+		case a.expired(now):
+			g.State = ApprovalExpired
+		}
+		given = append(given, g)
+	}
+	return given
+}
+
+// withdrawn reports whether the signer of an approval took it back. The order is that of the
+// history: without it, the withdrawal wins. A statement that cannot be read could be a withdrawal
+// for any resource, so it counts as one.
+func withdrawn(c Claim, a Approval, statements []Claim) bool {
+	for _, other := range statements {
+		taken, readable := other.Approval()
+		if other.Signer != c.Signer || readable && (!taken.Withdrawn || taken.ResourceURI != a.ResourceURI) {
+			continue
+		}
+		if later := other.Recorded > 0 && c.Recorded > other.Recorded; !later {
+			return true
+		}
+	}
+	return false
+}
+
+// builders returns the signers of every signature and provenance of the release and its engines,
+// also of those that do not count: who took part in a build does not approve it.
+func builders(r Release, claims []Claim) map[string]bool {
+	all := make(map[string]bool)
+	for _, c := range claims {
+		_, isEngine := r.Engine(c.Subject)
+		about := (isEngine || c.Subject == r.Digest) && c.Statement.About(c.Subject)
+		if role, ok := RoleFor(c.Statement.PredicateType); about && ok && role == RoleBuilder {
+			all[c.Signer] = true
+		}
+	}
+	return all
+}
+
+// IsBuilder reports whether a key signed a build of the release: its signature or provenance, or that
+// of an engine. Such a key cannot approve the release.
+func IsBuilder(r Release, claims []Claim, signer string) bool { return builders(r, claims)[signer] }

@@ -1,0 +1,203 @@
+package registry
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ApprovalRule says how many approvals a promotion needs, and of whom. The zero rule asks for none.
+type ApprovalRule struct {
+	// Count is the number of different keys that must approve, of groups or not.
+	Count  int             `json:"count,omitempty"`
+	Groups []ApproverGroup `json:"groups,omitempty"`
+}
+
+// ApproverGroup is a named set of approvers, of whom some must approve.
+type ApproverGroup struct {
+	Name  string   `json:"name"`
+	Count int      `json:"count"`
+	Keys  []string `json:"keys"` // as trust entries name them
+}
+
+// maxApprovals bounds how many approvals a rule can ask for.
+const maxApprovals = 100
+
+// Validate checks that the rule can be met, if all its keys are those of different people. Errors:
+// CodeInvalid.
+func (rule ApprovalRule) Validate() error {
+	if rule.Count < 0 || rule.Count > maxApprovals {
+		return Errorf(CodeInvalid, "approvals: count %d: want 1 to %d", rule.Count, maxApprovals)
+	}
+	sum := 0
+	for i, g := range rule.Groups {
+		if err := g.validate(rule.Groups[:i]); err != nil {
+			return err
+		}
+		sum += g.Count
+	}
+	if rule.Count < sum {
+		return Errorf(CodeInvalid, "approvals: count %d is less than the %d that the groups ask for together", rule.Count, sum)
+	}
+	return nil
+}
+
+func (g ApproverGroup) validate(earlier []ApproverGroup) error {
+	if !namePattern.MatchString(g.Name) {
+		return Errorf(CodeInvalid, "approvals: group %q: want a lower-case name", g.Name)
+	}
+	if g.Count < 1 || g.Count > len(g.Keys) {
+		return Errorf(CodeInvalid, "approvals: group %s asks for %s of %s: want 1 to %d",
+			g.Name, Count(g.Count, "approval"), Count(len(g.Keys), "key"), len(g.Keys))
+	}
+	for i, key := range g.Keys {
+		if key == "" || slices.Contains(g.Keys[:i], key) {
+			return Errorf(CodeInvalid, "approvals: group %s: key %q is empty or listed twice", g.Name, key)
+		}
+		for _, o := range earlier {
+			if slices.Contains(o.Keys, key) {
+				return Errorf(CodeInvalid, "approvals: key %s is in the groups %s and %s: want each key in one group", key, o.Name, g.Name)
+			}
+		}
+	}
+	if slices.ContainsFunc(earlier, func(o ApproverGroup) bool { return o.Name == g.Name }) {
+		return Errorf(CodeInvalid, "approvals: group %s is defined twice", g.Name)
+	}
+	return nil
+}
+
+// String describes the rule: "3 approvals, 1 of security".
+func (rule ApprovalRule) String() string {
+	text := Count(rule.Count, "approval")
+	for _, g := range rule.Groups {
+		text += fmt.Sprintf(", %d of %s", g.Count, g.Name)
+	}
+	return text
+}
+
+// group returns the first group that has one of the keys, or "". A key that is trusted under two
+// paths, each in another group, so counts for one of them only.
+func (rule ApprovalRule) group(keys []string) string {
+	for _, g := range rule.Groups {
+		if slices.ContainsFunc(g.Keys, func(key string) bool { return slices.Contains(keys, key) }) {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+// approvers are the signers of approvals that stand for the policy's resource.
+type approvers struct {
+	names   []string       // as messages show them, in order
+	groups  map[string]int // approvers by group
+	bundles []Digest       // of all their approvals
+	other   []string       // why other approvals for the resource do not count
+}
+
+// StandingApprovals lists the approvals that count for a promotion under this policy: of its
+// resource, at its time. A signer can have several.
+func (p Policy) StandingApprovals(r Release, claims []Claim) []GivenApproval {
+	stands := func(g GivenApproval) bool { return g.State == ApprovalStands }
+	return slices.DeleteFunc(p.approvals(r, claims), func(g GivenApproval) bool { return !stands(g) })
+}
+
+// approvals lists all approvals for the policy's resource. Without a resource there are none.
+func (p Policy) approvals(r Release, claims []Claim) []GivenApproval {
+	return slices.DeleteFunc(Approvals(r, claims, p.Now), func(g GivenApproval) bool {
+		return p.Resource == "" || g.ResourceURI != p.Resource
+	})
+}
+
+// approvers counts every signer once, however many approvals and bundles there are.
+func (p Policy) approvers(r Release, claims []Claim) approvers {
+	given := p.approvals(r, claims)
+	a := approvers{groups: make(map[string]int)}
+	seen := make(map[string]bool)
+	for _, g := range given {
+		if g.State != ApprovalStands {
+			continue
+		}
+		a.bundles = append(a.bundles, g.Bundle)
+		if !seen[g.Signer] {
+			seen[g.Signer] = true
+			a.names = append(a.names, g.by())
+			a.groups[p.Approvals.group(g.Keys)]++
+		}
+	}
+	for _, g := range given {
+		if g.State != ApprovalStands && !seen[g.Signer] {
+			seen[g.Signer] = true
+			a.other = append(a.other, g.why())
+		}
+	}
+	slices.Sort(a.names)
+	slices.Sort(a.other)
+	return a
+}
+
+// by names the signer, by the file of its key if that is known.
+func (g GivenApproval) by() string {
+	if len(g.Keys) > 0 {
+		return PlainText(g.Keys[0])
+	}
+	return "key " + g.Signer
+}
+
+// why says why the approval does not count.
+func (g GivenApproval) why() string {
+	switch g.State {
+	case ApprovalWithdrawn:
+		return g.by() + " took its approval back"
+	case ApprovalExpired:
+		return fmt.Sprintf("that of %s expired on %s", g.by(), utc(g.ExpiresOn))
+	case ApprovalByBuilder:
+		return g.by() + " signed the build, so it cannot approve"
+	}
+	return "that of " + g.by() + " does not count"
+}
+
+// CheckApprovals decides whether enough approvers agreed to a promotion to the policy's resource.
+func (p Policy) CheckApprovals(r Release, claims []Claim) Requirement {
+	req := Requirement{Name: requireApprovals, Subject: "release"}
+	a := p.approvers(r, claims)
+	req.Evidence = a.bundles
+	missing := p.Approvals.missing(a)
+	req.Met = p.Approvals.Count > 0 && len(missing) == 0
+	var said []string
+	if len(a.names) > 0 {
+		said = append(said, "approved by "+strings.Join(a.names, ", "))
+	}
+	if !req.Met {
+		said = append(said, "missing: "+strings.Join(missing, ", "))
+		said = append(said, a.other...)
+	}
+	req.Detail = strings.Join(said, "; ")
+	if !req.Met {
+		req.Detail += p.howToApprove(r)
+	}
+	return req
+}
+
+// missing lists what is missing of the rule.
+func (rule ApprovalRule) missing(a approvers) []string {
+	var missing []string
+	for _, g := range rule.Groups {
+		if n := g.Count - a.groups[g.Name]; n > 0 {
+			missing = append(missing, fmt.Sprintf("%d of %s (%s)", n, g.Name, strings.Join(g.Keys, ", ")))
+		}
+	}
+	if n := rule.Count - len(a.names); n > 0 {
+		missing = append(missing, fmt.Sprintf("%d of %s", n, Count(rule.Count, "approval")))
+	}
+	return missing
+}
+
+// howToApprove names the command that adds an approval.
+func (p Policy) howToApprove(r Release) string {
+	if p.Resource == "" {
+		return ": no resource is known for which approvals could count"
+	}
+	environment := path.Base(strings.TrimSuffix(p.Resource, "/"+r.Model))
+	return fmt.Sprintf(`: another approver runs mlpromote approve %s:%s --env %s --comment TEXT`, r.Model, r.Tag(), environment)
+}

@@ -1,0 +1,341 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// inProdOf is the resource for which the approvals of these tests are.
+const inProdOf = "oci://local/prod/vision/digits"
+
+// hours is an hour of the fixture's day.
+func hours(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
+
+// approval is one that a key gave at an hour, recorded in that row, changed by edit.
+func approval(r registry.Release, key string, hour int, edit func(*registry.Approval)) registry.Claim {
+	a := registry.Approval{ResourceURI: inProdOf, Comment: "tried it", ApprovedOn: hours(hour)}
+	if edit != nil {
+		edit(&a)
+	}
+	c := claim(registry.PredicateApproval, r.Digest, key, registry.RoleApprover, a)
+	c.Keys = []string{"keys/" + key + ".pub"}
+	return recorded(int64(hour), c)
+}
+
+// withdrawal takes back what a key approved before an hour.
+func withdrawal(r registry.Release, key string, hour int) registry.Claim {
+	return approval(r, key, hour, func(a *registry.Approval) { a.Withdrawn = true })
+}
+
+// asking is a policy that asks for approvals at noon.
+func asking(count int, groups ...registry.ApproverGroup) registry.Policy {
+	return registry.Policy{
+		Require: registry.DefaultRequire(), Environment: "prod", Resource: inProdOf, Now: hours(12),
+		Approvals: registry.ApprovalRule{Count: count, Groups: groups},
+	}
+}
+
+func TestApprovals(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	anna, ben, chris := approval(r, "anna", 1, nil), approval(r, "ben", 2, nil), approval(r, "chris", 3, nil)
+	edit := func(c registry.Claim, change func(*registry.Claim)) registry.Claim {
+		change(&c)
+		return c
+	}
+	expires := func(key string, at time.Time) registry.Claim {
+		return approval(r, key, 4, func(a *registry.Approval) { a.ExpiresOn = at })
+	}
+	raw := func(c registry.Claim, predicate string) registry.Claim {
+		c.Statement.Predicate, c.Bundle = json.RawMessage(predicate), digest.FromString(predicate)
+		return c
+	}
+	signedBy := func(c registry.Claim, key string, roles ...registry.Role) registry.Claim {
+		c.Signer, c.Roles = key, roles
+		return c
+	}
+	elsewhere := func(resource string) registry.Claim {
+		return approval(r, "ben", 2, func(a *registry.Approval) { a.ResourceURI = resource })
+	}
+	for _, c := range []struct {
+		name   string
+		claims []registry.Claim
+		want   string // part of what is unmet; empty: all is met
+	}{
+		{"two people", []registry.Claim{anna, ben}, ""},
+		{"three people", []registry.Claim{anna, ben, chris}, ""},
+		{"none", nil, "approvals of release: missing: 2 of 2 approvals: another approver runs mlpromote approve vision/digits:1.0.0 --env prod --comment TEXT"},
+		{"one", []registry.Claim{anna}, "approved by keys/anna.pub; missing: 1 of 2 approvals:"},
+		{"one person twice", []registry.Claim{anna, approval(r, "anna", 2, nil)}, "missing: 1 of 2"},
+		{"one statement in two bundles", []registry.Claim{anna, rewrapped(anna)}, "missing: 1 of 2"},
+		{"a verifier's word", []registry.Claim{anna, edit(ben, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, "missing: 1 of 2"},
+		{"no role", []registry.Claim{anna, edit(ben, func(c *registry.Claim) { c.Roles = nil })}, "missing: 1 of 2"},
+		{"a builder of the release", []registry.Claim{anna, signedBy(ben, builder, registry.RoleApprover, registry.RoleBuilder)}, "keys/ben.pub signed the build, so it cannot approve"},
+		{"a builder of an engine, whose signature does not count", []registry.Claim{anna, ben,
+			signedBy(signature(r.Engines[1].Digest), "ben", registry.RoleApprover)}, "keys/ben.pub signed the build"},
+		{"a builder of the provenance, with a revoked key", []registry.Claim{anna, ben,
+			edit(signedBy(provenance(r.Engines[0].Digest), "ben"), func(c *registry.Claim) { c.Key = registry.KeyRevoked })}, "keys/ben.pub signed the build"},
+		{"a builder of something else", []registry.Claim{anna, ben, signedBy(signature(digest.FromString("another")), "ben", registry.RoleBuilder)}, ""},
+		{"a verifier of the release", []registry.Claim{anna, signedBy(ben, verifier, registry.RoleApprover, registry.RoleVerifier)}, ""},
+		{"for staging", []registry.Claim{anna, elsewhere("oci://local/staging/vision/digits")}, "missing: 1 of 2"},
+		{"for a model below", []registry.Claim{anna, elsewhere(inProdOf + "/small")}, "missing: 1 of 2"},
+		{"for the environment", []registry.Claim{anna, elsewhere("oci://local/prod/")}, "missing: 1 of 2"},
+		{"for no resource", []registry.Claim{anna, raw(ben, `{"comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
+		{"of another release", []registry.Claim{anna, edit(ben, func(c *registry.Claim) { c.Subject = digest.FromString("another") })}, "missing: 1 of 2"},
+		{"of an engine alone", []registry.Claim{anna, edit(ben, func(c *registry.Claim) {
+			c.Subject = r.Engines[0].Digest
+			c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(c.Subject)}}
+		})}, "missing: 1 of 2"},
+		{"attached to this release, about another", []registry.Claim{anna, edit(ben, func(c *registry.Claim) {
+			c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(digest.FromString("another"))}}
+		})}, "missing: 1 of 2"},
+		{"a second before it expires", []registry.Claim{anna, expires("ben", hours(12).Add(time.Second))}, ""},
+		{"the instant at which it expires", []registry.Claim{anna, expires("ben", hours(12))}, "that of keys/ben.pub expired on 2026-01-01T12:00:00Z"},
+		{"expired", []registry.Claim{anna, expires("ben", hours(5))}, "expired on 2026-01-01T05:00:00Z"},
+		{"expired, and given again", []registry.Claim{anna, expires("ben", hours(5)), approval(r, "ben", 6, nil)}, ""},
+		{"expires before it is given", []registry.Claim{anna, expires("ben", hours(3))}, "missing: 1 of 2"},
+		{"withdrawn", []registry.Claim{anna, ben, withdrawal(r, "ben", 5)}, "keys/ben.pub took its approval back"},
+		{"withdrawn, in the other order", []registry.Claim{withdrawal(r, "ben", 5), ben, anna}, "took its approval back"},
+		{"withdrawn by another", []registry.Claim{anna, ben, withdrawal(r, "chris", 5)}, ""},
+		{"withdrawn and given again", []registry.Claim{anna, ben, withdrawal(r, "ben", 5), approval(r, "ben", 6, nil)}, ""},
+		{"given again, and the withdrawal in another bundle", []registry.Claim{anna, ben, withdrawal(r, "ben", 5), approval(r, "ben", 6, nil),
+			recorded(7, rewrapped(withdrawal(r, "ben", 5)))}, ""},
+		{"withdrawn, and the approval in another bundle", []registry.Claim{anna, ben, withdrawal(r, "ben", 5), recorded(6, rewrapped(ben))}, "took its approval back"},
+		{"withdrawn, and the history names neither", []registry.Claim{anna, recorded(0, ben), recorded(0, withdrawal(r, "ben", 1))}, "took its approval back"},
+		{"withdrawn, and the history does not name the later approval", []registry.Claim{anna, withdrawal(r, "ben", 5), recorded(0, approval(r, "ben", 6, nil))}, "took its approval back"},
+		{"withdrawn for another resource", []registry.Claim{anna, ben, approval(r, "ben", 5, func(a *registry.Approval) {
+			a.ResourceURI, a.Withdrawn = "oci://local/edge/vision/digits", true
+		})}, ""},
+		{"withdrawn by what cannot be read", []registry.Claim{anna, ben, recorded(5, raw(ben, `{"withdrawn":"yes"}`))}, "took its approval back"},
+		{"a withdrawal of a retired key", []registry.Claim{anna, ben, edit(withdrawal(r, "ben", 5), func(c *registry.Claim) {
+			c.Key, c.RetiredAt = registry.KeyRetired, hours(4)
+		})}, "took its approval back"},
+		{"two keys in one spelling", []registry.Claim{anna, raw(ben, `{"resourceUri":"`+inProdOf+`","Withdrawn":false,"comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
+		{"a key twice", []registry.Claim{anna, raw(ben, `{"resourceUri":"`+inProdOf+`","resourceUri":"`+inProdOf+`","comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
+		{"in quarantine all the same", []registry.Claim{anna, ben, quarantine(r.Digest)}, "no-quarantine of release"},
+		{"a failing report later", []registry.Claim{anna, ben, recorded(9, parity(r, r.Engines[0], 9, registry.VerdictFail, nil))}, "parity of x86/fp32"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := asking(2).Check(r, append(enough(r), c.claims...))
+			if got := unmet(d); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A key that was replaced leaves what it approved in time; a stolen one leaves nothing.
+func TestApprovalsOfKeyStates(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	claims := append(all(enough(r)), approval(r, "anna", 3, nil))
+	for name, c := range map[string]struct {
+		state   registry.KeyState
+		hour    int
+		allowed bool
+	}{
+		"trusted":             {registry.KeyTrusted, 0, true},
+		"retired after":       {registry.KeyRetired, 4, true},
+		"retired at the time": {registry.KeyRetired, 3, false},
+		"retired before":      {registry.KeyRetired, 2, false},
+		"revoked":             {registry.KeyRevoked, 0, false},
+		"in no state":         {"", 0, false},
+	} {
+		if got := asking(1).Check(r, inState(claims, "anna", c.state, c.hour)).Allowed(); got != c.allowed {
+			t.Errorf("%s: allowed is %t, want %t", name, got, c.allowed)
+		}
+	}
+}
+
+// A policy that does not know where or when it decides refuses.
+func TestApprovalsNeedResourceAndTime(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	lasting := append(enough(r), approval(r, "anna", 1, nil))
+	expiring := append(enough(r), approval(r, "anna", 1, func(a *registry.Approval) { a.ExpiresOn = hours(23) }))
+	for name, c := range map[string]struct {
+		claims  []registry.Claim
+		edit    func(*registry.Policy)
+		allowed bool
+	}{
+		"as it was":               {lasting, func(*registry.Policy) {}, true},
+		"no resource":             {lasting, func(p *registry.Policy) { p.Resource = "" }, false},
+		"no time":                 {lasting, func(p *registry.Policy) { p.Now = time.Time{} }, true},
+		"expires later":           {expiring, func(*registry.Policy) {}, true},
+		"expires, and no time":    {expiring, func(p *registry.Policy) { p.Now = time.Time{} }, false},
+		"asks for nothing":        {enough(r), func(p *registry.Policy) { p.Approvals = registry.ApprovalRule{} }, true},
+		"approvals do no harm":    {expiring, func(p *registry.Policy) { p.Approvals = registry.ApprovalRule{} }, true},
+		"approvals prove nothing": {lasting[1:], func(*registry.Policy) {}, false},
+	} {
+		p := asking(1)
+		c.edit(&p)
+		if d := p.Check(r, c.claims); d.Allowed() != c.allowed {
+			t.Errorf("%s: allowed is %t, want %t: %s", name, d.Allowed(), c.allowed, unmet(d))
+		}
+	}
+}
+
+func TestApprovalsOfGroups(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	group := func(name string, count int, keys ...string) registry.ApproverGroup {
+		return registry.ApproverGroup{Name: name, Count: count, Keys: keys}
+	}
+	managers, security := group("managers", 1, "keys/anna.pub", "keys/ben.pub"), group("security", 1, "keys/chris.pub")
+	under := func(c registry.Claim, paths ...string) registry.Claim {
+		c.Keys = paths
+		return c
+	}
+	anna, ben, chris, dora := approval(r, "anna", 1, nil), approval(r, "ben", 2, nil), approval(r, "chris", 3, nil), approval(r, "dora", 4, nil)
+	for _, c := range []struct {
+		name   string
+		policy registry.Policy
+		claims []registry.Claim
+		want   string
+	}{
+		{"one of each", asking(2, managers, security), []registry.Claim{anna, chris}, ""},
+		{"two of one", asking(2, managers, security), []registry.Claim{anna, ben}, "missing: 1 of security (keys/chris.pub)"},
+		{"somebody of no group", asking(2, managers, security), []registry.Claim{anna, dora}, "missing: 1 of security"},
+		{"one more of no group", asking(3, managers, security), []registry.Claim{anna, chris, dora}, ""},
+		{"one more of no group is missing", asking(3, managers, security), []registry.Claim{anna, chris}, "missing: 1 of 3 approvals"},
+		{"two of a group", asking(2, group("managers", 2, "keys/anna.pub", "keys/ben.pub")), []registry.Claim{anna, ben}, ""},
+		{"one twice", asking(2, group("managers", 2, "keys/anna.pub", "keys/ben.pub")), []registry.Claim{anna, approval(r, "anna", 5, nil)}, "missing: 1 of managers"},
+		{"one key in two groups under two paths", asking(2, managers, security), []registry.Claim{under(anna, "keys/anna.pub", "keys/chris.pub"), dora}, "missing: 1 of security"},
+		{"a key without a path", asking(2, managers, security), []registry.Claim{under(anna), chris}, "missing: 1 of managers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := unmet(c.policy.Check(r, append(enough(r), c.claims...)))
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestApprovalRuleRefuses(t *testing.T) {
+	t.Parallel()
+	group := func(name string, count int, keys ...string) registry.ApproverGroup {
+		return registry.ApproverGroup{Name: name, Count: count, Keys: keys}
+	}
+	for _, c := range []struct {
+		rule registry.ApprovalRule
+		want string
+	}{
+		{registry.ApprovalRule{}, ""},
+		{registry.ApprovalRule{Count: 100}, ""},
+		{registry.ApprovalRule{Count: 2, Groups: []registry.ApproverGroup{group("a", 1, "k"), group("b", 1, "l")}}, ""},
+		{registry.ApprovalRule{Count: -1}, "count -1: want 1 to 100"},
+		{registry.ApprovalRule{Count: 101}, "count 101: want 1 to 100"},
+		{registry.ApprovalRule{Count: 1, Groups: []registry.ApproverGroup{group("a", 1, "k"), group("b", 1, "l")}}, "count 1 is less than the 2"},
+		{registry.ApprovalRule{Count: 3, Groups: []registry.ApproverGroup{group("a", 2, "k")}}, "group a asks for 2 approvals of 1 key"},
+		{registry.ApprovalRule{Count: 3, Groups: []registry.ApproverGroup{group("a", 0, "k")}}, "asks for 0 approvals"},
+		{registry.ApprovalRule{Count: 3, Groups: []registry.ApproverGroup{group("A", 1, "k")}}, `group "A": want a lower-case name`},
+		{registry.ApprovalRule{Count: 3, Groups: []registry.ApproverGroup{group("a", 1, "k", "k")}}, `key "k" is empty or listed twice`},
+		{registry.ApprovalRule{Count: 3, Groups: []registry.ApproverGroup{group("a", 1, "k"), group("b", 1, "k")}}, "key k is in the groups a and b"},
+		{registry.ApprovalRule{Count: 3, Groups: []registry.ApproverGroup{group("a", 1, "k"), group("a", 1, "l")}}, "group a is defined twice"},
+	} {
+		err := c.rule.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %q", c.rule, err, c.want)
+		}
+		if d := asking(0).Check(sample(), nil); d.Allowed() {
+			t.Error("a rule that asks for nothing allows everything")
+		}
+	}
+}
+
+func TestNewApprovalRefuses(t *testing.T) {
+	t.Parallel()
+	subject := registry.StatementSubject{Digest: registry.NewDigestSet(sample().Digest)}
+	long := strings.Repeat("x", registry.MaxText+1)
+	for name, c := range map[string]struct {
+		edit func(*registry.Approval)
+		want string
+	}{
+		"as it was":                  {func(*registry.Approval) {}, ""},
+		"no resource":                {func(a *registry.Approval) { a.ResourceURI = "" }, "resource"},
+		"the scheme alone":           {func(a *registry.Approval) { a.ResourceURI = "oci://" }, "resource"},
+		"a path":                     {func(a *registry.Approval) { a.ResourceURI = "prod/vision/digits" }, "resource"},
+		"an invisible resource":      {func(a *registry.Approval) { a.ResourceURI += "\u200b" }, "not visible"},
+		"no comment":                 {func(a *registry.Approval) { a.Comment = "" }, "want a comment"},
+		"two lines":                  {func(a *registry.Approval) { a.Comment = "a\nb" }, "not visible"},
+		"a long comment":             {func(a *registry.Approval) { a.Comment = long }, "want at most 1024"},
+		"no time":                    {func(a *registry.Approval) { a.ApprovedOn = time.Time{} }, "time of the approval is missing"},
+		"expires when it is given":   {func(a *registry.Approval) { a.ExpiresOn = a.ApprovedOn }, "want a later time"},
+		"64 lines":                   {func(a *registry.Approval) { a.Accepts = slices.Repeat([]string{long[1:]}, 64) }, ""},
+		"65 lines":                   {func(a *registry.Approval) { a.Accepts = slices.Repeat([]string{"x"}, 65) }, "accepts 65 lines: want at most 64"},
+		"a long line":                {func(a *registry.Approval) { a.Accepts = []string{"x", long} }, "accepted line 2 has 1025 bytes"},
+		"an empty line":              {func(a *registry.Approval) { a.Accepts = []string{""} }, "accepted line 1 is empty"},
+		"withdrawn":                  {func(a *registry.Approval) { a.Withdrawn = true }, ""},
+		"withdrawn, accepts":         {func(a *registry.Approval) { a.Withdrawn, a.Accepts = true, []string{"x"} }, "it is withdrawn"},
+		"withdrawn, until some time": {func(a *registry.Approval) { a.Withdrawn, a.ExpiresOn = true, hours(23) }, "it is withdrawn"},
+	} {
+		a := registry.Approval{ResourceURI: inProdOf, Comment: "tried it", ApprovedOn: hours(1)}
+		c.edit(&a)
+		statement, err := registry.NewApproval(subject, a)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !registry.HasCode(err, registry.CodeInvalid)) {
+			t.Errorf("%s: error %v, want CodeInvalid with %q", name, err, c.want)
+		}
+		if err != nil {
+			continue
+		}
+		var read registry.Claim
+		if err := registry.DecodeSigned(statement, &read.Statement); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := read.Approval(); !ok || !slices.Equal(got.Accepts, a.Accepts) || got.Withdrawn != a.Withdrawn || !got.ApprovedOn.Equal(a.ApprovedOn) {
+			t.Errorf("%s: read as %+v, %t", name, got, ok)
+		}
+	}
+}
+
+// The history shows what was approved, for what, and what was taken back.
+func TestReasonOfApproval(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	if got := approval(r, "anna", 1, nil).Reason(); got != "for prod/vision/digits: tried it" {
+		t.Errorf("an approval: %q", got)
+	}
+	if got := withdrawal(r, "anna", 1).Reason(); got != "withdrawn for prod/vision/digits: tried it" {
+		t.Errorf("a withdrawal: %q", got)
+	}
+}
+
+// FuzzApproval: what is read is valid, and is read again from what it is written as.
+func FuzzApproval(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"resourceUri":"` + inProdOf + `","comment":"tried it","approvedOn":"2026-01-01T00:00:00Z"}`,
+		`{"resourceUri":"` + inProdOf + `","comment":"x","approvedOn":"2026-01-01T00:00:00Z","expiresOn":"2026-01-02T00:00:00Z","accepts":["parity of x: y"]}`,
+		`{"resourceUri":"` + inProdOf + `","comment":"x","approvedOn":"2026-01-01T00:00:00Z","withdrawn":true}`,
+		`{"resourceUri":"` + inProdOf + `","comment":"x","approvedOn":"2026-01-01T00:00:00Z","Withdrawn":true,"accepts":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := registry.Claim{Statement: registry.Statement{PredicateType: registry.PredicateApproval, Predicate: data}}
+		a, ok := c.Approval()
+		if !ok {
+			return
+		}
+		if err := a.Validate(); err != nil || registry.ValidateText("reason", c.Reason()) != nil {
+			t.Fatalf("%s is read, and not valid: %v, reason %q", data, err, c.Reason())
+		}
+		written, err := registry.CanonicalJSON(a)
+		if err != nil {
+			t.Fatalf("%s cannot be written again: %v", data, err)
+		}
+		c.Statement.Predicate = written
+		if again, ok := c.Approval(); !ok || again.Comment != a.Comment || again.Withdrawn != a.Withdrawn || !slices.Equal(again.Accepts, a.Accepts) {
+			t.Fatalf("%s is read as %+v, and again as %+v", data, a, again)
+		}
+	})
+}

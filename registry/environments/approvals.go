@@ -1,0 +1,104 @@
+package environments
+
+import (
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+)
+
+// approvals is the rule of an environment: a number, or a number and groups.
+type approvals struct {
+	registry.ApprovalRule
+}
+
+// writtenApprovals is the long form.
+type writtenApprovals struct {
+	Count  *int   `yaml:"count"`
+	Groups groups `yaml:"groups,required"`
+}
+
+// groups is a mapping that keeps the order of its keys.
+type groups []registry.ApproverGroup
+
+// writtenGroup is the value of one name in the mapping.
+type writtenGroup struct {
+	Count *int     `yaml:"count"`
+	Keys  []string `yaml:"keys,required"`
+}
+
+// DecodeYAML reads "2" or the long form. Without count, the long form asks for what its groups ask
+// for together.
+func (a *approvals) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Mapping && n.Kind() != strictyaml.Scalar {
+		n.Problemf("approvals is %s: want a number, or a mapping with count and groups", n.Kind())
+		return
+	}
+	var short int
+	var long writtenApprovals
+	n.DecodeEither(&short, &long)
+	a.Count, a.Groups = short, long.Groups
+	if n.Kind() == strictyaml.Mapping {
+		for _, g := range a.Groups {
+			a.Count += g.Count
+		}
+	}
+	if long.Count != nil {
+		a.Count = *long.Count
+	}
+}
+
+// DecodeYAML reads the mapping. A group asks for one approval if it does not say otherwise.
+func (gs *groups) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Mapping || len(n.Entries()) == 0 {
+		n.Problemf("groups is %s: want a mapping from name to count and keys", n.Kind())
+		return
+	}
+	for _, e := range n.Entries() {
+		written := writtenGroup{}
+		e.Value.Decode(&written)
+		g := registry.ApproverGroup{Name: e.Key, Count: 1, Keys: written.Keys}
+		if written.Count != nil {
+			g.Count = *written.Count
+		}
+		*gs = append(*gs, g)
+	}
+}
+
+// checkApprovals reports approvals in a file of version 1, rules that cannot be met, and keys of groups
+// that cannot approve. It removes the rules that cannot be met, so that they are reported once.
+func checkApprovals(doc *strictyaml.Document, version int, es registry.Environments) {
+	for i, e := range es.List {
+		for _, key := range doc.At("environments").Entries()[i].Value.Entries() {
+			if key.Key != "approvals" {
+				continue
+			}
+			if version < version2 {
+				key.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", key.Key)
+			}
+			if err := e.Approvals.Validate(); err != nil {
+				key.Value.Problemf("%s", err)
+				es.List[i].Approvals = registry.ApprovalRule{}
+			} else if e.Approvals.Count == 0 {
+				key.Value.Problemf("approvals: count 0 asks for nothing: remove the key")
+			}
+		}
+		for _, g := range e.Approvals.Groups {
+			for j, key := range g.Keys {
+				if !approves(es, e, key) {
+					doc.At("environments", e.Name, "approvals", "groups", g.Name, "keys", j).Problemf(
+						"key %s of group %s is not trusted as %s for %s: add it to trust:, or remove it here",
+						key, g.Name, registry.RoleApprover, resourceScheme+es.Registry+"/"+e.Name+"/")
+				}
+			}
+		}
+	}
+}
+
+// approves reports whether a key is trusted as approver for an environment, or for a part of it. Also
+// a retired or revoked key is: what it approved before may count.
+func approves(es registry.Environments, e registry.Environment, key string) bool {
+	return slices.ContainsFunc(es.Trust, func(t registry.TrustEntry) bool {
+		return t.Key == key && slices.Contains(t.Grants(), registry.RoleApprover) && t.Reaches(resourceScheme+es.Registry+"/"+e.Name)
+	})
+}

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// verifyAbout verifies a bundle for a resource of a model. An approval is judged by the trust of the
+// resource that it names, wherever it is stored: an approver of prod approves releases in staging,
+// where the approver need not be trusted. annotated is what the bundle's manifest says that it
+// holds, or "" if nothing says so. Errors: those of [registry.VerifyEvidence].
+func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resource, model string) (registry.Claim, error) {
+	claim, err := s.Verify(ctx, data, resource)
+	unknown := registry.HasCode(err, registry.CodeTrust) && (annotated == "" || annotated == registry.PredicateApproval)
+	a, isApproval := claim.Approval()
+	if err == nil && (!isApproval || a.ResourceURI == resource) || err != nil && !unknown {
+		return claim, err
+	}
+	for _, e := range s.Config.Environments.List {
+		named := s.resource(e.Name, model)
+		if !e.Protected() || named == resource || isApproval && named != a.ResourceURI {
+			continue
+		}
+		there, refusal := s.Verify(ctx, data, named)
+		if refusal != nil && !registry.HasCode(refusal, registry.CodeTrust) {
+			return registry.Claim{}, refusal
+		}
+		if about, ok := there.Approval(); refusal == nil && ok && about.ResourceURI == named {
+			return there, nil
+		}
+	}
+	claim.Roles = nil // those for another resource say nothing about the one that is named
+	return claim, err
+}
+
+// mayApprove refuses an approval that could never count: about an engine alone, or by a key that
+// built the release. Policy ignores such approvals too; here their signer learns it.
+func (s *Service) mayApprove(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) error {
+	if claim.Statement.PredicateType != registry.PredicateApproval {
+		return nil
+	}
+	if !subject.Index {
+		return registry.Errorf(registry.CodeInvalid, "attach: an approval is about a release, and %s is an engine", subject.Digest)
+	}
+	if approval, _ := claim.Approval(); approval.Withdrawn {
+		return nil
+	}
+	found, err := s.evidence(ctx, registry.Repository(a.Environment, a.Model), s.resource(a.Environment, a.Model), r)
+	if err != nil {
+		return err
+	}
+	if registry.IsBuilder(r, found.claims, claim.Signer) {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeTrust, "attach: key %s signed the build of this release, so it cannot approve it", claim.Signer),
+			"somebody else must approve, with a key of their own")
+	}
+	return nil
+}
