@@ -127,3 +127,6 @@ func SlowEngines(precisions []string, engines []VerifiedEngine) []SlowEngine {
 
 // WithSizesOf gives the open dimensions of an interface the sizes that cases have.
 var WithSizesOf = withSizesOf
+
+// BothSizes are the sizes that two inputs can have.
+var BothSizes = bothSizes
