@@ -97,6 +97,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	b.made, err = b.makeAll(ctx, p.report())
 	p.warn(b.golden.warnings...)
 	if err == nil {
+		err = b.tryProgram(ctx, p, b.golden)
+	}
+	if err == nil {
 		var warnings []string
 		warnings, err = b.checkLoads(ctx, p.report(), &b.made)
 		p.warn(warnings...)

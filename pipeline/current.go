@@ -183,6 +183,9 @@ func (v verification) compareCurrent(ctx context.Context, c candidate, outputs r
 	}
 	run := v.comparison(nil, outputs.dir(c.id))
 	run.Golden, run.Outputs, run.Masks, run.Labels.Slices = outputs.dir(was.id), nil, parity.Masks{}, ""
+	if measured.CurrentFault = v.withScores(ctx, &run); measured.CurrentFault != "" {
+		return nil, ctx.Err()
+	}
 	found, err := parity.Compare(ctx, run)
 	if err != nil {
 		measured.CurrentFault = err.Error()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -25,6 +26,7 @@ type expected struct {
 	limits        validators.Limits
 	iface         validators.Interface
 	cases, golden material
+	scorer        *scorer // of a metric that a program computes
 }
 
 // fetcher fetches the parts of a release into folders of their own.
@@ -110,8 +112,33 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 		return registry.Errorf(registry.CodeTrust,
 			"sources %s of %s do not describe their cases", f.release.Sources, repository)
 	}
-	got.referenceModel, err = got.reference.loadable(f.host.tools[onnxRuntime].Profile, referenceID)
+	if got.referenceModel, err = got.reference.loadable(f.host.tools[onnxRuntime].Profile, referenceID); err != nil {
+		return err
+	}
+	program, err := f.program(ctx, repository, parts, got.limits.Accuracy)
+	got.scorer = newScorer(f.p, program, got.cases, got.golden)
 	return err
+}
+
+// program fetches the program that computes the metric of a limit; nil for a limit without one. Errors:
+// CodeTrust for another program than the one that the limit names.
+func (f fetcher) program(ctx context.Context, repository string, parts map[registry.PartKind]registry.PartRef, limit *validators.AccuracyLimit) (*toolchain.Input, error) {
+	if !limit.ByProgram() {
+		return nil, nil
+	}
+	ref, ok := parts[registry.PartProgram]
+	if !ok {
+		return nil, registry.Errorf(registry.CodeTrust, "sources %s of %s have no program, which computes %s", f.release.Sources, repository, limit.Metric)
+	}
+	m, err := f.material(ctx, repository, ref, string(registry.PartProgram))
+	if err != nil {
+		return nil, err
+	}
+	inputs := m.inputs(roleProgram)
+	if len(inputs) != 1 || inputs[0].Digest != limit.Program {
+		return nil, registry.Errorf(registry.CodeTrust, "the program among the sources %s of %s is not %s, which the limits name", f.release.Sources, repository, limit.Program)
+	}
+	return &inputs[0], nil
 }
 
 // sourceParts finds the parts of the sources index, and the repository that they are in.

@@ -23,8 +23,9 @@ import (
 type inputs struct {
 	plan.Inputs
 	imported importedModel
-	Notes    []string // of names in the model that are left out
-	accepted string   // why the spec accepts golden outputs that the evaluator does not confirm
+	program  *toolchain.Input // that computes the metric; nil for a metric without one
+	Notes    []string         // of names in the model that are left out
+	accepted string           // why the spec accepts golden outputs that the evaluator does not confirm
 }
 
 // readInputs reads what the spec names besides its source, through the check of untrusted
@@ -60,6 +61,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
+	}
+	if err := in.readProgram(s); err != nil {
+		return inputs{}, err
 	}
 	if err := in.readSets(s, scratch); err != nil {
 		return inputs{}, err

@@ -15,8 +15,8 @@ import (
 func (m maker) checkLabels(golden goldenSet) error {
 	metric, output, ok, err := m.plan.Interface.Accuracy(m.plan.Limits.Accuracy)
 	labels := m.inputs.Cases.Record.Labels
-	if err != nil || !ok || labels == "" {
-		return err
+	if err != nil || !ok || labels == "" || metric.Needs == accuracy.NeedsProgram {
+		return err // see tryProgram
 	}
 	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
 	for i, file := range golden.files {

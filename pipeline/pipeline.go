@@ -49,7 +49,10 @@ type Pipeline struct {
 	// nothing limits latency, and 3 to 30 where something does.
 	LatencyTime time.Duration
 	// Fitness reads what this machine does while latency is measured. Nil is fitness.Read.
-	Fitness  func() fitness.Reading
+	Fitness func() fitness.Reading
+	// Score runs a program of the user that gives a score to each case. It is needed for the metrics
+	// `program` alone.
+	Score    func(ctx context.Context, job toolchain.ScoreJob) ([]float64, error)
 	Tool     registry.ToolIdentity
 	Planned  func(plan.Plan) // told what Build will make, before it does; may be nil
 	Progress Progress        // nil shows nothing

@@ -49,7 +49,9 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	report.Cases = v.casesRun()
 	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id),
 		c.engine.Providers), outputs.earlier[c.id]
-	found, err := parity.Compare(ctx, v.comparison(limits, outputs.dir(c.id)))
+	run := v.comparison(limits, outputs.dir(c.id))
+	fault := v.withScores(ctx, &run)
+	found, err := parity.Compare(ctx, run)
 	switch {
 	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
 		report.Verdict = registry.VerdictFail
@@ -66,8 +68,11 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 			report.Outputs[output.Name] = figures
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
+		if found.Accuracy != nil && v.limits.Accuracy.ByProgram() {
+			report.Accuracy.Program = v.limits.Accuracy.Program
+		}
 		out.whole = found.Outputs
-		if out.figures, err = v.judgeOutputs(ctx, c, found, outputs, &report); err != nil {
+		if out.figures, err = v.judgeOutputs(ctx, c, found, fault, outputs, &report); err != nil {
 			return report, out, err
 		}
 	}
@@ -85,8 +90,8 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 
 // judgeOutputs judges what was found by the limits, and writes it into the report. It returns the file
 // of per-case figures that the report names.
-func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) ([]byte, error) {
-	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, Attempts: 1 + v.failures(c)}
+func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, fault string, outputs runOutputs, report *registry.ParityReport) ([]byte, error) {
+	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault, Attempts: 1 + v.failures(c)}
 	var err error
 	if found.Each.Current, err = v.compareCurrent(ctx, c, outputs, &measured); err != nil {
 		return nil, err

@@ -141,11 +141,13 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 		return false, err
 	}
 	limits := a.v.limits.Precisions[a.c.engine.Precision].Outputs
-	found, err := parity.Compare(ctx, a.v.comparison(limits, filepath.Join(dir, "run", "outputs", "tried")))
+	compared := a.v.comparison(limits, filepath.Join(dir, "run", "outputs", "tried"))
+	fault := a.v.withScores(ctx, &compared)
+	found, err := parity.Compare(ctx, compared)
 	if err != nil {
 		return false, err
 	}
-	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases})
+	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault})
 	return judged.Verdict == registry.VerdictPass, nil
 }
 

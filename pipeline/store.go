@@ -123,6 +123,9 @@ func (b build) pushSources(ctx context.Context, repository string) (sources, ref
 		parts = append(parts,
 			registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.Files), Set: &calibration})
 	}
+	if program := b.inputs.program; program != nil {
+		parts = append(parts, registry.Part{Role: registry.PartProgram, Files: inputFiles([]toolchain.Input{*program})})
+	}
 	tuning, err := b.tuningPart()
 	if err != nil {
 		return "", "", err

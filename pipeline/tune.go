@@ -130,6 +130,7 @@ func (t *tuning) verification(golden goldenSet) (verification, error) {
 		host: host{tools: t.tools, node: t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface}}}
 	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.Record}
 	v.golden = material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
+	v.scorer = newScorer(t.p, t.inputs.program, v.cases, v.golden)
 	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {
 		return v, err
 	}

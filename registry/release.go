@@ -131,6 +131,7 @@ const (
 	PartGolden      PartKind = "golden"
 	PartCalibration PartKind = "calibration"
 	PartTuning      PartKind = "tuning"
+	PartProgram     PartKind = "program"
 )
 
 // FileKind says how the runtime uses a file of an engine.

@@ -236,6 +236,8 @@ type Accuracy struct {
 	Right Figure `json:"right,omitempty"` // answers that the engine has right, likewise
 	Cases int    `json:"cases,omitempty"` // with answers
 	Count int    `json:"count"`           // answers
+	// Program is the program of the user that gave each case its score, where the metric is one.
+	Program Digest `json:"program,omitempty"`
 	// Seed is that of the bootstrap, for a metric that is no share of cases. Such metrics have no
 	// counts.
 	Seed uint64 `json:"seed,omitempty"`

@@ -24,6 +24,10 @@ func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
 	switch {
 	case limit == nil:
 		return
+	case m.AccuracyFault != "":
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: "accuracy was not measured: " + m.AccuracyFault})
+		return
 	case measured == nil || measured.Cases == 0:
 		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: "accuracy was not measured: the cases have no labels"})

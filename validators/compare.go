@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -158,6 +159,12 @@ func (l *loosening) accuracy(now, was *AccuracyLimit) {
 	case now.Output != was.Output:
 		l.add("accuracy", "of output %q, was %q", now.Output, was.Output)
 	}
+	if by, before := detectedBy(now), detectedBy(was); by != before {
+		l.add("accuracy", "of detections %q, was %q", by, before)
+	}
+	if now.Program != was.Program {
+		l.add("accuracy", "program %s, was %s", now.Program, was.Program)
+	}
 	l.least("accuracy", "min", now.Min, was.Min)
 	l.least("accuracy", "relative", now.Relative, was.Relative)
 	l.most("accuracy", "max", now.Max, was.Max)
@@ -305,4 +312,12 @@ func nameDifference(now, was []string) string {
 		}
 	}
 	return fmt.Sprintf("%d in place of %d", len(now), len(was))
+}
+
+// detectedBy names the outputs with detections; empty for a single output.
+func detectedBy(a *AccuracyLimit) string {
+	if a.Detections == nil {
+		return ""
+	}
+	return strings.Join([]string{a.Detections.Boxes, a.Detections.Scores, a.Detections.Classes}, ", ")
 }

@@ -47,6 +47,8 @@ type Measured struct {
 	Outputs  map[string]tensor.Result // over all cases
 	Accuracy *registry.Accuracy       // nil without labels
 	Figures  *accuracy.Figures        // of Accuracy; nil for a rate of cases
+	// AccuracyFault is why accuracy was not measured although there are labels; empty if it was.
+	AccuracyFault string
 	// Current is the accuracy of the engine that the destination has now, in place of the
 	// reference's, and of this one; nil where there is none. CurrentFault is why it is not known.
 	Current      *registry.Accuracy

@@ -105,6 +105,8 @@ type AccuracyLimit struct {
 	Slices *SliceLimit `json:"slices,omitempty"`
 	// Detections are the outputs of a metric of boxes, in place of Output.
 	Detections *accuracy.Detections `json:"detections,omitempty"`
+	// Program is the digest of the program that computes the metric, where one does.
+	Program registry.Digest `json:"program,omitempty"`
 }
 
 // SliceLimit bounds the accuracy on each slice of the cases. Without a bound slices are only reported.
@@ -244,7 +246,7 @@ func (a *AccuracyLimit) validate(version int) error {
 		return registry.Errorf(registry.CodeInvalid, "accuracy: version 1 has drop and nothing else")
 	case a.Output != "" && !isName(a.Output):
 		return registry.Errorf(registry.CodeInvalid, "accuracy.output %.64q: want the name of an output", a.Output)
-	case *a == AccuracyLimit{Metric: a.Metric, Output: a.Output, Detections: a.Detections}:
+	case *a == AccuracyLimit{Metric: a.Metric, Output: a.Output, Detections: a.Detections, Program: a.Program}:
 		return registry.Errorf(registry.CodeInvalid, "accuracy: want one of drop, min, max, relative, regression")
 	}
 	return a.validateMetric()

@@ -26,6 +26,9 @@ func (i Interface) Accuracy(limit *AccuracyLimit) (m accuracy.Metric, output Ten
 		output, ok = i.Output(name)
 		return m, output, ok, nil
 	}
+	if m.Needs == accuracy.NeedsProgram { // it reads all outputs
+		return m, i.Outputs[0], true, nil
+	}
 	if limit.Detections != nil {
 		output, err = i.detections(*limit.Detections)
 		return m, output, err == nil, err
@@ -66,6 +69,12 @@ func (i Interface) unasked() (m accuracy.Metric, output TensorInfo, ok bool, err
 
 // Detections are the outputs that a metric of boxes is computed of.
 type Detections = accuracy.Detections
+
+// The names of the metrics that a program of the user computes.
+const (
+	MetricProgram      = accuracy.Program
+	MetricProgramLower = accuracy.ProgramLower
+)
 
 // Metrics lists the names of all metrics of accuracy.
 func Metrics() []string { return accuracy.Metrics() }
@@ -120,6 +129,8 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 		wants, has = "numbers that are no scores of classes", values
 	case accuracy.NeedsOne:
 		wants, has = "one number for each case, which is no score of a class", one
+	case accuracy.NeedsProgram:
+		wants, has = "a program", false
 	case accuracy.NeedsBoxes:
 		wants, has = "detections [n, 6] of x1, y1, x2, y2, score, class, or three outputs that limits.accuracy.detections names", values && output.ofBoxes(6)
 	}
@@ -190,9 +201,27 @@ func (t TensorInfo) perCase() (values int64, known bool) {
 	return values, true
 }
 
+// ByProgram reports whether a program of the user computes the metric.
+func (a *AccuracyLimit) ByProgram() bool {
+	return a != nil && (a.Metric == accuracy.Program || a.Metric == accuracy.ProgramLower)
+}
+
+// validateProgram checks that there is a program where the metric is one, and only there.
+func (a *AccuracyLimit) validateProgram(m accuracy.Metric) error {
+	switch {
+	case m.Needs != accuracy.NeedsProgram && a.Program != "":
+		return registry.Errorf(registry.CodeInvalid, "accuracy.program: %s is computed without a program: want metric program", m.Name)
+	case m.Needs == accuracy.NeedsProgram && a.Program.Validate() != nil:
+		return registry.Errorf(registry.CodeInvalid, "accuracy.program %.80q: want the digest of the program that computes the metric", a.Program)
+	case m.Needs == accuracy.NeedsProgram && a.Output != "":
+		return registry.Errorf(registry.CodeInvalid, "accuracy.output: a program reads all outputs: leave it out")
+	}
+	return nil
+}
+
 // ofSlice is the limit on one slice.
 func (a AccuracyLimit) ofSlice() *AccuracyLimit {
-	return &AccuracyLimit{Metric: a.Metric, Min: a.Slices.Min, Max: a.Slices.Max, Drop: a.Slices.Drop}
+	return &AccuracyLimit{Metric: a.Metric, Program: a.Program, Min: a.Slices.Min, Max: a.Slices.Max, Drop: a.Slices.Drop}
 }
 
 func (a *AccuracyLimit) validateSlices() error {
@@ -214,6 +243,9 @@ func (a *AccuracyLimit) validateMetric() error {
 	if err != nil {
 		return err
 	}
+	if err := a.validateProgram(m); err != nil {
+		return err
+	}
 	switch d := a.Detections; {
 	case d != nil && m.Needs != accuracy.NeedsBoxes:
 		return registry.Errorf(registry.CodeInvalid, "accuracy.detections: %s is of one output: want output", m.Name)
@@ -228,11 +260,15 @@ func (a *AccuracyLimit) validateMetric() error {
 	if m.Loss {
 		most = math.MaxFloat64
 	}
-	if m.Name == "r2" {
+	highest := 1.0
+	switch m.Name {
+	case "r2":
 		least = -math.MaxFloat64
+	case accuracy.Program:
+		least, highest, most = -math.MaxFloat64, math.MaxFloat64, math.MaxFloat64
 	}
 	for _, err := range []error{a.Drop.within("accuracy.drop.max", most), a.Regression.within("accuracy.regression.max", most),
-		a.Min.within("accuracy.min.min", least, 1), a.Max.within("accuracy.max.max", math.MaxFloat64),
+		a.Min.within("accuracy.min.min", least, highest), a.Max.within("accuracy.max.max", math.MaxFloat64),
 		a.Relative.within("accuracy.relative.min", 0, 1)} {
 		if err != nil {
 			return err

@@ -47,7 +47,7 @@ func (l Limits) provableAccuracy(a AccuracyLimit, cases int) error {
 	if !m.Rate && cases < fewestForBounds {
 		return registry.Errorf(registry.CodeInvalid, "limits: %s cannot be bounded by %s: it takes at least %d, and more to be near", m.Name, registry.Count(cases, "case"), fewestForBounds)
 	}
-	if m.Smooth {
+	if m.Smooth || m.Needs == accuracy.NeedsProgram { // whose scale is not known
 		return nil
 	}
 	return cmp.Or(l.provable("limits: accuracy", a.Min, cases), l.provableDrop("a drop of accuracy", a.Drop, cases),

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opencontainers/go-digest"
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -56,6 +57,9 @@ func drawn(t *testing.T, r *rand.Rand, m accuracy.Metric, n int) (reference, eng
 				v += 1.5
 			}
 			want[i*width+j], got[i*width+j] = v, v+0.3*r.NormFloat64()
+			if m.Needs == accuracy.NeedsProgram { // scores, of which none is negative
+				want[i*width+j], got[i*width+j] = math.Abs(v), math.Abs(got[i*width+j])
+			}
 		}
 	}
 	shape := []int64{int64(n), int64(width)}
@@ -110,7 +114,11 @@ func measuredReport(t *testing.T, name string, n int, seed uint64) percaseReport
 		}
 	}
 	for c, was := range map[*accuracy.Counter]tensor.Tensor{counter: reference, current: engine} {
-		if err := c.Add(was, engine, labels); err != nil {
+		err := c.Add(was, engine, labels)
+		if m.Needs == accuracy.NeedsProgram {
+			err = c.AddScores(was.Float64s(), engine.Float64s())
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +129,11 @@ func measuredReport(t *testing.T, name string, n int, seed uint64) percaseReport
 	l := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 9}, Cosine: &validators.AtLeast{Min: -1}, CaseError: &validators.AtMost{Max: 9},
 		Equal: &validators.AtLeast{}, Top1: &validators.AtLeast{Min: 0.01}})
 	l.Accuracy = accuracyLimit(m)
+	if m.Needs == accuracy.NeedsProgram {
+		l.Accuracy.Program = digest.FromString("score.py")
+	}
 	a, was, result := counter.Result(), current.Result(), comparison.Result()
+	a.Program = l.Accuracy.Program
 	j := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Accuracy: &a, Figures: counter.Figures(),
 		Current: &was, CurrentFigures: current.Figures(), Slices: parts, Cases: n})
 	file, leftOut, err := percase.Figures{Accuracy: counter.Columns(), Current: current.Columns(), Slices: of,

@@ -118,6 +118,9 @@ func (r *rejudgement) compareAccuracyLimits(l *AccuracyLimit) []Difference {
 	if r.report.Accuracy.Metric != l.Metric {
 		differences = append(differences, Difference{"accuracy: metric", r.report.Accuracy.Metric, l.Metric})
 	}
+	if r.report.Accuracy.Program != l.Program {
+		differences = append(differences, Difference{"accuracy: program", string(r.report.Accuracy.Program), string(l.Program)})
+	}
 	want := l.checks("")
 	if r.report.Current != nil && l.Regression != nil {
 		want = append(want, limitOf{figure: figureRegression, limit: most(l.Regression)})

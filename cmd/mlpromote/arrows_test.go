@@ -82,6 +82,7 @@ func arrows() []rule {
 			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/elfdeps", "pipeline/toolchain/sandbox",
 			"registry", "registry/strictyaml",
 		}},
+		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/installed", []string{"registry"}}, // reads what install wrote

@@ -64,6 +64,7 @@ stdout: the ref of the release.`,
 	specFlag(c, &file)
 	cache.Add(c)
 	own.Add(c)
+	own.AddProgram(c)
 	c.Flags().BoolVarP(&options.KeepGoing, "keep-going", "k", false, "make the release of the engines that can be made, and report the others as an error")
 	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c

@@ -54,6 +54,10 @@ func accuracyText(a *validators.AccuracyLimit) string {
 	if validators.LessIsBetter(a.Metric) {
 		drops, below = "may be larger by %s of the reference's", "at most %s above that of the engine that is there"
 	}
+	percent := percent
+	if a.Metric == validators.MetricProgram { // its scores have a scale of their own
+		percent = func(v float64) string { return fmt.Sprintf("%g", v) }
+	}
 	if a.Drop != nil {
 		add(drops, percent(a.Drop.Max))
 	}

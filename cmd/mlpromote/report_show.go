@@ -107,6 +107,10 @@ func engineReport(e inspection.Engine) string {
 	} else {
 		text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
 	}
+	if a := p.Accuracy; a != nil && a.Program != "" {
+		text += fmt.Sprintf("  %s is the mean of the scores that a program of the release gave to %s: %s\n",
+			ui.Plain(a.Metric), registry.Count(a.Cases, "case"), ui.Plain(string(a.Program)))
+	}
 	text += slicesText(p) + errorsText(p) + worstText(p)
 	for _, check := range p.Consistency {
 		text += "  " + consistencyText(check) + "\n"

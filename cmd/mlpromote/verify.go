@@ -40,6 +40,9 @@ Latency is measured with the first 16 cases, for about a second of runs of each 
 limits are about latency, 3; up to 30 where a limit on the 99th percentile takes that many runs. With
 --latency-time it is that long. 20 runs to warm up and the loading of engines come on top.
 
+The program of the metric "program" runs in a sandbox without network, which sees the cases and the outputs.
+Where this machine has no such sandbox, the accuracy is undecided, unless --allow-program names the program.
+
 For an int8 engine that fails, verify looks for the graph nodes whose quantization costs most
 accuracy, and for those that must stay in full precision. --sensitivity limits the time for that.
 
@@ -67,6 +70,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		},
 	}
 	own.Add(c)
+	own.AddProgram(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().StringVar(&to, "to", "", "environment whose engines limits on a regression compare with; default: the first that takes releases from that of REF")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
@@ -212,9 +216,9 @@ func worstOutput(p registry.ParityReport) registry.OutputFigures {
 
 func figure(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
 
-// accuracyCell is a figure of accuracy: a share, or a number where less is better.
+// accuracyCell is a figure of accuracy: a share, or a number where less is better or a program gave it.
 func accuracyCell(a registry.Accuracy, v registry.Figure) string {
-	if validators.LessIsBetter(a.Metric) {
+	if validators.LessIsBetter(a.Metric) || a.Metric == validators.MetricProgram {
 		return figure(v, "%.4g")
 	}
 	return percent(float64(v))

@@ -85,6 +85,12 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 	if wanted.metric.Needs == accuracy.NeedsBoxes {
 		return checkBoxes(f, name, count)
 	}
+	if wanted.metric.Needs == accuracy.NeedsProgram {
+		if len(info.Shape) == 0 || info.Shape[0] != int64(count) {
+			return registry.Errorf(registry.CodeInvalid, "shape is %v: want %d labels first, one for each case", info.Shape, count)
+		}
+		return nil
+	}
 	values := wanted.metric.Needs == accuracy.NeedsValues || wanted.metric.Needs == accuracy.NeedsOne
 	yes := info.DType == tensor.Bool && (wanted.output.DType == tensor.Bool || wanted.metric.Needs == accuracy.NeedsTwo)
 	if !values && !yes && info.DType.Class() != tensor.ClassInteger {

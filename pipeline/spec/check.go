@@ -311,8 +311,12 @@ func (c checker) checkNames() {
 }
 
 func (c checker) checkAccuracy(a Accuracy) {
-	if c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, validators.Metrics(), nil) {
+	metrics := slices.DeleteFunc(validators.Metrics(), func(name string) bool { return name == validators.MetricProgramLower })
+	if c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, metrics, nil) && c.checkProgram(a) {
 		said := a.validators()
+		if said.ByProgram() {
+			said.Program = unread
+		}
 		said.Relative = cmp.Or(said.Relative, validators.PresetRelative(c.Limits.Preset))
 		c.report(said.Validate(), "limits", "accuracy")
 	}
@@ -320,4 +324,24 @@ func (c checker) checkAccuracy(a Accuracy) {
 		c.problem(at("limits", "accuracy"),
 			"accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}")
 	}
+}
+
+// unread stands for the digest of a program that was not read yet.
+const unread = registry.Digest("sha256:0000000000000000000000000000000000000000000000000000000000000000")
+
+// checkProgram checks that a program is there where the metric is one, and only there.
+func (c checker) checkProgram(a Accuracy) bool {
+	named := a.Program.Written != ""
+	switch {
+	case a.Metric == validators.MetricProgram && !named:
+		c.problem(at("limits", "accuracy", "metric"), "metric program needs the program: add program: score.py, a file in the folder of this spec")
+	case a.Metric != validators.MetricProgram && named:
+		c.problem(at("limits", "accuracy", "program"), "%s is computed without a program: want metric: program", a.Metric)
+	case a.Metric != validators.MetricProgram && a.Lower:
+		c.problem(at("limits", "accuracy", "lower"), "lower is about metric program: leave it out")
+	default:
+		c.exists(a.Program, false, "limits", "accuracy", "program")
+		return true
+	}
+	return false
 }

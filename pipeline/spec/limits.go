@@ -73,7 +73,7 @@ type Absolute struct {
 
 // Accuracy bounds what an engine may lose against the reference.
 type Accuracy struct {
-	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,f1_macro,f1_binary,auc,r2,mae,rmse,map50,map,perplexity"`
+	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,f1_macro,f1_binary,auc,r2,mae,rmse,map50,map,perplexity,program"`
 	Output     string    `yaml:"output" doc:"What is compared with the labels; the first output that fits the metric where nothing is said"`
 	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, or where less is better how much larger the engine's is, as a share of the reference's; by what the cases prove"`
 	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
@@ -82,6 +82,8 @@ type Accuracy struct {
 	Slices     *Slices   `yaml:"slices" doc:"Accuracy on parts of the cases, each by itself"`
 	Regression *AtMost   `yaml:"regression" doc:"As drop, from the engine now in the destination in place of the reference, on the same cases"`
 
+	Program    Path        `yaml:"program" doc:"Of metric program: the Python file that gives each case a score"`
+	Lower      bool        `yaml:"lower" doc:"Of metric program: less is better"`
 	Detections *Detections `yaml:"detections" doc:"Of map50 and map: the outputs with boxes, scores and classes, where they are not one output"`
 }
 
@@ -189,6 +191,9 @@ func (a *Accuracy) validators() *validators.AccuracyLimit {
 	}
 	out := &validators.AccuracyLimit{Metric: a.Metric, Output: a.Output, Drop: a.Drop.validators(),
 		Relative: a.Relative.validators(), Regression: a.Regression.validators()}
+	if a.Lower {
+		out.Metric = validators.MetricProgramLower
+	}
 	out.Min, out.Max = atLeast(a.Min), atMost(a.Max)
 	if d := a.Detections; d != nil {
 		out.Detections = &validators.Detections{Boxes: d.Boxes, Scores: d.Scores, Classes: d.Classes}

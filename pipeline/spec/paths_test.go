@@ -35,6 +35,7 @@ func pathKeys() map[string]string {
 		"calibration":                 with(target + cases + "calibration: PATH\n"),
 		"calibration.path":            with(target + cases + "calibration: {path: PATH}\n"),
 		"assets[]":                    with(target + cases + "assets: [vocab.txt, PATH]\n"),
+		"limits.accuracy.program":     with(target + "cases: {path: cases/, labels: l}\nlimits: {accuracy: {metric: program, program: PATH, min: 1}}\n"),
 		"targets[].toolchain.tuning":  toolchain("tuning"),
 		"targets[].toolchain.python*": toolchain("python"),
 	}

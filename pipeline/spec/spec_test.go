@@ -318,15 +318,19 @@ func TestAccuracyProblems(t *testing.T) {
 	t.Parallel()
 	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: METRIC}}\n"
 	for metric, want := range map[string]string{
-		"top_5, drop: {max: 1%}":      `8:29 unknown accuracy metric "top_5" (did you mean "top5"?): want top1, top2, top3, top5, top10, exact, f1_macro, f1_binary, auc, r2, mae, rmse, map50, map, perplexity`,
-		"top1, drop: {max: 101%}":     `8:20 accuracy.drop.max 1.01: want a number from 0 to 1`,
-		"top1, relative: {min: 101%}": `8:20 accuracy.relative.min 1.01: want a number from 0 to 1`,
-		"top1, max: 0.5":              `8:20 accuracy.max: of top1 more is better: want min`,
-		"rmse, min: 0.5":              `8:20 accuracy.min: of rmse less is better: want max`,
-		"rmse, max: -1":               `8:20 accuracy.max.max -1: want a finite number of at least 0`,
-		"rmse, drop: {max: 150%}":     "",
-		"r2, min: -1":                 "",
-		"mae":                         `8:20 accuracy: want one of drop, min, max, relative, regression`,
+		"top_5, drop: {max: 1%}":            `8:29 unknown accuracy metric "top_5" (did you mean "top5"?): want top1, top2, top3, top5, top10, exact, f1_macro, f1_binary, auc, r2, mae, rmse, map50, map, perplexity, program`,
+		"top1, drop: {max: 101%}":           `8:20 accuracy.drop.max 1.01: want a number from 0 to 1`,
+		"top1, relative: {min: 101%}":       `8:20 accuracy.relative.min 1.01: want a number from 0 to 1`,
+		"top1, max: 0.5":                    `8:20 accuracy.max: of top1 more is better: want min`,
+		"rmse, min: 0.5":                    `8:20 accuracy.min: of rmse less is better: want max`,
+		"rmse, max: -1":                     `8:20 accuracy.max.max -1: want a finite number of at least 0`,
+		"rmse, drop: {max: 150%}":           "",
+		"r2, min: -1":                       "",
+		"program, min: 1":                   `8:29 metric program needs the program: add program: score.py, a file in the folder of this spec`,
+		"top1, min: 1%, program: m.onnx":    `8:53 top1 is computed without a program: want metric: program`,
+		"top1, min: 1%, lower: true":        `8:51 lower is about metric program: leave it out`,
+		"program, min: 1, program: none.py": `8:55 none.py: no such file or folder (paths start from the folder of the spec)`,
+		"mae":                               `8:20 accuracy: want one of drop, min, max, relative, regression`,
 	} {
 		_, err := load(t, strings.Replace(text, "METRIC", metric, 1))
 		if want == "" {

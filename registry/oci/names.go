@@ -17,6 +17,7 @@ const (
 	typeGolden      = "application/vnd.mlpromote.golden.v1+json"
 	typeCalibration = "application/vnd.mlpromote.calibration.v1+json"
 	typeTuning      = "application/vnd.mlpromote.tuning.v1+json"
+	typeProgram     = "application/vnd.mlpromote.program.v1+json"
 
 	// CNCF ModelPack, docs/spec.md.
 	typeModel       = "application/vnd.cncf.model.manifest.v1+json"
@@ -117,6 +118,7 @@ func shapeOf(role registry.PartKind) (shape, bool) {
 		registry.PartGolden:      {artifactType: typeGolden, config: typeGolden, layer: typeSafetensors, index: typeSources},
 		registry.PartCalibration: {artifactType: typeCalibration, config: typeCalibration, layer: typeSafetensors, index: typeSources},
 		registry.PartTuning:      {artifactType: typeTuning, layer: typeRaw, index: typeSources},
+		registry.PartProgram:     {artifactType: typeProgram, layer: typeRaw, index: typeSources, single: true},
 	}[role]
 	return s, ok
 }

@@ -27,6 +27,7 @@ const (
 	NeedsValues  Needs = "values"  // numbers of the shape of the labels, which are numbers too
 	NeedsOne     Needs = "one"     // one number for each case, and as label
 	NeedsBoxes   Needs = "boxes"   // detections [..., n, 6]: x1, y1, x2, y2, score, class; labels [..., k, 5] without scores
+	NeedsProgram Needs = "program" // a program of the user, which reads all outputs and the cases
 )
 
 // The names of the metrics that other packages mean.
@@ -80,6 +81,8 @@ var metrics = []Metric{
 	{Name: "map", Needs: NeedsBoxes, side: func(options) side { return &detection{overlaps: len(overlaps)} }},
 	{Name: "perplexity", Needs: NeedsScores, Loss: true, Smooth: true, outer: math.Exp, log: true,
 		side: func(o options) side { return &likelihood{probability: o.probability} }},
+	{Name: Program, Needs: NeedsProgram, side: func(options) side { return &scores{} }},
+	{Name: ProgramLower, Needs: NeedsProgram, Loss: true, side: func(options) side { return &scores{loss: true} }},
 }
 
 // Metrics lists the names of the metrics.

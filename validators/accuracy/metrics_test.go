@@ -41,6 +41,9 @@ func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	if m.Needs == accuracy.NeedsBoxes {
 		return boxSets(r, n)
 	}
+	if m.Needs == accuracy.NeedsProgram {
+		return scoreSets(r, n)
+	}
 	for range n {
 		label := float64(r.IntN(common))
 		switch m.Needs {
@@ -101,6 +104,12 @@ func counted(t *testing.T, m accuracy.Metric, reference, engine set, pieces int)
 	n := int64(reference.cases())
 	for i := range int64(pieces) {
 		from, to := i*n/int64(pieces), (i+1)*n/int64(pieces)
+		if m.Needs == accuracy.NeedsProgram {
+			if err := c.AddScores(reference.outputs[from:to], engine.outputs[from:to]); err != nil {
+				t.Fatalf("%s: %v", m.Name, err)
+			}
+			continue
+		}
 		rows := func(t tensor.Tensor) tensor.Tensor { out, _ := t.Rows(from, to); return out }
 		if err := c.Add(rows(r), rows(e), rows(labels)); err != nil {
 			t.Fatalf("%s: %v", m.Name, err)
@@ -189,6 +198,8 @@ func naive(m accuracy.Metric, s set) float64 {
 		center := sum(func(_ int, _ []float64, label float64) float64 { return label }) / n
 		return 1 - sum(func(_ int, row []float64, label float64) float64 { return (row[0] - label) * (row[0] - label) })/
 			sum(func(_ int, _ []float64, label float64) float64 { return (label - center) * (label - center) })
+	case "program", "program_lower":
+		return sum(func(_ int, row []float64, _ float64) float64 { return row[0] }) / n
 	case "map50":
 		return naivePrecision(s, 1)
 	case "map":

@@ -34,12 +34,17 @@ type Labels struct {
 	Detections *accuracy.Detections
 	Shards     []registry.Shard
 	Metric     accuracy.Metric // the zero Metric is top1
+	// Scores are those of a metric that a program computes, of all cases; nil for another metric.
+	Scores *Scores
 	// Probability says that the output has probabilities, and not scores of another scale.
 	Probability bool
 	Seed        uint64 // of bounds by a bootstrap
 	// Slices is the tensor in each shard of the cases that says the slice of each case; empty for none.
 	Slices string
 }
+
+// Scores are what a program gave to each case, for the outputs of both sides.
+type Scores struct{ Reference, Engine []float64 }
 
 // Result is the result of a comparison.
 type Result struct {
@@ -197,6 +202,33 @@ func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores) er
 		return err
 	}
 	defer cases.Close()
+	if err := l.add(i, golden, candidate, cases, answers); err != nil {
+		return err
+	}
+	if l.Slices == "" {
+		return nil
+	}
+	of, err := cases.Tensor(l.Slices)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "slices: %w", err)
+	}
+	values, err := accuracy.SliceOf(of, l.Shards[i].Count)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "slices by %s: %s", l.Slices, err.Error())
+	}
+	answers.slices = append(answers.slices, values...)
+	return nil
+}
+
+// add adds the cases of a shard to the answers.
+func (l Labels) add(i int, golden, candidate, cases *tensor.File, answers *scores) error {
+	if l.Scores != nil {
+		from, to := l.Shards[i].First, l.Shards[i].First+l.Shards[i].Count
+		if from < 0 || to > min(len(l.Scores.Reference), len(l.Scores.Engine)) {
+			return registry.Errorf(registry.CodeInvalid, "scores of %d cases: want one for each", len(l.Scores.Engine))
+		}
+		return answers.AddScores(l.Scores.Reference[from:to], l.Scores.Engine[from:to])
+	}
 	labels, err := cases.Tensor(l.Tensor)
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "labels: %w", err)
@@ -212,18 +244,6 @@ func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores) er
 	if err := answers.Add(reference, engine, labels); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "accuracy of output %s against labels %s: %w", l.Output, l.Tensor, err)
 	}
-	if l.Slices == "" {
-		return nil
-	}
-	of, err := cases.Tensor(l.Slices)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "slices: %w", err)
-	}
-	values, err := accuracy.SliceOf(of, l.Shards[i].Count)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "slices by %s: %s", l.Slices, err.Error())
-	}
-	answers.slices = append(answers.slices, values...)
 	return nil
 }
 

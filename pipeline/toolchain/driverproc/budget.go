@@ -18,6 +18,8 @@ type Budget struct {
 	// Sandbox is the strongest sandbox that is tried; empty tries all. It is for tests, and for
 	// machines on which the stronger ones cause problems.
 	Sandbox toolchain.Sandbox
+	// Least is the weakest sandbox in which the program may run; empty allows any.
+	Least toolchain.Sandbox
 }
 
 // with returns the budget with the limits that a job sets itself.

@@ -50,7 +50,7 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args, environment(s.work(), p.load), s.work(), &p.log
 	job.Read, job.Inputs, job.Temp = p.program.Reads, s.in(), s.temp()
 	job.Write = append([]string{s.work(), s.answer()}, job.Write...)
-	job.Limits, job.Most = p.budget.limits(), p.budget.Sandbox
+	job.Limits, job.Most, job.Least = p.budget.limits(), p.budget.Sandbox, p.budget.Least
 	end, err := run(bounded, job)
 	e := end.Enforced
 	e.WallSeconds = int64(p.budget.Wall / time.Second)

@@ -28,6 +28,8 @@ type Job struct {
 	Limits Limits
 	// Most is the strongest sandbox that is tried; the zero value tries all.
 	Most toolchain.Sandbox
+	// Least is the weakest sandbox in which the program may run; the zero value allows none at all.
+	Least toolchain.Sandbox
 }
 
 // File is a file that the program sees at another path, read-only or as a copy.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,6 +67,12 @@ func strongest(most toolchain.Sandbox) (level, []string) {
 		lacks = append(lacks, fmt.Sprintf("%s: %v", t.level, err))
 	}
 	return level{Sandbox: toolchain.SandboxNone}, lacks
+}
+
+// reaches reports whether the level is at least as strong as a sandbox, which may be empty for any.
+func (l level) reaches(least toolchain.Sandbox) bool {
+	order := []toolchain.Sandbox{"", toolchain.SandboxNone, toolchain.SandboxLandlock, toolchain.SandboxNamespaces}
+	return slices.Index(order, l.Sandbox) >= slices.Index(order, least)
 }
 
 // probeTime bounds the probe of one level.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -52,6 +53,10 @@ func Run(ctx context.Context, job Job) (End, error) {
 		return End{}, registry.Lastingf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
 	}
 	l, lacks := strongest(job.Most)
+	if !l.reaches(job.Least) {
+		return End{}, registry.Lastingf(registry.CodeUnavailable, "%s runs only in the sandbox %q, which this machine does not allow: %s",
+			job.Args[0], job.Least, strings.Join(lacks, "; "))
+	}
 	readOnly := l.Sandbox != toolchain.SandboxNone
 	if l.Sandbox == toolchain.SandboxLandlock {
 		version, err := landlockVersion()

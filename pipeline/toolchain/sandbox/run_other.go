@@ -24,6 +24,9 @@ const grace = time.Minute
 // program or ctx ends. There are no other restrictions. If ctx ends first, the error is that of
 // ctx. Errors: CodeUnavailable for a program that does not start.
 func Run(ctx context.Context, job Job) (End, error) {
+	if job.Least != "" && job.Least != toolchain.SandboxNone {
+		return End{}, registry.Errorf(registry.CodeUnavailable, "%s runs only in the sandbox %q, which there is on Linux", job.Args[0], job.Least)
+	}
 	if err := place(job.Files, false); err != nil {
 		return End{}, err
 	}

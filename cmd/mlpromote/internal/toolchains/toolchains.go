@@ -48,6 +48,7 @@ func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *
 	}
 	return &pipeline.Pipeline{
 		Toolchain: c.drivers(missing, steps, own), ImporterOf: drivers.Importer, Node: Describe, Progress: c.UI.Progress, Warn: c.UI.Warn,
+		Score: own.python(c.Getenv("MLPROMOTE_PYTHON")).Score,
 	}
 }
 

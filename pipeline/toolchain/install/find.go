@@ -1,0 +1,45 @@
+package install
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// FindPython finds an interpreter that works in the sandbox, for programs of users: the one that is named,
+// by path or by name, or else the first of the usual ones. reads are the folders that it needs beside system
+// software. Errors: CodeUnavailable.
+func FindPython(ctx context.Context, named string) (path string, reads []string, err error) {
+	names := append(usual(), "/usr/bin/python3")
+	if named != "" {
+		names = []string{named}
+	}
+	var tried []string
+	for _, name := range names {
+		found, err := exec.LookPath(name)
+		if err == nil {
+			found, err = filepath.Abs(found)
+		}
+		if err != nil {
+			continue
+		}
+		reads := beginnings(found)
+		program := driverproc.Program{Name: "python", Path: found, Args: []string{found, "-I", "-B", "-c", "import json"}, Reads: reads}
+		if _, err = driverproc.Query(ctx, program, surveyTime); err == nil {
+			return found, reads, nil
+		}
+		if ctx.Err() != nil {
+			return "", nil, err
+		}
+		tried = append(tried, found)
+	}
+	if len(tried) == 0 {
+		tried = []string{"found none of " + strings.Join(names, ", ")}
+	}
+	return "", nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "no Python works in the sandbox: %s", strings.Join(tried, ", ")),
+		"install it (on Debian: apt-get install python3), or name one with --python program=PATH")
+}
