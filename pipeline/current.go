@@ -94,18 +94,26 @@ func (f fetcher) replaced(ctx context.Context, environment string, r registry.Re
 	return found, nil
 }
 
-// counterpart picks the engine that one of another release would replace: that of its label, else
-// the one that resolve prefers for this machine. Labels alone are not enough: a variant under a new
-// name would be compared with nothing. Version 1 knows labels only.
+// counterpart picks the engine that one of another release would replace: that of its label for the
+// same machines, else the one that resolve prefers for this machine, else one for machines that can
+// get the new engine too, although this machine is none of them. Labels alone are not enough: their
+// names are free, and a variant under a new one would be compared with nothing, or with a weak
+// engine. Version 1 knows labels only.
 func (h host) counterpart(e registry.Engine, engines []registry.Engine, rules int) (registry.Engine, bool) {
-	var fit []registry.Engine
+	var fit, elsewhere []registry.Engine
 	for _, there := range engines {
-		if there.Label() == e.Label() {
+		switch {
+		case there.Label() == e.Label() && (rules == 1 || there.Target.Covers(e.Target) && e.Target.Covers(there.Target)):
 			return there, true
-		}
-		if rules > 1 && h.machineMeets(there.Target) {
+		case rules == 1:
+		case h.machineMeets(there.Target):
 			fit = append(fit, there)
+		case there.Target.Covers(e.Target) || e.Target.Covers(there.Target):
+			elsewhere = append(elsewhere, there)
 		}
+	}
+	if len(fit) == 0 {
+		fit = elsewhere
 	}
 	if len(fit) == 0 {
 		return registry.Engine{}, false

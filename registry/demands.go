@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The requirements that follow from keys of an environment of their own, and not from its list.
@@ -27,6 +28,8 @@ type AccuracyRequirement struct {
 	// Regression is how much worse an engine may be than the one that it replaces, on the same
 	// cases: see CurrentAccuracy. It asks for nothing where there is none to replace.
 	Regression *Figure `json:"regression,omitempty"`
+	// Cases are the digests of the cases that count, labels included; any count if there are none.
+	Cases []Digest `json:"cases,omitempty"`
 }
 
 // Validate checks that it asks for something. Errors: CodeInvalid.
@@ -43,11 +46,17 @@ func (a *AccuracyRequirement) Validate() error {
 	case a.Regression != nil && !(*a.Regression >= 0):
 		return Errorf(CodeInvalid, "accuracy: regression %v: want 0 or more", *a.Regression)
 	}
+	for _, d := range a.Cases {
+		if err := d.Validate(); err != nil {
+			return Errorf(CodeInvalid, "accuracy: cases %q: want the digest of a cases manifest", d)
+		}
+	}
 	return nil
 }
 
 // Ceilings are, by precision and figure of a [Check], the loosest limits that an environment accepts on
-// outputs. A limit on an SNR, a cosine or a rate has to be at least that, one on an error at most.
+// outputs. A limit on an SNR, a cosine or a rate has to be at least that, one on an error at most. Where
+// there are ceilings, engines of a precision that is not listed are refused.
 type Ceilings map[string]map[string]Figure
 
 // ceilingFigures are the figures that can have one; true: the limit must be at least the ceiling.
@@ -66,9 +75,6 @@ func (c Ceilings) Validate() error {
 	for _, precision := range sortedKeys(c) {
 		if precisionBits(precision) == unknownPrecision {
 			return Errorf(CodeInvalid, "ceilings: precision %.40q: want one such as fp32, fp16, int8 or int4", precision)
-		}
-		if len(c[precision]) == 0 {
-			return Errorf(CodeInvalid, "ceilings of %s: want a figure", precision)
 		}
 		for _, figure := range sortedKeys(c[precision]) {
 			if _, known := ceilingFigures[figure]; !known {
@@ -90,11 +96,12 @@ func (p Policy) judgeAccuracy(req *Requirement, r Release, e Engine, cs counted)
 
 // judgeCeilings decides whether no limit on an output is looser than the ceiling of its precision.
 func (p Policy) judgeCeilings(req *Requirement, r Release, e Engine, cs counted) {
-	if len(p.Ceilings[e.Precision]) == 0 {
-		req.Met, req.Detail = true, "there are no ceilings for "+e.Precision
+	ceilings, listed := p.Ceilings[e.Precision]
+	if !listed {
+		req.Detail = fmt.Sprintf("there are ceilings, but not for %s: add %s to ceilings in environments.yaml, {} for no ceiling", e.Precision, e.Precision)
 		return
 	}
-	p.judgePasses(req, r, e, cs, func(pass report) string { return aboveCeiling(pass, p.Ceilings[e.Precision]) })
+	p.judgePasses(req, r, e, cs, func(pass report) string { return aboveCeiling(pass, ceilings) })
 }
 
 // judgePasses holds the newest passes against what lacks says of one: empty if nothing.
@@ -102,6 +109,7 @@ func (p Policy) judgePasses(req *Requirement, r Release, e Engine, cs counted, l
 	parity := cs.findings(PredicateParity, r, e)
 	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "shown by a verifier"
+	parity.deny(req, "parity")
 	if len(passes) == 0 {
 		req.deny("%s", noPass(parity.stale))
 	}
@@ -122,6 +130,8 @@ func (p Policy) lacksAccuracy(pass report, e Engine) string {
 		return fmt.Sprintf("its accuracy was not measured: give the cases labels and set limits.accuracy to metric %s, build and verify", want.Metric)
 	case pass.Accuracy.Metric != want.Metric:
 		return fmt.Sprintf("its accuracy was measured by %s, and %s is required: set limits.accuracy.metric, build and verify", PlainText(pass.Accuracy.Metric), want.Metric)
+	case len(want.Cases) > 0 && !slices.ContainsFunc(want.Cases, pass.Cases.Digest.Names):
+		return fmt.Sprintf("it ran other cases than those that %s accepts: %s", p.Environment, shownDigest(pass.Cases.Digest))
 	case !(1-(1-float64(pass.Confidence))*float64(max(pass.Attempts, 1)) >= RequiredConfidence-1e-9):
 		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
 	case want.Min != nil && !pass.keeps("accuracy", true, *want.Min):
@@ -136,6 +146,13 @@ func (p Policy) lacksAccuracy(pass report, e Engine) string {
 		return p.comparedWithAnother(pass)
 	}
 	return ""
+}
+
+func shownDigest(s DigestSet) string {
+	if d := s.SHA256(); d != "" {
+		return string(d)
+	}
+	return "of an unknown digest"
 }
 
 // replaces reports whether the destination had another engine to compare with.
@@ -158,31 +175,30 @@ func stricter(atLeast bool, limit, than Figure) bool {
 	return limit <= than
 }
 
+// answers reports whether the values of an output are answers, right or wrong.
+func (o OutputFigures) answers() bool {
+	return (o.Kind == "class" || o.Kind == "label") && !strings.Contains(o.DType, "float")
+}
+
 // aboveCeiling names the first output with a limit that is looser than a ceiling, or with none. Outputs
 // whose values are answers have no such figures: they must equal the reference's.
 func aboveCeiling(pass report, ceilings map[string]Figure) string {
 	if pass.Rules < 2 {
 		return "its limits are of version 1, which reports do not list: build again and verify"
 	}
-	limits := make(map[string]map[string]Figure)
+	limits := make(map[[2]string]Figure) // by output and figure
 	for _, c := range pass.Checks {
-		if c.Output == "" {
-			continue
-		}
-		if limits[c.Output] == nil {
-			limits[c.Output] = make(map[string]Figure)
-		}
-		limits[c.Output][c.Figure] = c.Limit
+		limits[[2]string{c.Output, c.Figure}] = c.Limit
 	}
-	if len(limits) == 0 {
-		return "its report lists no limit on an output"
+	if len(pass.Outputs) == 0 {
+		return "its report lists no output"
 	}
-	for _, output := range sortedKeys(limits) {
-		if _, answers := limits[output]["equal"]; answers {
+	for _, output := range sortedKeys(pass.Outputs) {
+		if pass.Outputs[output].answers() {
 			continue
 		}
 		for _, figure := range sortedKeys(ceilings) {
-			limit, limited := limits[output][figure]
+			limit, limited := limits[[2]string{output, figure}]
 			switch {
 			case !limited:
 				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", PlainText(output), figure, ceilings[figure])

@@ -16,8 +16,10 @@ func figure(v float64) *registry.Figure { return (*registry.Figure)(&v) }
 // measured is a report that shows an accuracy, and limits on an output.
 func measured(p *registry.ParityReport) {
 	p.Rules, p.Confidence, p.Attempts = 2, 0.975, 2
+	p.Cases.Digest = registry.NewDigestSet(digest.FromString("cases"))
 	p.Accuracy = &registry.Accuracy{Metric: "top1"}
 	p.Destination = &registry.Destination{Environment: "prod", Release: registry.NewDigestSet(digest.FromString("head")), Engine: registry.NewDigestSet(digest.FromString("engine"))}
+	p.Outputs = map[string]registry.OutputFigures{"y": {DType: "float32", Kind: "scores"}, "label": {DType: "int64", Kind: "class"}}
 	p.Checks = []registry.Check{
 		{Figure: "accuracy", AtLeast: true, Limit: 0.9, Verdict: registry.VerdictPass},
 		{Figure: "regression", Limit: 0.01, Verdict: registry.VerdictPass},
@@ -44,6 +46,9 @@ func TestCheckDemands(t *testing.T) {
 		"another metric":                {nil, func(p *registry.ParityReport) { p.Accuracy.Metric = "top5" }, "measured by top5, and top1 is required"},
 		"not measured":                  {nil, func(p *registry.ParityReport) { p.Accuracy = nil }, "its accuracy was not measured"},
 		"rules of version 1":            {nil, func(p *registry.ParityReport) { p.Rules = 1 }, "limits are of version 1"},
+		"cases that count":              {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("cases")} }, nil, ""},
+		"other cases":                   {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, nil, "it ran other cases than those that prod accepts: " + string(digest.FromString("cases"))},
+		"cases of no digest":            {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, func(p *registry.ParityReport) { p.Cases.Digest = nil }, "of an unknown digest"},
 		"a low confidence":              {nil, func(p *registry.ParityReport) { p.Confidence = 0.9 }, "confidence below 0.95"},
 		"a limit on a slice":            {nil, func(p *registry.ParityReport) { check(p, 0).Slice = "3" }, "no limit on top1 of at least"},
 		"a limit the other way":         {nil, func(p *registry.ParityReport) { check(p, 0).AtLeast = false }, "no limit on top1 of at least"},
@@ -65,12 +70,21 @@ func TestCheckDemands(t *testing.T) {
 				p.Accuracy.Metric = "rmse"
 				*check(p, 0) = registry.Check{Figure: "accuracy", Limit: 0.6, Verdict: registry.VerdictPass}
 			}, "no limit on rmse of at most 0.5"},
-		"a policy without an accuracy":  {func(p *registry.Policy) { p.Accuracy = nil }, nil, "does not say which accuracy"},
-		"a limit above the ceiling":     {nil, func(p *registry.ParityReport) { check(p, 3).Limit = 2.6 }, "output y has a limit of 2.6 on maxError, and 2.5 is the loosest allowed"},
-		"a limit below the least":       {nil, func(p *registry.ParityReport) { check(p, 2).Limit = 11 }, "output y has a limit of 11 on snrDb, and 12"},
-		"no such limit":                 {nil, func(p *registry.ParityReport) { p.Checks = slices.Delete(p.Checks, 3, 4) }, "output y has no limit on maxError"},
-		"no limit at all":               {nil, func(p *registry.ParityReport) { p.Checks = p.Checks[:2] }, "lists no limit on an output"},
-		"no ceilings for the precision": {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"fp16": {"maxError": 0}} }, func(p *registry.ParityReport) { check(p, 3).Limit = 99 }, ""},
+		"a policy without an accuracy": {func(p *registry.Policy) { p.Accuracy = nil }, nil, "does not say which accuracy"},
+		"a limit above the ceiling":    {nil, func(p *registry.ParityReport) { check(p, 3).Limit = 2.6 }, "output y has a limit of 2.6 on maxError, and 2.5 is the loosest allowed"},
+		"a limit below the least":      {nil, func(p *registry.ParityReport) { check(p, 2).Limit = 11 }, "output y has a limit of 11 on snrDb, and 12"},
+		"no such limit":                {nil, func(p *registry.ParityReport) { p.Checks = slices.Delete(p.Checks, 3, 4) }, "output y has no limit on maxError"},
+		"no limit at all":              {nil, func(p *registry.ParityReport) { p.Checks = p.Checks[:2] }, "output y has no limit on maxError"},
+		"no output":                    {nil, func(p *registry.ParityReport) { p.Outputs = nil }, "lists no output"},
+		"scores that are called a class": {nil, func(p *registry.ParityReport) {
+			p.Outputs["y"] = registry.OutputFigures{DType: "float32", Kind: "class"}
+			p.Checks = append(slices.Delete(p.Checks, 2, 4), registry.Check{Output: "y", Figure: "equal", AtLeast: true, Verdict: registry.VerdictPass})
+		}, "output y has no limit on maxError"},
+		"an output with a limit on equality": {nil, func(p *registry.ParityReport) {
+			p.Checks = append(slices.Delete(p.Checks, 2, 4), registry.Check{Output: "y", Figure: "equal", AtLeast: true, Verdict: registry.VerdictPass})
+		}, "output y has no limit on maxError"},
+		"a precision that is not listed": {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"fp16": {"maxError": 0}} }, nil, "there are ceilings, but not for int8"},
+		"a precision without a ceiling":  {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"int8": {}} }, func(p *registry.ParityReport) { check(p, 3).Limit = 99 }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +107,11 @@ func TestCheckDemands(t *testing.T) {
 			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("unmet %q, want %q", got, c.want)
 			}
-			if policy.Check(r, nil).Allowed() {
+			failed := parity(r, r.Engines[0], 2, registry.VerdictFail, nil)
+			if policy.Check(r, append(claims, failed)).Allowed() && len(policy.Ceilings["int8"]) > 0 {
+				t.Error("allowed with a report that failed later")
+			}
+			if policy.Check(r, nil).Allowed() && len(policy.Ceilings["int8"]) > 0 {
 				t.Error("allowed without a report")
 			}
 		})
@@ -118,7 +136,7 @@ func TestValidateDemands(t *testing.T) {
 		"ceilings":              {nil, registry.Ceilings{"int8": {"cosine": 0.9}}, ""},
 		"an unknown precision":  {nil, registry.Ceilings{"int9": {"cosine": 0.9}}, `precision int9`},
 		"an unknown figure":     {nil, registry.Ceilings{"int8": {"p99": 0.9}}, `figure p99`},
-		"no figure":             {nil, registry.Ceilings{"int8": {}}, "want a figure"},
+		"no figure":             {nil, registry.Ceilings{"int8": {}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,22 @@ func (t Target) Match(n Node, r Runtime) []Mismatch {
 		out = append(out, t.matchAccelerator(n)...)
 	}
 	return append(out, t.matchRuntimes(r)...)
+}
+
+// Covers reports whether every machine that meets other meets t too, whatever runtimes it has.
+func (t Target) Covers(other Target) bool {
+	if t.OS != other.OS || t.CPU.Arch != other.CPU.Arch || levelRank(t.CPU.Level) > levelRank(other.CPU.Level) {
+		return false
+	}
+	for _, f := range t.CPU.Features {
+		if !slices.Contains(other.CPU.Features, f) {
+			return false
+		}
+	}
+	if t.Accelerator == nil {
+		return true
+	}
+	return other.Accelerator != nil && t.Compatibility == other.Compatibility && reflect.DeepEqual(*t.Accelerator, *other.Accelerator)
 }
 
 func (t Target) matchRuntimes(r Runtime) []Mismatch {

@@ -207,3 +207,40 @@ func TestSpecificity(t *testing.T) {
 		}
 	}
 }
+
+// A target covers another if every machine that meets the other meets it, runtimes aside.
+func TestTargetCovers(t *testing.T) {
+	t.Parallel()
+	cpu := func(level string, features ...string) registry.Target {
+		return registry.Target{OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level, Features: features}}
+	}
+	gpu := func(arch string) registry.Target {
+		t := cpu("v1")
+		t.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: arch}
+		return t
+	}
+	mac := cpu("v1")
+	mac.OS = "darwin"
+	for name, c := range map[string]struct {
+		a, b registry.Target
+		want bool
+	}{
+		"the same":        {cpu("v3"), cpu("v3"), true},
+		"a lower level":   {cpu("v1"), cpu("v3"), true},
+		"a higher level":  {cpu("v3"), cpu("v1"), false},
+		"a feature less":  {cpu("v3"), cpu("v3", "avx512f"), true},
+		"a feature more":  {cpu("v3", "avx512f"), cpu("v3"), false},
+		"another system":  {mac, cpu("v1"), false},
+		"no accelerator":  {cpu("v1"), gpu("sm_90"), true},
+		"an accelerator":  {gpu("sm_90"), cpu("v1"), false},
+		"the same device": {gpu("sm_90"), gpu("sm_90"), true},
+		"another device":  {gpu("sm_80"), gpu("sm_90"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.a.Covers(c.b); got != c.want {
+				t.Errorf("covers: %t, want %t", got, c.want)
+			}
+		})
+	}
+}

@@ -15,15 +15,16 @@ import (
 // report has the fields of a parity or performance report that policy reads.
 type report struct {
 	ReportHead
-	Cases       CasesRun           `json:"cases"`
-	Checks      []Check            `json:"checks"`
-	Consistency []ConsistencyCheck `json:"consistency"`
-	EarlyStop   json.RawMessage    `json:"earlyStop"`
-	Destination *Destination       `json:"destination"`
-	Rules       int                `json:"rules"`
-	Confidence  Figure             `json:"confidence"`
-	Attempts    int                `json:"attempts"`
-	Accuracy    *Accuracy          `json:"accuracy"`
+	Cases       CasesRun                 `json:"cases"`
+	Checks      []Check                  `json:"checks"`
+	Consistency []ConsistencyCheck       `json:"consistency"`
+	EarlyStop   json.RawMessage          `json:"earlyStop"`
+	Destination *Destination             `json:"destination"`
+	Rules       int                      `json:"rules"`
+	Confidence  Figure                   `json:"confidence"`
+	Attempts    int                      `json:"attempts"`
+	Accuracy    *Accuracy                `json:"accuracy"`
+	Outputs     map[string]OutputFigures `json:"outputs"`
 	claim       Claim
 	fault       error // why it cannot be read; then only claim is set
 }

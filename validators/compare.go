@@ -2,6 +2,8 @@ package validators
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +23,7 @@ type Documents struct {
 // limits cannot be compared, as those of a precision or a metric that the other release does not
 // have, that counts as looser. Version is left to the caller.
 func Compare(now, was Documents) registry.Comparison {
-	return registry.Comparison{Looser: looser(now, was), Interface: incompatible(now.Interface, was.Interface)}
+	return registry.Comparison{Looser: looser(now, was), Interface: append(incompatible(now.Interface, was.Interface), dropped(now.Engines, was.Engines)...)}
 }
 
 // loosening collects limits that are looser, each in words that say where, what it is and what it was.
@@ -63,7 +65,7 @@ func looser(now, was Documents) []string {
 		l.add("confidence", "%v, was %v", now.Limits.Confidence, was.Limits.Confidence)
 	}
 	l.consistency(now.Limits.Consistency, was.Limits.Consistency)
-	l.accuracy(now.Limits.Accuracy, was.Limits.Accuracy)
+	l.accuracy(now, was)
 	l.latency(now.Limits.Latency, was.Limits.Latency)
 	return l.lines
 }
@@ -79,8 +81,8 @@ func precisions(engines []registry.Engine) []string {
 }
 
 func (l *loosening) output(where string, now, was OutputLimits) {
-	if now.Where != was.Where && now.Where != "" {
-		l.add(where, "only elements by %q count, was %q", now.Where, was.Where)
+	if now.Where != was.Where { // fewer elements count, or padding does that hides what the others have
+		l.add(where, "elements by %q count, was %q", now.Where, was.Where)
 	}
 	if now.perChannel() != was.perChannel() {
 		l.add(where, "per_channel %v, was %v", now.perChannel(), was.perChannel())
@@ -132,21 +134,23 @@ func (l *loosening) most(where, figure string, now, was *AtMost) {
 }
 
 func (l *loosening) consistency(now, was *ConsistencyLimits) {
-	if was == nil {
-		return
-	}
 	if now == nil {
 		now = &ConsistencyLimits{}
 	}
-	if was.Jitter == JitterNone && now.Jitter != JitterNone {
-		l.add("consistency", "jitter not limited, was %s", was.Jitter)
+	if was == nil {
+		was = &ConsistencyLimits{}
+	}
+	allowed := []string{JitterNone, "", JitterLimits} // from the strictest
+	if slices.Index(allowed, now.Jitter) > slices.Index(allowed, was.Jitter) {
+		l.add("consistency", "jitter %q, was %q", now.Jitter, was.Jitter)
 	}
 	if was.Required && !now.Required {
 		l.add("consistency", "not required, was")
 	}
 }
 
-func (l *loosening) accuracy(now, was *AccuracyLimit) {
+func (l *loosening) accuracy(next, current Documents) {
+	now, was := next.Limits.Accuracy, current.Limits.Accuracy
 	switch {
 	case was == nil:
 		return
@@ -156,8 +160,12 @@ func (l *loosening) accuracy(now, was *AccuracyLimit) {
 	case now.Metric != was.Metric:
 		l.add("accuracy", "metric %s, was %s", now.Metric, was.Metric)
 		return
-	case now.Output != was.Output:
-		l.add("accuracy", "of output %q, was %q", now.Output, was.Output)
+	}
+	if of, had := next.scored(), current.scored(); of != had {
+		l.add("accuracy", "of output %q, was %q", of, had)
+	}
+	if !reflect.DeepEqual(now.unbounded(), was.unbounded()) {
+		l.add("accuracy", "measured in another way")
 	}
 	if by, before := detectedBy(now), detectedBy(was); by != before {
 		l.add("accuracy", "of detections %q, was %q", by, before)
@@ -184,6 +192,19 @@ func (l *loosening) accuracy(now, was *AccuracyLimit) {
 	}
 }
 
+// scored names the output that accuracy is measured on.
+func (d Documents) scored() string {
+	_, output, _, _ := d.Interface.Accuracy(d.Limits.Accuracy)
+	return output.Name
+}
+
+// unbounded is how accuracy is measured: what is left of a limit without its bounds and the choice of
+// output, which scored gives.
+func (a AccuracyLimit) unbounded() AccuracyLimit {
+	a.Min, a.Max, a.Drop, a.Regression, a.Relative, a.Slices, a.Output = nil, nil, nil, nil, nil, nil, ""
+	return a
+}
+
 func (l *loosening) latency(now, was LatencyLimits) {
 	l.time("p50", now.P50, was.P50)
 	l.time("p99", now.P99, was.P99)
@@ -198,6 +219,17 @@ func (l *loosening) time(figure string, now, was *TimeAtMost) {
 	case now.MaxNs > was.MaxNs:
 		l.add("latency", "%s at most %s, was %s", figure, now.MaxNs, was.MaxNs)
 	}
+}
+
+// dropped lists the engines whose machines have none any more.
+func dropped(now, was []registry.Engine) []string {
+	var lines []string
+	for _, e := range was {
+		if !slices.ContainsFunc(now, func(n registry.Engine) bool { return n.Target.Covers(e.Target) }) {
+			lines = append(lines, "no engine for the machines of "+e.Label())
+		}
+	}
+	return lines
 }
 
 // incompatible lists the differences that would break a caller of the interface that was: an input or
@@ -216,13 +248,15 @@ func incompatible(now, was Interface) []string {
 	for _, output := range was.Outputs {
 		c.tensor("output", output, now.Outputs, c.gives)
 	}
+	c.order("inputs", now.Inputs, was.Inputs)
+	c.order("outputs", now.Outputs, was.Outputs)
 	return c.lines
 }
 
 type compatibility struct {
 	now, was Interface
 	lines    []string
-	ties     map[string]string // by symbol of now: the one symbol of was that it stands for
+	ties     map[string]string // by symbol of now: what it stands for of was, a symbol or a size
 }
 
 func (c *compatibility) tensor(side string, was TensorInfo, all []TensorInfo, fits func(now, was Dim) bool) {
@@ -259,24 +293,35 @@ func (c *compatibility) accepts(now, was Dim) bool {
 	if now.Symbol == "" {
 		return low == now.Size && high == now.Size
 	}
-	if was.Symbol != "" {
-		if tied, ok := c.ties[now.Symbol]; ok && tied != was.Symbol {
-			return false // sizes that were independent have to be equal now
-		}
-		c.ties[now.Symbol] = was.Symbol
+	if tied, ok := c.ties[now.Symbol]; ok && tied != c.was.describe(was) {
+		return false // sizes that were independent have to be equal now
 	}
+	c.ties[now.Symbol] = c.was.describe(was)
 	least, most := c.now.sizes(now)
 	return least <= low && high <= most
 }
 
-// gives reports whether a dimension of an output has a size that a caller expects. That of a symbol
-// follows from the inputs.
+// gives reports whether a dimension of an output has the size that a caller expects: the same number,
+// or one that follows from the same sizes of inputs.
 func (c *compatibility) gives(now, was Dim) bool {
-	if was.Symbol == "" {
-		return now == was
+	if was.Symbol == "" || now.Symbol == "" {
+		least, most := c.was.sizes(was)
+		low, high := c.now.sizes(now)
+		return least == most && low == high && least == low
 	}
-	low, high := c.was.sizes(was)
-	return now.Symbol != "" || low <= now.Size && now.Size <= high
+	tied, ok := c.ties[now.Symbol]
+	return tied == c.was.describe(was) || !ok && !slices.Contains(slices.Collect(maps.Values(c.ties)), c.was.describe(was))
+}
+
+// order finds inputs or outputs at other places than they were: some callers count them.
+func (c *compatibility) order(side string, now, was []TensorInfo) {
+	for i := range was {
+		if _, there := find(now, was[i].Name); !there || i >= len(now) || now[i].Name == was[i].Name {
+			continue
+		}
+		c.lines = append(c.lines, fmt.Sprintf("%s are in another order: %d is %q, was %q", side, i, now[i].Name, was[i].Name))
+		return
+	}
 }
 
 // sizes of a dimension, from the least to the most.

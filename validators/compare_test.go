@@ -58,33 +58,40 @@ func TestCompareLimits(t *testing.T) {
 	t.Parallel()
 	output := "int8, output y: "
 	for want, edit := range map[string]func(*validators.Documents){
-		"":                                          func(*validators.Documents) {},
-		"limits: version 1, was 2":                  func(d *validators.Documents) { d.Limits.V = 1 },
-		"int4: no engine had this precision":        func(d *validators.Documents) { d.Engines[1].Precision = "int4" },
-		"int8: no limits on output y, had some":     func(d *validators.Documents) { delete(d.Limits.Precisions["int8"].Outputs, "y") },
-		"min_cases: 99, was 100":                    func(d *validators.Documents) { d.Limits.MinCases = 99 },
-		"confidence: 0.9, was 0.95":                 func(d *validators.Documents) { d.Limits.Confidence = 0.9 },
-		"consistency: jitter not limited, was none": func(d *validators.Documents) { d.Limits.Consistency = &validators.ConsistencyLimits{Required: true} },
-		"consistency: jitter not limited, was none\nconsistency: not required, was": func(d *validators.Documents) { d.Limits.Consistency = nil },
-		output + `only elements by "other" count, was "mask"`:                       int8Output(func(o *validators.OutputLimits) { o.Where = "other" }),
-		output + "per_channel false, was true":                                      int8Output(func(o *validators.OutputLimits) { o.PerChannel = nil }),
-		output + "cosine at least 0.98, was 0.99":                                   int8Output(func(o *validators.OutputLimits) { o.Cosine = least(0.98) }),
-		output + "top1 not limited, was at least 0.98":                              int8Output(func(o *validators.OutputLimits) { o.Top1 = nil }),
-		output + "snr at least 11.9, was 12":                                        int8Output(func(o *validators.OutputLimits) { o.SNRdB = least(11.9) }),
-		output + "equal at least 0, was 0.9":                                        int8Output(func(o *validators.OutputLimits) { o.Equal = least(0) }),
-		output + "max_abs at most 1.1, was 1":                                       int8Output(func(o *validators.OutputLimits) { o.MaxAbs = atMost(1.1) }),
-		output + "max_error not limited, was at most 2.5":                           int8Output(func(o *validators.OutputLimits) { o.MaxError = nil }),
-		output + "case_error at most 0.9, was 0.8":                                  int8Output(func(o *validators.OutputLimits) { o.CaseError = atMost(0.9) }),
-		output + "systematic at most 1e+30, was 0.08":                               int8Output(func(o *validators.OutputLimits) { o.Systematic = atMost(1e30) }),
+		"":                                      func(*validators.Documents) {},
+		"limits: version 1, was 2":              func(d *validators.Documents) { d.Limits.V = 1 },
+		"int4: no engine had this precision":    func(d *validators.Documents) { d.Engines[1].Precision = "int4" },
+		"int8: no limits on output y, had some": func(d *validators.Documents) { delete(d.Limits.Precisions["int8"].Outputs, "y") },
+		"min_cases: 99, was 100":                func(d *validators.Documents) { d.Limits.MinCases = 99 },
+		"confidence: 0.9, was 0.95":             func(d *validators.Documents) { d.Limits.Confidence = 0.9 },
+		"consistency: jitter \"limits\", was \"none\"": func(d *validators.Documents) {
+			d.Limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterLimits, Required: true}
+		},
+		"consistency: jitter \"\", was \"none\"":                                 func(d *validators.Documents) { d.Limits.Consistency = &validators.ConsistencyLimits{Required: true} },
+		"consistency: jitter \"\", was \"none\"\nconsistency: not required, was": func(d *validators.Documents) { d.Limits.Consistency = nil },
+		output + `elements by "other" count, was "mask"`:                         int8Output(func(o *validators.OutputLimits) { o.Where = "other" }),
+		output + "per_channel false, was true":                                   int8Output(func(o *validators.OutputLimits) { o.PerChannel = nil }),
+		output + "cosine at least 0.98, was 0.99":                                int8Output(func(o *validators.OutputLimits) { o.Cosine = least(0.98) }),
+		output + "top1 not limited, was at least 0.98":                           int8Output(func(o *validators.OutputLimits) { o.Top1 = nil }),
+		output + "snr at least 11.9, was 12":                                     int8Output(func(o *validators.OutputLimits) { o.SNRdB = least(11.9) }),
+		output + "equal at least 0, was 0.9":                                     int8Output(func(o *validators.OutputLimits) { o.Equal = least(0) }),
+		output + "max_abs at most 1.1, was 1":                                    int8Output(func(o *validators.OutputLimits) { o.MaxAbs = atMost(1.1) }),
+		output + "max_error not limited, was at most 2.5":                        int8Output(func(o *validators.OutputLimits) { o.MaxError = nil }),
+		output + "case_error at most 0.9, was 0.8":                               int8Output(func(o *validators.OutputLimits) { o.CaseError = atMost(0.9) }),
+		output + "systematic at most 1e+30, was 0.08":                            int8Output(func(o *validators.OutputLimits) { o.Systematic = atMost(1e30) }),
 		"fp32, output y: rtol 0.001 and atol 1e+30, were 0.001 and 1e-05": func(d *validators.Documents) {
 			d.Limits.Precisions["fp32"].Outputs["y"] = validators.OutputLimits{RTol: ptr(1e-3), ATol: ptr(1e30)}
 		},
 		"fp32, output y: rtol and atol not limited, were 0.001 and 1e-05": func(d *validators.Documents) {
 			d.Limits.Precisions["fp32"].Outputs["y"] = validators.OutputLimits{MaxAbs: atMost(0)}
 		},
-		"accuracy: not limited, was by top1":                               func(d *validators.Documents) { d.Limits.Accuracy = nil },
-		"accuracy: metric f1_macro, was top1":                              func(d *validators.Documents) { d.Limits.Accuracy.Metric = "f1_macro" },
-		`accuracy: of output "z", was "y"`:                                 func(d *validators.Documents) { d.Limits.Accuracy.Output = "z" },
+		"accuracy: not limited, was by top1":  func(d *validators.Documents) { d.Limits.Accuracy = nil },
+		"accuracy: metric f1_macro, was top1": func(d *validators.Documents) { d.Limits.Accuracy.Metric = "f1_macro" },
+		`accuracy: of output "z", was "y"`: func(d *validators.Documents) {
+			d.Limits.Accuracy.Output = "z"
+			d.Interface.Outputs = append(d.Interface.Outputs, validators.TensorInfo{Name: "z", DType: tensor.Float32, Shape: d.Interface.Outputs[0].Shape, Kind: validators.KindScores})
+		},
+		output + `elements by "" count, was "mask"`:                        int8Output(func(o *validators.OutputLimits) { o.Where = "" }),
 		"accuracy: min at least 0.8, was 0.9":                              func(d *validators.Documents) { d.Limits.Accuracy.Min = least(0.8) },
 		"accuracy: relative not limited, was at least 0.99":                func(d *validators.Documents) { d.Limits.Accuracy.Relative = nil },
 		"accuracy: max at most 6, was 5":                                   func(d *validators.Documents) { d.Limits.Accuracy.Max = atMost(6) },
@@ -114,7 +121,7 @@ func TestCompareLimits(t *testing.T) {
 			}
 			// A limit that is there and was not, or that is stricter, is no loosening.
 			back := validators.Compare(promised(), now).Looser
-			incomparable := []string{"limits: ", "fp32, output y: rtol and atol", "int8: no engine", "accuracy: metric", "accuracy: of output", "accuracy: slices by", output + "only elements", output + "per_channel"}
+			incomparable := []string{"limits: ", "fp32, output y: rtol and atol", "int8: no engine", "accuracy: metric", "accuracy: of output", "accuracy: slices by", output + "elements by", output + "per_channel"}
 			if len(back) > 0 && !slices.ContainsFunc(incomparable, func(p string) bool { return strings.HasPrefix(want, p) || strings.HasPrefix(want, "int4") }) {
 				t.Errorf("the other way: %q, want nothing", back)
 			}
@@ -150,19 +157,34 @@ func TestCompareInterfaces(t *testing.T) {
 				s[0], s[1] = validators.Dim{Symbol: "n"}, validators.Dim{Symbol: "n"}
 			}
 		}, "has n from 1 to 32 in dimension 1, had seq"},
-		"an input gone":        {func(i *validators.Interface) { i.Inputs = i.Inputs[:1] }, `input "mask" is gone`},
-		"an input more":        {func(i *validators.Interface) { i.Inputs = append(i.Inputs, validators.TensorInfo{Name: "z"}) }, `input "z" is new, and callers do not give it`},
-		"another dtype":        {input(1, func(x *validators.TensorInfo) { x.DType = tensor.Int32 }), `input "mask" is int32, was int64`},
-		"another rank":         {output(func(o *validators.TensorInfo) { o.Shape = o.Shape[:1] }), `output "y" has shape`},
-		"another class":        {output(func(o *validators.TensorInfo) { o.Shape[1] = validators.Dim{Size: 3} }), `output "y" has 3 in dimension 1, had 2`},
-		"classes swapped":      {output(func(o *validators.TensorInfo) { o.Names = []string{"yes", "no"} }), `output "y" has other names: 0 is "yes", was "no"`},
-		"a class gone":         {output(func(o *validators.TensorInfo) { o.Names = []string{"no"} }), `1 is nothing, was "yes"`},
-		"no names":             {output(func(o *validators.TensorInfo) { o.Names = nil }), `0 is nothing, was "no"`},
-		"features swapped":     {input(0, func(x *validators.TensorInfo) { x.Names = []string{"b", "a", "c", "d"} }), `input "x" has other names: 0 is "b", was "a"`},
-		"another kind":         {output(func(o *validators.TensorInfo) { o.Kind = validators.KindProbability }), `output "y" is of kind probability, was scores`},
-		"an output gone":       {func(i *validators.Interface) { i.Outputs[0].Name = "z" }, `output "y" is gone`},
-		"a size that fits":     {output(func(o *validators.TensorInfo) { o.Shape[0] = validators.Dim{Size: 16} }), ""},
-		"a size that fits not": {output(func(o *validators.TensorInfo) { o.Shape[0] = validators.Dim{Size: 17} }), `output "y" has 17 in dimension 0`},
+		"an input gone":             {func(i *validators.Interface) { i.Inputs = i.Inputs[:1] }, `input "mask" is gone`},
+		"an input more":             {func(i *validators.Interface) { i.Inputs = append(i.Inputs, validators.TensorInfo{Name: "z"}) }, `input "z" is new, and callers do not give it`},
+		"another dtype":             {input(1, func(x *validators.TensorInfo) { x.DType = tensor.Int32 }), `input "mask" is int32, was int64`},
+		"another rank":              {output(func(o *validators.TensorInfo) { o.Shape = o.Shape[:1] }), `output "y" has shape`},
+		"another class":             {output(func(o *validators.TensorInfo) { o.Shape[1] = validators.Dim{Size: 3} }), `output "y" has 3 in dimension 1, had 2`},
+		"classes swapped":           {output(func(o *validators.TensorInfo) { o.Names = []string{"yes", "no"} }), `output "y" has other names: 0 is "yes", was "no"`},
+		"a class gone":              {output(func(o *validators.TensorInfo) { o.Names = []string{"no"} }), `1 is nothing, was "yes"`},
+		"no names":                  {output(func(o *validators.TensorInfo) { o.Names = nil }), `0 is nothing, was "no"`},
+		"features swapped":          {input(0, func(x *validators.TensorInfo) { x.Names = []string{"b", "a", "c", "d"} }), `input "x" has other names: 0 is "b", was "a"`},
+		"another kind":              {output(func(o *validators.TensorInfo) { o.Kind = validators.KindProbability }), `output "y" is of kind probability, was scores`},
+		"an output gone":            {func(i *validators.Interface) { i.Outputs[0].Name = "z" }, `output "y" is gone`},
+		"a size where a symbol was": {output(func(o *validators.TensorInfo) { o.Shape[0] = validators.Dim{Size: 16} }), `output "y" has 16 in dimension 0, had batch from 1 to 16`},
+		"the size of another input": {output(func(o *validators.TensorInfo) { o.Shape[0] = validators.Dim{Symbol: "seq"} }), `output "y" has seq from 2 to 32 in dimension 0, had batch`},
+		"a size of its own": {func(i *validators.Interface) {
+			i.Outputs[0].Shape[0] = validators.Dim{Symbol: "found"}
+			i.Dims["found"] = validators.DimRange{Min: 0, Opt: 1, Max: 9}
+		}, `output "y" has found from 0 to 9 in dimension 0, had batch`},
+		"symbols renamed": {func(i *validators.Interface) {
+			i.Dims["n"] = i.Dims["batch"]
+			i.Inputs[0].Shape[0], i.Inputs[1].Shape[0], i.Outputs[0].Shape[0] = validators.Dim{Symbol: "n"}, validators.Dim{Symbol: "n"}, validators.Dim{Symbol: "n"}
+		}, ""},
+		"tied to a constant": {func(i *validators.Interface) {
+			i.Inputs[0].Shape[2], i.Inputs[0].Shape[1], i.Inputs[1].Shape[1] = validators.Dim{Symbol: "seq"}, validators.Dim{Symbol: "seq"}, validators.Dim{Symbol: "seq"}
+		}, `input "x" has seq from 2 to 32 in dimension 2, had 4`},
+		"inputs in another order": {func(i *validators.Interface) { i.Inputs[0], i.Inputs[1] = i.Inputs[1], i.Inputs[0] }, `inputs are in another order: 0 is "mask", was "x"`},
+		"an output before the others": {func(i *validators.Interface) {
+			i.Outputs = append([]validators.TensorInfo{{Name: "z"}}, i.Outputs...)
+		}, `outputs are in another order: 0 is "z", was "y"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -87,6 +87,11 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 		j.undecided(registry.Reason{Code: ReasonNotRun,
 			Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
 	}
+	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
+		if _, limited := limits[name]; !limited && l.V > 1 {
+			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("the release has no limits on output %s", name)})
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		result, ok := m.Outputs[name]
 		if !ok || result.Cases < m.Cases {

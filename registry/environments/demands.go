@@ -17,13 +17,14 @@ type accuracy struct {
 	Min        *number `yaml:"min"`
 	Max        *number `yaml:"max"`
 	Regression *atMost `yaml:"regression"`
+	Cases      digests `yaml:"cases"`
 }
 
 func (a *accuracy) requirement() *registry.AccuracyRequirement {
 	if a == nil {
 		return nil
 	}
-	r := &registry.AccuracyRequirement{Metric: a.Metric, Min: a.Min.figure(), Max: a.Max.figure()}
+	r := &registry.AccuracyRequirement{Metric: a.Metric, Min: a.Min.figure(), Max: a.Max.figure(), Cases: a.Cases}
 	if a.Regression != nil {
 		r.Regression = a.Regression.Max.figure()
 	}
@@ -71,6 +72,9 @@ func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() != strictyaml.Mapping {
 		n.Problemf("ceilings is %s: want a mapping from precision to figures, such as {int8: {max_error: {max: 2.5}}}", n.Kind())
 		return
+	}
+	if len(n.Entries()) == 0 {
+		n.Problemf("ceilings is empty: want a precision, such as {int8: {max_error: {max: 2.5}}}")
 	}
 	*c = make(ceilings)
 	for _, precision := range n.Entries() {
