@@ -77,8 +77,8 @@ func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
 		o.MaxError = atMostOf(o.MaxError, atMost)
 	case "caseError":
 		o.CaseError = atMostOf(o.CaseError, atMost)
-	case "systematic":
-		o.Systematic = atMostOf(o.Systematic, atMost)
+	case "systematic": // of which the fewer cases are, the more is taken for chance
+		o.Systematic = atMostOf(o.Systematic, math.Min(now, math.Max(atMost, now/2)))
 	case "top1":
 		o.Top1 = atLeastOf(o.Top1, math.Max(now, s.rateOf(c)))
 	case "equal":

@@ -19,6 +19,7 @@ func TestSuggestion(t *testing.T) {
 			Checks: []registry.Check{
 				{Output: "y", Figure: "maxError", Value: worst, Limit: 2.5}, {Output: "y", Figure: "snrDb", Value: 40 - 10*worst, Limit: 12, AtLeast: true},
 				{Output: "y", Figure: "top1", Misses: misses(wrong), Cases: 500, Limit: 0.9, AtLeast: true},
+				{Output: "y", Figure: "systematic", Value: 0.003, Limit: 0.03}, {Output: "z", Figure: "systematic", Value: 0.018, Limit: 0.03},
 				{Output: "z", Figure: "caseError", Value: 0, Limit: 0.5}, {Output: "z", Figure: "snrDb", Value: registry.Figure(math.Inf(1)), Limit: 12, AtLeast: true},
 			}}
 	}
@@ -29,6 +30,9 @@ func TestSuggestion(t *testing.T) {
 	if math.Abs(y.MaxError.Max-0.6) > 1e-12 || y.SNRdB.Min != 32 || math.Abs(z.CaseError.Max-0.05) > 1e-12 || z.SNRdB.Min != 32 {
 		t.Errorf("y %v and %v dB, z %v and %v dB; want 0.6, 32, 0.05, 32", y.MaxError.Max, y.SNRdB.Min, z.CaseError.Max, z.SNRdB.Min)
 	}
+	if math.Abs(y.Systematic.Max-0.015) > 1e-12 || math.Abs(z.Systematic.Max-0.027) > 1e-12 {
+		t.Errorf("systematic errors of at most %v and %v, want half of the limit, 0.015, and half more than 0.018", y.Systematic.Max, z.Systematic.Max)
+	}
 	limits := limits2(validators.OutputLimits{Top1: y.Top1})
 	if y.Top1.Min < 0.98 || y.Top1.Min > 0.995 || limits.Provable(1000) != nil {
 		t.Errorf("top1 of at least %v for 6 expected misses in 1000 cases, provable: %v", y.Top1.Min, limits.Provable(1000))
@@ -37,7 +41,7 @@ func TestSuggestion(t *testing.T) {
 	if err := limits.Provable(1000); err != nil || s.Drop.Max < 0.006 || s.Drop.Max > 0.03 {
 		t.Errorf("a drop of %v, provable: %v", s.Drop.Max, err)
 	}
-	if text := s.YAML(); !strings.Contains(text, "    int8:\n      outputs:\n        \"y\": {snr: {min: 32}, max_error: {max: 0.6}, top1: {min: 0.9") ||
+	if text := s.YAML(); !strings.Contains(text, "    int8:\n      outputs:\n        \"y\": {snr: {min: 32}, max_error: {max: 0.6}, systematic: {max: 0.015}, top1: {min: 0.9") ||
 		!strings.Contains(text, "  accuracy: {metric: top1, drop: {max: 0.0") {
 		t.Errorf("yaml:\n%s", text)
 	}

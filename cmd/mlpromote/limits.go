@@ -31,6 +31,9 @@ func limitsText(l validators.Limits) string {
 	if l.ExactRepeats() {
 		text += "consistency: two runs of the same cases give the same bytes\n"
 	}
+	if c := l.Consistency; c != nil && c.Jitter == validators.JitterLimits {
+		text += "consistency: two runs of the same cases differ by what the limits of outputs allow\n"
+	}
 	if c := l.Consistency; c != nil && c.Required {
 		text += "consistency: every check has run\n"
 	}
