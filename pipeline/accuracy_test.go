@@ -117,6 +117,23 @@ func TestBoundsAreTheSameAgain(t *testing.T) {
 	}
 }
 
+// The first release that has labels replaces nothing, so that a limit on a regression asks for nothing.
+func TestRegressionOfTheFirstRelease(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.priced(t)
+	built := w.built(t, pricedSpec("{metric: mae, max: 5, regression: {max: 10%}}"), pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range verified.Engines {
+		if e.Parity.Verdict != registry.VerdictPass || e.Parity.Current != nil || len(e.Parity.Reasons) > 0 {
+			t.Errorf("%s: %s %v beside %+v, want a pass beside nothing", e.Label, e.Parity.Verdict, e.Parity.Reasons, e.Parity.Current)
+		}
+	}
+}
+
 // Each report in which an engine failed a limit on a rate is an attempt, and the next report counts
 // it. An engine that passes has one attempt, however often it is verified.
 func TestAttemptsAreCounted(t *testing.T) {
