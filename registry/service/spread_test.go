@@ -159,3 +159,20 @@ func TestPromotionBringsEvidenceToWhatIsThere(t *testing.T) {
 	w.faults(t)
 	w.chained(t)
 }
+
+// A promotion of what is there brings reports and quarantines that are not there yet, and nothing
+// else: the history stays as it is.
+func TestPromotionAgainBringsNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.Promoted(t, registrytest.Build{})
+	w.AttachTo(t, "staging", r, r.Engines[0].Digest, registry.PredicateProvenance, map[string]string{"made": "again"})
+	before := w.last(t)
+	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
+	if err != nil || !p.Unchanged {
+		t.Errorf("promote again: %+v, error %v; want that nothing changed", p, err)
+	}
+	if after := w.last(t); after != before {
+		t.Errorf("the history has %d events more, want none", after-before)
+	}
+}
