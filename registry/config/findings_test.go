@@ -17,6 +17,12 @@ func TestFindings(t *testing.T) {
 		head = "version: 2\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
 		all  = `  - {key: one.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}` + "\n"
 	)
+	approving := func(rule string) string {
+		return strings.Replace(head, "from: staging", "from: staging, approvals: "+rule, 1)
+	}
+	approver := func(key string) string {
+		return "  - {key: " + key + `, roles: [approver], resources: ["oci://local/"]}` + "\n"
+	}
 	for name, c := range map[string]struct {
 		text string
 		want []string // beginnings of findings, after "note: " if it is no problem
@@ -64,6 +70,19 @@ func TestFindings(t *testing.T) {
 			[]string{"key copy2.pub is the same key as two.pub, but has another state"}},
 		"one key in two states": {head + all + `  - {key: copy.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
 			[]string{"key copy.pub is the same key as one.pub, but has another state"}},
+		"two approvals of one key": {approving("2") + all + approver("two.pub"),
+			[]string{"nothing can be promoted to prod: it requires 2 approvals, but 1 key can approve there"}},
+		"two approvals of one key under two names": {approving("2") + all + approver("two.pub") + approver("copy2.pub"),
+			[]string{"nothing can be promoted to prod: it requires 2 approvals, but 1 key can approve there"}},
+		"two approvals of two keys": {approving("2") + all + approver("two.pub") + approver("copy.pub"), nil},
+		"no approver": {approving("1") + all,
+			[]string{"nothing can be promoted to prod: it requires 1 approval, but 0 keys can approve there"}},
+		"a group whose key is revoked": {approving("{count: 1, groups: {a: {keys: [two.pub]}}}") + all + approver("copy.pub") +
+			`  - {key: two.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
+			[]string{"nothing can be promoted to prod: group a must give 1 approval, but 0 keys of it can approve"}},
+		"one key in two groups under two names": {approving("{groups: {a: {keys: [two.pub]}, b: {keys: [copy2.pub]}}}") + all + approver("two.pub") + approver("copy2.pub") + approver("copy.pub"),
+			[]string{"key copy2.pub of group b in prod is also in group a, under another name", "nothing can be promoted to prod: group b must give 1 approval, but 0 keys of it can approve"}},
+		"a group that can approve": {approving("{groups: {a: {keys: [two.pub]}}}") + all + approver("two.pub"), nil},
 		"no key for prod": {head + strings.Replace(all, "oci://local/", "oci://local/staging/", 1), []string{
 			"nothing can be promoted to prod: it requires signature", "nothing can be promoted to prod: it requires parity",
 			"nothing can be promoted to prod: a promoter must sign"}},

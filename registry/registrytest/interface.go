@@ -42,6 +42,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"promote without proof":   testPromoteWithoutProof,
 		"promote what is unknown": testPromoteUnknown,
 		"version is taken":        testVersionTaken,
+		"approval":                testApproval,
 		"quarantine":              testQuarantine,
 		"rollback":                testRollback,
 		"rollback warns":          testRollbackWarns,

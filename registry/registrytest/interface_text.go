@@ -41,6 +41,10 @@ func testTexts(t *testing.T, r Registry) {
 			"hold release":   r.ReleaseHold(t.Context(), "prod", Model, reason),
 			"history accept": r.AcceptHistory(t.Context(), "prod", Model, reason),
 			"quarantine":     attach(registry.PredicateQuarantine, registry.Quarantine{Reason: reason}),
+			"approval": attach(registry.PredicateApproval, registry.Approval{
+				ResourceURI: "oci://local/prod/" + Model, Comment: reason, ApprovedOn: measured()}),
+			"accepted line": attach(registry.PredicateApproval, registry.Approval{
+				ResourceURI: "oci://local/prod/" + Model, Comment: "fine", ApprovedOn: measured(), Accepts: []string{reason}}),
 			"failing report": attach(registry.PredicateParity, failing),
 		} {
 			if !registry.HasCode(err, registry.CodeInvalid) || len(err.Error()) > 400 || strings.ContainsAny(err.Error(), "\n\r\x1b\u202e\u200b") {
