@@ -25,6 +25,8 @@ type Rejudged struct {
 	// Recounted is true if the per-case figures were at hand, so that all counts and bounds of
 	// accuracy were computed from them.
 	Recounted bool `json:"recounted,omitempty"`
+	// ByLimits is true if the limits were at hand, so that each of them has to have a check.
+	ByLimits bool `json:"byLimits,omitempty"`
 	// Differences are what the report says and its counts do not give; empty if it says the same.
 	Differences []Difference `json:"differences"`
 }

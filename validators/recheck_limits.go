@@ -33,6 +33,7 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 	if l == nil {
 		return nil
 	}
+	r.found.ByLimits = true
 	differ := func(what, said, follows string) {
 		r.differ(what, said, follows)
 		missing = append(missing, registry.VerdictUndecided)

@@ -255,6 +255,9 @@ func (c checkedReport) besideText() string {
 			text += "its per-case figures are not at hand\n"
 		}
 	}
+	if !c.ByLimits {
+		text += "         the limits are not at hand: one that has no check is not noticed\n"
+	}
 	if named != nil && named.LeftOut != "" {
 		text += "         per-case figures that were left out: " + ui.Plain(named.LeftOut) + "\n"
 	}
