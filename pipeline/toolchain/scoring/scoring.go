@@ -33,7 +33,7 @@ const (
 	lineBytes = 64 // of a score
 )
 
-// Any, as what is allowed, is every program.
+// Any stands for every program where one can be allowed.
 const Any = "any"
 
 // Python runs programs by a Python of this machine.
@@ -84,8 +84,8 @@ func (p Python) Score(ctx context.Context, job toolchain.ScoreJob) ([]float64, e
 
 // parse reads one number of each line.
 func parse(name string, data []byte, count int) ([]float64, error) {
-	fail := func(format string, args ...any) ([]float64, error) {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: %s", name, fmt.Sprintf(format, args...))
+	fail := func(format string, args ...any) error {
+		return registry.Errorf(registry.CodeInvalid, "%s: %s", name, fmt.Sprintf(format, args...))
 	}
 	text := bytes.TrimSuffix(data, []byte("\n"))
 	lines := bytes.Count(text, []byte("\n")) + 1
@@ -93,14 +93,14 @@ func parse(name string, data []byte, count int) ([]float64, error) {
 		lines = 0
 	}
 	if lines != count {
-		return fail("it wrote %s for %s: want one score in each line", registry.Count(lines, "line"), registry.Count(count, "case"))
+		return nil, fail("it wrote %s for %s: want one score in each line", registry.Count(lines, "line"), registry.Count(count, "case"))
 	}
 	scores := make([]float64, 0, count)
 	for line := range strings.SplitSeq(string(text), "\n") {
 		trimmed := strings.TrimSpace(line)
 		v, err := strconv.ParseFloat(trimmed, 64)
 		if err != nil || len(trimmed) > lineBytes || v-v != 0 {
-			return fail("line %d is %.40q: want a finite number", len(scores)+1, trimmed)
+			return nil, fail("line %d is %.40q: want a finite number", len(scores)+1, trimmed)
 		}
 		scores = append(scores, v)
 	}
