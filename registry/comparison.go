@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,7 +46,7 @@ func (p Policy) Compares() bool {
 }
 
 // judgeComparison decides a requirement that compares with the release that is replaced.
-func (p Policy) judgeComparison(name string, r Release) Requirement {
+func (p Policy) judgeComparison(name string, r Release, claims []Claim) Requirement {
 	req := Requirement{Name: name, Subject: "release"}
 	switch {
 	case p.Replay || p.Head == r.Digest && p.Environment != "":
@@ -55,17 +56,34 @@ func (p Policy) judgeComparison(name string, r Release) Requirement {
 	case p.Head == "":
 		req.Met, req.Detail = true, p.Environment+" has no release yet"
 	case name == RequireNoLooser:
-		req.Met, req.Detail = len(p.Comparison.Looser) == 0, "no limit is looser than in "+p.Comparison.Version
-		if !req.Met {
-			req.Detail = fmt.Sprintf("%s looser than in %s, which %s has now: %s", Count(len(p.Comparison.Looser), "limit"),
-				p.Comparison.Version, p.Environment, strings.Join(p.Comparison.Looser, "; "))
-		}
+		p.lift(&req, r, claims, p.Comparison.Looser, "no limit is looser than in "+p.Comparison.Version,
+			Count(len(p.Comparison.Looser), "limit")+" looser than in %s, which %s has now: ")
 	default:
-		req.Met, req.Detail = len(p.Comparison.Interface) == 0, "what calls "+p.Comparison.Version+" can call it"
-		if !req.Met {
-			req.Detail = fmt.Sprintf("what calls %s, which %s has now, cannot call it: %s", p.Comparison.Version, p.Environment,
-				strings.Join(p.Comparison.Interface, "; "))
-		}
+		p.lift(&req, r, claims, p.Comparison.Interface, "what calls "+p.Comparison.Version+" can call it",
+			"what calls %s, which %s has now, cannot call it: ")
 	}
 	return req
+}
+
+// lift decides a requirement by its lines. Those that standing approvals accept, word for word, do
+// not count against the release.
+func (p Policy) lift(req *Requirement, r Release, claims []Claim, lines []string, met, unmet string) {
+	var left []string
+	standing := p.StandingApprovals(r, claims)
+	for _, line := range lines {
+		at := slices.IndexFunc(standing, func(g GivenApproval) bool { return slices.Contains(g.Accepts, line) })
+		if at < 0 {
+			left = append(left, line)
+		} else if bundle := standing[at].Bundle; !slices.Contains(req.Evidence, bundle) {
+			req.Evidence = append(req.Evidence, bundle)
+		}
+	}
+	switch {
+	case len(lines) == 0:
+		req.Met, req.Detail = true, met
+	case len(left) == 0:
+		req.Met, req.Detail = true, "approved: "+strings.Join(lines, "; ")
+	default:
+		req.Detail = fmt.Sprintf(unmet, p.Comparison.Version, p.Environment) + strings.Join(left, "; ")
+	}
 }

@@ -49,3 +49,43 @@ func TestCheckComparison(t *testing.T) {
 		})
 	}
 }
+
+// An approver lifts a difference by accepting its line, word for word, for this destination. Each line
+// needs one, and an approval that does not count lifts nothing.
+func TestAcceptedDifferences(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	const first, second = "int8, output y: snr at least 11, was 12", "latency: p99 not limited, was at most 5ms"
+	accepts := func(lines ...string) func(*registry.Approval) {
+		return func(a *registry.Approval) { a.Accepts = lines }
+	}
+	elsewhere := func(a *registry.Approval) {
+		a.Accepts, a.ResourceURI = []string{first, second}, "oci://local/canary/vision/digits"
+	}
+	for name, c := range map[string]struct {
+		claims []registry.Claim
+		want   string
+	}{
+		"none":                {nil, "2 limits looser than in 1.0.0, which prod has now: " + first + "; " + second},
+		"both by one":         {[]registry.Claim{approval(r, approver, 9, accepts(first, second))}, ""},
+		"both by two":         {[]registry.Claim{approval(r, approver, 9, accepts(first)), approval(r, "other", 10, accepts(second))}, ""},
+		"one":                 {[]registry.Claim{approval(r, approver, 9, accepts(first))}, "prod has now: " + second},
+		"other words":         {[]registry.Claim{approval(r, approver, 9, accepts(first+" ", second))}, "prod has now: " + first},
+		"no line":             {[]registry.Claim{approval(r, approver, 9, nil)}, first},
+		"for another":         {[]registry.Claim{approval(r, approver, 9, elsewhere)}, first},
+		"taken back":          {[]registry.Claim{approval(r, approver, 9, accepts(first, second)), withdrawal(r, approver, 10)}, first},
+		"by a builder":        {[]registry.Claim{approval(r, builder, 9, accepts(first, second)), signature(r.Digest)}, first},
+		"expired in meantime": {[]registry.Claim{approval(r, approver, 9, func(a *registry.Approval) { a.Accepts, a.ExpiresOn = []string{first, second}, hours(12) })}, first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := asking(0)
+			p.Require = []string{registry.RequireNoLooser}
+			p.Head, p.Comparison = digest.FromString("head"), &registry.Comparison{Version: "1.0.0", Looser: []string{first, second}}
+			d := p.Check(r, c.claims)
+			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet %q, want %q", got, c.want)
+			}
+		})
+	}
+}

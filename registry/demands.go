@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,15 +135,33 @@ func (p Policy) lacksAccuracy(pass report, e Engine) string {
 		return fmt.Sprintf("it ran other cases than those that %s accepts: %s", p.Environment, shownDigest(pass.Cases.Digest))
 	case !(1-(1-float64(pass.Confidence))*float64(max(pass.Attempts, 1)) >= RequiredConfidence-1e-9):
 		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
+	}
+	return cmp.Or(want.lacksBound(pass), p.lacksRegression(pass, e))
+}
+
+// lacksBound says which bound a report does not have.
+func (a AccuracyRequirement) lacksBound(pass report) string {
+	switch want := a; {
 	case want.Min != nil && !pass.keeps("accuracy", true, *want.Min):
 		return fmt.Sprintf("it has no limit on %s of at least %v: set limits.accuracy.min, build and verify", want.Metric, *want.Min)
 	case want.Max != nil && !pass.keeps("accuracy", false, *want.Max):
 		return fmt.Sprintf("it has no limit on %s of at most %v: set limits.accuracy.max, build and verify", want.Metric, *want.Max)
-	case want.Regression != nil && !p.Replay && pass.replaces(e) && !pass.keeps("regression", false, *want.Regression):
+	}
+	return ""
+}
+
+// lacksRegression says why a report does not show what the engine loses against the one there now.
+func (p Policy) lacksRegression(pass report, e Engine) string {
+	want := p.Accuracy
+	if want.Regression == nil || p.Replay {
+		return ""
+	}
+	switch {
+	case pass.replaces(e) && !pass.keeps("regression", false, *want.Regression):
 		return fmt.Sprintf("it has no limit of at most %v on what it loses against the engine there now: set limits.accuracy.regression, build and verify", *want.Regression)
-	case want.Regression != nil && !p.Replay && p.Head != "" && pass.Destination == nil:
+	case p.Head != "" && pass.Destination == nil:
 		return "it was not compared with the engine there now: set limits.accuracy.regression, build and verify"
-	case want.Regression != nil && !p.compared(pass):
+	case !p.compared(pass):
 		return p.comparedWithAnother(pass)
 	}
 	return ""

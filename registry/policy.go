@@ -141,6 +141,10 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	var decision Decision
 	decision.Ignore(ignored...)
 	for _, name := range append([]string{requireQuarantine}, p.Require...) {
+		if name == RequireNoLooser || name == RequireCompatibleInterface {
+			decision.Requirements = append(decision.Requirements, p.judgeComparison(name, r, claims))
+			continue
+		}
 		decision.Requirements = append(decision.Requirements, p.require(name, r, counted)...)
 	}
 	if p.Approvals.Count > 0 {
@@ -158,11 +162,8 @@ func (p Policy) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 
 // require evaluates one requirement for each of its subjects.
 func (p Policy) require(name string, r Release, cs counted) []Requirement {
-	switch name {
-	case requireOperators:
+	if name == requireOperators {
 		return p.judgeOperators(r)
-	case RequireNoLooser, RequireCompatibleInterface:
-		return []Requirement{p.judgeComparison(name, r)}
 	}
 	subjects := r.Subjects()
 	if name != RequireSignature && name != requireQuarantine {
