@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -13,7 +14,7 @@ import (
 // from the reference: half in one process, where runtimes usually give the same bits, and twice in a
 // batch or another process, where they may choose other kernels. Quantizing activations by the range
 // of the batch makes 0.4 to 0.9 of the engine's own error. A tenth of what the limits allow is always
-// granted.
+// granted, but of answers none in one process, unless the engine misses some itself.
 const (
 	again     = -6.02 // dB
 	elsewhere = 6.02
@@ -40,16 +41,63 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 	limits := l.Precisions[precision].Outputs
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		own, ok := whole[name]
-		if limits[name].SNRdB == nil || !ok {
+		if !ok {
 			continue
 		}
-		least := min(own.SpreadSNR-more, limits[name].SNRdB.Min+granted)
-		if got := found[name].SpreadSNR; !(got >= least) {
-			reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: "snrDb",
-				Limit: registry.Figure(least), Value: registry.Figure(got), Message: fmt.Sprintf(
-					"output %s: what differs has a signal to noise ratio of %.3g dB, and the engine's own error %.3g dB: want at least %.3g dB",
-					name, got, own.SpreadSNR, least)})
+		if limit := limits[name].SNRdB; limit != nil {
+			least := min(own.SpreadSNR-more, limit.Min+granted)
+			if got := found[name].SpreadSNR; !(got >= least) {
+				reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: "snrDb",
+					Limit: registry.Figure(least), Value: registry.Figure(got), Message: fmt.Sprintf(
+						"output %s: what differs has a signal to noise ratio of %.3g dB, and the engine's own error %.3g dB: want at least %.3g dB",
+						name, got, own.SpreadSNR, least)})
+			}
+		}
+		for _, f := range answersOf(limits[name], found[name], own) {
+			if r, ok := l.judgeAnswers(kind, name, f); !ok {
+				reasons = append(reasons, r)
+			}
 		}
 	}
 	return reasons
+}
+
+// An answersAgain is how many answers differ between two runs, and from the reference's, each a sum over
+// cases of the share of a case.
+type answersAgain struct {
+	figure          string
+	limit           float64 // on the share of equal answers
+	differ, missed  float64
+	cases, ownCases int
+}
+
+// answersOf lists the answers that limits bound: the largest of rows, and equal elements.
+func answersOf(o OutputLimits, found, own tensor.Result) (all []answersAgain) {
+	if o.Top1 != nil && o.Top1.Min > 0 && own.Top1Cases > 0 {
+		all = append(all, answersAgain{"top1", o.Top1.Min, found.Top1Misses, own.Top1Misses, found.Top1Cases, own.Top1Cases})
+	}
+	if o.Equal != nil && own.FullCases > 0 {
+		all = append(all, answersAgain{"equal", o.Equal.Min, found.EqualMisses, own.EqualMisses, found.FullCases, own.FullCases})
+	}
+	return all
+}
+
+// judgeAnswers holds the answers that differ to those of the engine that are not the reference's, as
+// errors are held to its own error: by the lower bound of their share, and in one process also by
+// their number.
+func (l Limits) judgeAnswers(kind registry.ConsistencyKind, output string, a answersAgain) (registry.Reason, bool) {
+	own := a.missed / float64(a.ownCases)
+	allowed := max(2*own, (1-a.limit)/10)
+	inProcess := kind == registry.ConsistencyRepeat
+	if inProcess {
+		allowed = max(own/2, (1-a.limit)/10)
+	}
+	differs := stats.LowerRate(a.differ, a.cases, 1-(1-l.Confidence)/someTries)
+	if differs <= allowed && !(inProcess && a.differ > a.missed) {
+		return registry.Reason{}, true
+	}
+	value := a.differ / float64(max(a.cases, 1))
+	return registry.Reason{Code: ReasonLimit, Output: output, Figure: a.figure, Limit: registry.Figure(1 - allowed), Value: registry.Figure(1 - value),
+		Message: fmt.Sprintf("output %s: %s: %.4g of %s give other answers between runs, and %.4g of %s another than the reference: that is more than its own errors explain",
+			output, a.figure, a.differ, registry.Count(a.cases, "case"), a.missed, registry.Count(a.ownCases, "case"))}, false
 }

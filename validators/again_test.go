@@ -63,3 +63,56 @@ func TestJudgeAgainAtTheLimit(t *testing.T) {
 		})
 	}
 }
+
+// Answers that differ between two runs are held to those that are not the reference's: in one process
+// none may differ if the engine misses none.
+func TestJudgeAgainOfAnswers(t *testing.T) {
+	t.Parallel()
+	const repeat, process, batch = registry.ConsistencyRepeat, registry.ConsistencyProcess, registry.ConsistencyBatch
+	for name, c := range map[string]struct {
+		kind           registry.ConsistencyKind
+		jitter         string
+		missed, differ float64 // of 400 cases and of 32
+		fails          bool
+	}{
+		"none":                          {repeat, "", 0, 0, false},
+		"one flips, no misses":          {repeat, "", 0, 1, true},
+		"a row of a case flips":         {repeat, "", 0, 0.1, true},
+		"one flips, one missed":         {repeat, "", 1, 1, false},
+		"two flip, one missed":          {repeat, "", 1, 2, true},
+		"half of the share, by chance":  {repeat, "", 40, 7, false},
+		"more than half of the share":   {repeat, "", 40, 8, true},
+		"half of the cases":             {repeat, "", 40, 16, true},
+		"one flips elsewhere":           {process, "", 0, 1, false},
+		"two flip elsewhere":            {process, "", 0, 3, false},
+		"more flip elsewhere":           {process, "", 0, 4, true},
+		"twice the share, by chance":    {process, "", 20, 10, false},
+		"more than twice the share":     {process, "", 20, 12, true},
+		"more in a batch":               {batch, "", 0, 4, true},
+		"limits of outputs":             {repeat, validators.JitterLimits, 0, 16, false},
+		"limits of outputs, in a batch": {batch, validators.JitterLimits, 0, 16, true},
+		"dimensions are no second run":  {registry.ConsistencyDimension, "", 0, 16, false},
+		"none is no way around":         {repeat, validators.JitterNone, 0, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rate := &validators.AtLeast{Min: 0.95}
+			limits := validators.Limits{V: 2, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
+				"class": {Equal: rate}, "logits": {Top1: rate}, "free": {Top1: &validators.AtLeast{}}}}}}
+			if c.jitter != "" {
+				limits.Consistency = &validators.ConsistencyLimits{Jitter: c.jitter}
+			}
+			of := func(misses float64, cases int) map[string]tensor.Result {
+				r := tensor.Result{Cases: cases, FullCases: cases, Top1Cases: cases, EqualMisses: misses, Top1Misses: misses}
+				return map[string]tensor.Result{"class": r, "logits": r, "free": r}
+			}
+			got := limits.JudgeAgain(c.kind, "int8", of(c.differ, 32), of(c.missed, 400))
+			if want := map[bool]int{true: 2}[c.fails]; len(got) != want {
+				t.Fatalf("reasons %+v, want %d", got, want)
+			}
+			if c.fails && (got[0].Output != "class" || got[0].Figure != "equal" || got[1].Figure != "top1" || !strings.Contains(got[0].Message, "more than its own errors explain")) {
+				t.Errorf("reasons %+v, want equal of class and top1 of logits, which say that its own errors do not explain it", got)
+			}
+		})
+	}
+}

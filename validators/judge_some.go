@@ -15,6 +15,11 @@ import (
 // an engine that is right.
 const someTries = 100
 
+// mostChance is the most that chance may excuse, in dB. Where few cases have most of the noise the
+// quantile says nothing: 33 dB if it is one case of a thousand. A single case at the default limit on
+// the error of a case has less than 10 dB more noise than the default limit on SNR among eight.
+const mostChance = 10.0
+
 // JudgeSome judges what was measured on some of the cases. Accuracy is of the whole set, and what
 // so few cases cannot decide is no reason against the engine: their noise may exceed the limit by what
 // chance makes of it, which follows from that of m.Whole, and of systematic errors they say nothing.
@@ -29,8 +34,12 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	for i, r := range j.Reasons {
 		if more := chance[r.Output]; more > 0 && r.Figure == "snrDb" {
-			j.Reasons[i].Message += fmt.Sprintf(", which is %.3g less %.2g that chance explains in %s",
-				float64(r.Limit)+more, more, registry.Count(m.Cases, "case"))
+			how := "that chance explains"
+			if more == mostChance {
+				how = "at most for chance"
+			}
+			j.Reasons[i].Message += fmt.Sprintf(", which is %.3g less %.2g %s in %s",
+				float64(r.Limit)+more, more, how, registry.Count(m.Cases, "case"))
 		}
 	}
 	if len(j.Reasons) == 0 && m.Cases > 0 {
@@ -59,8 +68,8 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 }
 
 // chanceDB is by how much the noise of a few cases may exceed that of the whole, in dB, rounded up to
-// a tenth.
+// a tenth, and at most mostChance.
 func chanceDB(whole tensor.Result, few int, confidence float64) float64 {
 	some, all := whole.CaseDegrees*float64(few), whole.CaseDegrees*float64(whole.FullCases)
-	return math.Ceil(100*math.Log10(stats.UpperNoise(some, all, confidence))) / 10
+	return min(math.Ceil(100*math.Log10(stats.UpperNoise(some, all, confidence)))/10, mostChance)
 }

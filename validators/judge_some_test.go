@@ -30,7 +30,9 @@ func TestJudgeSomeAllowsChance(t *testing.T) {
 		"what chance explains":           {1, 8, 12 - chance(1, 8) + 1e-9, registry.VerdictPass, ""},
 		"more than chance explains":      {1, 8, 12 - chance(1, 8) - 1e-3, registry.VerdictFail, "which is 12 less 5.6 that chance explains in 8 cases"},
 		"many values in a case":          {100, 8, 12 - chance(100, 8) - 1e-3, registry.VerdictFail, "which is 12 less 0.7 that"},
-		"noise of few cases":             {0.05, 8, 0, registry.VerdictPass, ""},
+		"noise of few cases":             {0.05, 8, 2, registry.VerdictPass, ""},
+		"one case has most of the noise": {0.002, 8, 2, registry.VerdictPass, ""},
+		"and chance excuses 10 dB":       {0.002, 8, 1.99, registry.VerdictFail, "below the limit of 2, which is 12 less 10 at most for chance in 8 cases"},
 		"more cases":                     {1, 32, 12 - chance(1, 32) - 1e-3, registry.VerdictFail, "in 32 cases"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -233,3 +233,22 @@ func TestReasonsNameTheNonFiniteElement(t *testing.T) {
 		t.Errorf("messages, wanted with -:\n%s", diff)
 	}
 }
+
+// Limits per channel are undecided where there are no channels, and what fails anyway fails.
+func TestJudgeWithoutChannels(t *testing.T) {
+	t.Parallel()
+	limits := validators.Limits{V: 2, MinCases: 1, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"fp32": {
+		Outputs: map[string]validators.OutputLimits{"y": {MaxError: &validators.AtMost{Max: 0.1}, PerChannel: new(true)}}}}}
+	for _, c := range []struct {
+		none bool
+		most float64
+		want registry.Verdict
+	}{{false, 0.1, registry.VerdictPass}, {true, 0.1, registry.VerdictUndecided}, {true, 0.2, registry.VerdictFail}} {
+		result := tensor.Result{Cases: 8, FullCases: 8, Elements: 8, MaxError: c.most, NoChannels: c.none}
+		got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"y": result}, Cases: 8})
+		said := len(got.Reasons) > 0 && strings.Contains(got.Reasons[0].Message, "per_channel: false")
+		if got.Verdict != c.want || said != c.none {
+			t.Errorf("no channels %t, error %v: %s with %+v; want %s, and how to go on: %t", c.none, c.most, got.Verdict, got.Reasons, c.want, c.none)
+		}
+	}
+}

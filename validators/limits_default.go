@@ -90,10 +90,18 @@ func presetLimits(preset, precision string, output TensorInfo, cases int) (Outpu
 	case KindEmbedding:
 		limits.Cosine = &AtLeast{t.cosine}
 	case KindValue, KindBoxes:
-		limits.PerChannel = new(true)
-		limits.Systematic = &AtMost{t.perChannel * t.systematic}
+		if output.channels() {
+			limits.PerChannel = new(true)
+			limits.Systematic = &AtMost{t.perChannel * t.systematic}
+		}
 	}
 	return limits, nil
+}
+
+// channels reports whether each index along the last dimension can have a spread of its own: cases may
+// differ in an open one. That of a single dimension is the batch, of which each case has one.
+func (t TensorInfo) channels() bool {
+	return len(t.Shape) < 2 || t.last().Symbol == "" && t.last().Size <= tensor.MaxChannels
 }
 
 // few reports whether a case has so few values that its error is that of an element: under 4.

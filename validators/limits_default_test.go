@@ -37,3 +37,29 @@ func TestDefaultLimitsFollowTheShape(t *testing.T) {
 		})
 	}
 }
+
+// Where the last dimension is open an index along it is no channel: cases may have another number of them.
+func TestDefaultLimitsPerChannel(t *testing.T) {
+	t.Parallel()
+	batch, open := validators.Dim{Symbol: "batch"}, validators.Dim{Symbol: "horizon"}
+	for name, c := range map[string]struct {
+		shape []validators.Dim
+		want  bool
+		most  float64
+	}{
+		"a number":           {[]validators.Dim{batch}, true, 0.06},
+		"a scalar":           {nil, true, 0.06},
+		"three units":        {[]validators.Dim{batch, open, {Size: 3}}, true, 0.06},
+		"an open horizon":    {[]validators.Dim{batch, open}, false, 0.03},
+		"as many as allowed": {[]validators.Dim{batch, {Size: tensor.MaxChannels}}, true, 0.06},
+		"too many":           {[]validators.Dim{batch, {Size: tensor.MaxChannels + 1}}, false, 0.03},
+	} {
+		got, err := validators.DefaultLimits(validators.PrecisionInt8, validators.TensorInfo{Name: "y", Kind: validators.KindValue, DType: tensor.Float32, Shape: c.shape}, 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.PerChannel != nil) != c.want || got.Systematic.Max != c.most {
+			t.Errorf("%s: per channel %v, systematic %v; want %t and %v", name, got.PerChannel, got.Systematic, c.want, c.most)
+		}
+	}
+}

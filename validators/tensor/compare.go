@@ -151,7 +151,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	}
 	c.channels.end(c.options.Channels)
 	if !c.options.Channels {
-		c.cases = append(c.cases, caseSums{caseIndex, float64(k.sums.n), k.sums.from, k.sums.from2, k.sums.ref2, k.sums.err2, k.maxAbs})
+		c.cases = append(c.cases, caseSums{caseIndex, len(c.cases), float64(k.sums.n), k.sums.from, k.sums.from2, k.sums.ref2, k.sums.err2, k.maxAbs})
 	}
 	c.broken = c.broken || k.broken
 	c.sums.add(k.sums)

@@ -9,8 +9,8 @@ type CaseFigures struct {
 	// MaxAbs is the largest |engine-reference|, +Inf without a finite error.
 	MaxAbs float64
 	Cosine float64 // as in Result.CosineMin
-	// Error is the root mean square error divided by the spread of all values of the reference, as
-	// in Result.CaseError.
+	// Error is the root mean square error divided by the spread of the reference, as in
+	// Result.CaseError: of all values, and where cases were left out of that, for the others theirs.
 	Error float64
 	// Equal is the share of elements that are not equal, and Top1 that of the rows whose largest
 	// element has another index; NaN without elements or rows. See Result.EqualMisses.
@@ -22,9 +22,18 @@ func (c *Comparison) Each() []CaseFigures {
 	each := make([]CaseFigures, len(c.each))
 	copy(each, c.each)
 	spread := c.whole()
+	rest := c.others(spread)
+	without := make(map[int]bool, len(rest.without))
+	for _, s := range rest.without {
+		without[s.at] = true
+	}
 	for i, mean := range c.errors2 {
+		of := spread
+		if rest.spread > 0 && !without[i] {
+			of = rest.spread
+		}
 		if mean > 0 {
-			each[i].Error = c.caseError(mean, spread)
+			each[i].Error = c.caseError(mean, of)
 		}
 	}
 	return each

@@ -8,6 +8,32 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// The errors of cases that a comparison gives one by one are those of which it says the worst.
+func TestErrorsOfCasesBesideHugeValues(t *testing.T) {
+	t.Parallel()
+	for _, huge := range []int{0, 1, 4, 5, 6} {
+		c := tensor.NewComparison(tensor.Options{})
+		for n := range 100 {
+			want := []float64{float64(n % 7), float64(n % 5), 3}
+			if n < huge {
+				want[1] = 1e7
+			}
+			if err := c.Add(n, rowOf(t, want), rowOf(t, []float64{want[0] + 0.01*float64(n), want[1], 3})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		worst, at := 0.0, -1
+		for n, of := range c.Each() {
+			if of.Error > worst {
+				worst, at = of.Error, n
+			}
+		}
+		if got := c.Result(); got.CaseError != worst || got.CaseErrorCase != at || (worst > 0.1) != (huge < 6) {
+			t.Errorf("%d huge cases of 100: error %v in case %d, and one by one %v in case %d; want the same, and above 0.1 for up to five", huge, got.CaseError, got.CaseErrorCase, worst, at)
+		}
+	}
+}
+
 // A single huge value of the reference does not make errors of the other cases look small, wherever it is.
 // Values that are merely unequal are held to the spread of all.
 func TestOneHugeValueExcusesNoErrors(t *testing.T) {
@@ -54,6 +80,11 @@ func TestOneHugeValueExcusesNoErrors(t *testing.T) {
 		"the first value":       {400, func(n, i int) float64 { return map[bool]float64{true: 1e6}[n == 0 && i == 0] }, 5, 7},
 		"large":                 {400, at(3, 1e4), 5, 7},
 		"two of 400":            {400, func(n, i int) float64 { return map[bool]float64{true: -1e9}[n%200 == 7 && i == 1] }, 5, 7},
+		"two huge of 100":       {100, func(n, i int) float64 { return map[bool]float64{true: 1e6}[n < 2 && i == 1] }, 5, 7},
+		"five of 100":           {100, func(n, _ int) float64 { return map[bool]float64{true: 1e6}[n%20 == 3] }, 5, 7},
+		"six of 100":            {100, func(n, _ int) float64 { return map[bool]float64{true: 1e6}[n%20 == 3 || n == 50] }, 100, 200},
+		"ever smaller":          {100, func(n, i int) float64 { return map[bool]float64{true: 1e9 / math.Pow(10, float64(n))}[n < 5 && i == 1] }, 5, 7},
+		"two of 39":             {39, func(n, _ int) float64 { return map[bool]float64{true: 1e9}[n < 2] }, 100, 300},
 		"one of 20":             {20, at(4, 1e9), 4, 8},
 		"one of 19":             {19, at(4, 1e9), 100, 300},
 		"a tenth are far":       {400, func(n, _ int) float64 { return map[bool]float64{true: 5000}[n%10 == 3] }, 60, 80},

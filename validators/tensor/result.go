@@ -51,11 +51,14 @@ type Result struct {
 	Top1Cases, FullCases int
 	// Spread is the standard deviation of the reference's values: of all, or with
 	// Options.Channels the smallest one of a channel. It is their root mean square where all
-	// values of the reference are the same, and 0 where they are all 0. Of 20 cases on, one of a
-	// hundred, and at least one, may be left out: those that are furthest from the rest, if the
-	// others have less than half of the spread of all. Then SpreadSNR, MaxError and CaseError are the
+	// values of the reference are the same, and 0 where they are all 0. Of 20 cases on,
+	// one of twenty may be left out: those that are furthest from the rest, as long as the
+	// others have less than half of the spread. Then SpreadSNR, MaxError and CaseError are the
 	// worse of all cases, relative to the spread of all, and of the others, relative to theirs.
 	Spread float64
+	// NoChannels is true if Options.Channels cannot be kept, since the last axis differs between cases
+	// or is longer than [MaxChannels]: then all figures are relative to the spread of all values.
+	NoChannels bool
 	// Spreads is Spread, or with Options.Channels the spread of each channel.
 	Spreads []float64
 	// SpreadSNR is 10*log10(Spread^2 / mean of error^2) in dB: unlike SNR, a constant part of
@@ -81,7 +84,8 @@ type Result struct {
 	// channel, an index along the last axis, or without Options.Channels of all values together where
 	// that is more, divided by the spread. The offset of one channel counts a sixth, and that of c
 	// channels together c sixths, at most in full: rounding moves single channels, and seldom all
-	// alike. +Inf if an element has no finite error.
+	// alike. Where the last axis differs between cases, or is longer than [MaxChannels], it is that of
+	// all values together. +Inf if an element has no finite error.
 	Systematic float64
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.

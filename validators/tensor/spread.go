@@ -2,8 +2,8 @@ package tensor
 
 import "math"
 
-// maxChannels bounds the channels of which each has sums. An output with more is taken as a whole.
-const maxChannels = 1 << 16
+// MaxChannels bounds the channels of which each has sums. An output with more is taken as a whole.
+const MaxChannels = 1 << 16
 
 // extreme is the magnitude from which a value stands for infinity, as the lowest float32 does in
 // masks. It says nothing about the spread of the others.
@@ -22,7 +22,7 @@ func (c *Comparison) begin(reference Tensor) {
 		}
 	}
 	if c.options.Channels || c.options.Systematic {
-		c.channels.begin(reference.Shape)
+		c.channels.begin(reference.Shape, c.shift)
 	}
 }
 
@@ -44,12 +44,11 @@ func (c *Comparison) spread(r *Result) {
 		r.CaseError = math.Sqrt(c.worst2) / r.Spread
 	}
 	r.CaseDegrees = c.degrees()
+	r.NoChannels = c.options.Channels && c.channels.off
 	if c.options.Channels && !c.broken {
 		c.channels.worst(r, c.options.Spreads)
 	}
-	if !c.options.Channels && !c.broken && len(c.options.Spreads) == 0 {
-		c.holdOthers(r)
-	}
+	c.holdOthers(r)
 	if c.options.Systematic {
 		c.systematic(r)
 	}
@@ -158,9 +157,10 @@ func (c *Comparison) histogram(spread float64) (counts [Decades]int) {
 
 // channels are sums for each index along the last axis.
 type channels struct {
-	at   int
-	sums []channelSums
-	off  bool // the last axis differs between cases, or is too long
+	at     int
+	sums   []channelSums
+	widest int64 // length of the last axis
+	off    bool  // the last axis differs between cases, or is too long: then sums has one, of all values
 }
 
 type channelSums struct {
@@ -196,21 +196,25 @@ func (c *channels) end(keep bool) {
 	}
 }
 
-func (c *channels) begin(shape []int64) {
+// begin prepares for a case. A case without elements says nothing about the last axis.
+func (c *channels) begin(shape []int64, shift float64) {
 	width := int64(1)
 	if len(shape) > 0 {
 		width = shape[len(shape)-1]
 	}
-	c.at = 0
-	if c.sums == nil && width > 0 && width <= maxChannels {
+	c.at, c.widest = 0, max(c.widest, width)
+	switch {
+	case c.off || width == 0:
+	case c.sums == nil && width <= MaxChannels:
 		c.sums = make([]channelSums, width)
+	case width != int64(len(c.sums)):
+		c.sums, c.off = []channelSums{c.whole(shift)}, true
 	}
-	c.off = c.off || width != int64(len(c.sums))
 }
 
 // feed processes the next elements of both sides.
 func (c *channels) feed(ref, eng []float64) {
-	if c.off || c.sums == nil {
+	if c.sums == nil {
 		return
 	}
 	for i, r := range ref {
@@ -223,7 +227,7 @@ func (c *channels) feed(ref, eng []float64) {
 		if !(abs <= math.MaxFloat64) {
 			continue
 		}
-		if s.n == 0 && s.now.n == 0 && math.Abs(r) < extreme {
+		if !c.off && s.n == 0 && s.now.n == 0 && math.Abs(r) < extreme {
 			s.shift = r
 		}
 		d := r - s.shift

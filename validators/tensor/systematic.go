@@ -14,13 +14,11 @@ const certainty = 3
 const loneOffset = 1.0 / 6
 
 // systematic sets the part of the errors that straight lines explain: one through each channel and,
-// where the channels have one unit, one through all values.
+// where the channels have one unit, one through all values. Where the last axis differs between cases
+// it is the latter alone.
 func (c *Comparison) systematic(r *Result) {
 	if c.broken {
 		r.Systematic = math.Inf(1)
-		return
-	}
-	if c.channels.off {
 		return
 	}
 	count := func(s channelSums, spread, offsets float64) {
@@ -32,6 +30,10 @@ func (c *Comparison) systematic(r *Result) {
 		default:
 			r.Systematic = max(r.Systematic, part/spread)
 		}
+	}
+	if c.channels.off {
+		count(c.channels.sums[0], r.Spread, min(1, loneOffset*float64(c.channels.widest)))
+		return
 	}
 	for i, s := range c.channels.sums {
 		spread := r.Spreads[0]

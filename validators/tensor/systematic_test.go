@@ -154,3 +154,57 @@ func rowsOf(t *testing.T, values []float64) tensor.Tensor {
 	}
 	return made
 }
+
+// Where the last axis differs between cases, a line through all values is what counts, and there are no
+// spreads of channels. A case without elements changes nothing.
+func TestSystematicOfAnOpenLastAxis(t *testing.T) {
+	t.Parallel()
+	compare := func(channels bool, widthOf func(int) int, offset, noise float64) tensor.Result {
+		random := rand.New(rand.NewPCG(6, 7))
+		c := tensor.NewComparison(tensor.Options{Systematic: true, Channels: channels})
+		for n := range 400 {
+			want, got := make([]float64, widthOf(n)), make([]float64, widthOf(n))
+			for i := range want {
+				want[i] = 7 + random.NormFloat64()
+				got[i] = want[i] + offset + noise*random.NormFloat64()
+			}
+			if err := c.Add(n, rowOf(t, want), rowOf(t, got)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.Result()
+	}
+	of := func(width, other int) func(int) int {
+		return func(n int) int { return map[bool]int{true: other, false: width}[n == 7] }
+	}
+	mixed := func(n int) int { return 1 + n%40 }
+	for name, c := range map[string]struct {
+		width         func(int) int
+		offset, noise float64
+		low, high     float64
+		none          bool // of the channels
+	}{
+		"one width":                 {of(8, 8), 0.2, 0.01, 0.18, 0.22, false},
+		"one case is wider":         {of(8, 9), 0.2, 0.01, 0.18, 0.22, true},
+		"one case is narrower":      {of(8, 3), 0.2, 0.01, 0.18, 0.22, true},
+		"all widths":                {mixed, 0.2, 0.01, 0.18, 0.22, true},
+		"all widths, without fault": {mixed, 0, 0.3, 0, 0.013, true},
+		"a case without elements":   {of(8, 0), 0.2, 0.01, 0.18, 0.22, false},
+		"too wide":                  {of(tensor.MaxChannels+1, 0), 0.2, 0.01, 0.18, 0.22, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			width := c.width
+			if name == "too wide" {
+				width = func(n int) int { return map[bool]int{true: c.width(n)}[n < 3] }
+			}
+			got := compare(false, width, c.offset, c.noise)
+			if !(got.Systematic >= c.low && got.Systematic <= c.high) || got.NoChannels {
+				t.Errorf("systematic errors of %v spreads, no channels: %t; want %v to %v, and false where none were asked for", got.Systematic, got.NoChannels, c.low, c.high)
+			}
+			if got := compare(true, width, c.offset, c.noise); got.NoChannels != c.none || (len(got.Spreads) == 1) != c.none || got.Systematic == 0 && c.low > 0 {
+				t.Errorf("per channel: none %t, %d spreads, systematic errors of %v; want none %t", got.NoChannels, len(got.Spreads), got.Systematic, c.none)
+			}
+		})
+	}
+}
