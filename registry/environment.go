@@ -98,23 +98,30 @@ func (es Environments) Validate() error {
 		if err := (Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals}).Validate(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
-		if !e.Protected() && len(e.Operators) > 0 {
-			return Errorf(CodeInvalid,
-				"environment %s: operators has no effect without from, since builds write it directly", e.Name)
-		}
-		if !e.Protected() && (e.Accuracy != nil || len(e.Ceilings) > 0) {
-			return Errorf(CodeInvalid, "environment %s: accuracy and ceilings have no effect without from, since builds write it directly", e.Name)
-		}
-		if !e.Protected() && e.Approvals.Count > 0 {
-			return Errorf(CodeInvalid,
-				"environment %s: approvals has no effect without from, since builds write it directly", e.Name)
-		}
-		if !e.Protected() && len(e.Require) > 0 {
-			return Errorf(CodeInvalid,
-				"environment %s: require has no effect without from, since builds write it directly", e.Name)
+		if key := e.withoutEffect(); key != "" {
+			return Errorf(CodeInvalid, "environment %s: %s has no effect without from, since builds write it directly", e.Name, key)
 		}
 	}
 	return nil
+}
+
+// withoutEffect names a rule of an environment that nothing is promoted to, so that it never applies.
+func (e Environment) withoutEffect() string {
+	switch {
+	case e.Protected():
+		return ""
+	case len(e.Operators) > 0:
+		return "operators"
+	case e.Accuracy != nil:
+		return "accuracy"
+	case len(e.Ceilings) > 0:
+		return "ceilings"
+	case e.Approvals.Count > 0:
+		return "approvals"
+	case len(e.Require) > 0:
+		return "require"
+	}
+	return ""
 }
 
 // First returns the environment that builds write to.

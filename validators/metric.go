@@ -116,10 +116,7 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	wants, has := "", true
 	switch m.Needs {
 	case accuracy.NeedsScores:
-		wants, has = "scores of classes", ranks
-		if k := m.Top(); k > 0 {
-			wants, has = fmt.Sprintf("scores of more than %d classes", k), ranks && output.moreThan(k)
-		}
+		wants, has = needsScores(m, output, ranks)
 	case accuracy.NeedsAnswers:
 		wants, has = "scores of classes, or answers that are whole numbers",
 			ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding
@@ -138,6 +135,14 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 		return ""
 	}
 	return wants
+}
+
+// needsScores is needs for a metric of scores, of an output that ranks classes or not.
+func needsScores(m accuracy.Metric, output TensorInfo, ranks bool) (wants string, has bool) {
+	if k := m.Top(); k > 0 {
+		return fmt.Sprintf("scores of more than %d classes", k), ranks && output.moreThan(k)
+	}
+	return "scores of classes", ranks
 }
 
 // ofValues reports whether an output has numbers that are no scores, classes or labels.
@@ -256,6 +261,14 @@ func (a *AccuracyLimit) validateMetric() error {
 	case !m.Loss && a.Max != nil:
 		return registry.Errorf(registry.CodeInvalid, "accuracy.max: of %s more is better: want min", m.Name)
 	}
+	if err := a.validateBounds(m); err != nil {
+		return err
+	}
+	return a.validateSlices()
+}
+
+// validateBounds checks that each bound is a value that the metric can have.
+func (a *AccuracyLimit) validateBounds(m accuracy.Metric) error {
 	most, least := 1.0, 0.0
 	if m.Loss {
 		most = math.MaxFloat64
@@ -274,5 +287,5 @@ func (a *AccuracyLimit) validateMetric() error {
 			return err
 		}
 	}
-	return a.validateSlices()
+	return nil
 }
