@@ -90,7 +90,7 @@ func TestApprovedPromotion(t *testing.T) {
 	}
 }
 
-// A rebuild has another digest, so nobody approved it.
+// A rebuild has another digest, which has no approval.
 func TestApprovalsAreOfOneRelease(t *testing.T) {
 	t.Parallel()
 	w := setup(t, approversOf(1))

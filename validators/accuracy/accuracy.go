@@ -41,7 +41,7 @@ func NewCounter(m Metric, probability bool, seed uint64) *Counter {
 // like follows from the metric: see [Needs]. Where scores are ranked, the largest value is the
 // answer, and a row with a NaN has none. Errors: of kind tensor.ErrMismatch for outputs
 // and labels that do not fit together, and for cases whose outputs have no elements: they would have
-// no answer, and nobody would notice. Only of boxes there may be none.
+// no answer, and no figure would show it. Only of boxes there may be none.
 func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 	for _, output := range []tensor.Tensor{reference, engine} {
 		if len(output.Shape) > 0 && output.Shape[0] > 0 && output.Len() == 0 && c.metric.Needs != NeedsBoxes {
