@@ -45,7 +45,7 @@ func asking(count int, groups ...registry.ApproverGroup) registry.Policy {
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	r := sample()
-	anna, ben, chris := approval(r, "anna", 1, nil), approval(r, "ben", 2, nil), approval(r, "chris", 3, nil)
+	first, second, third := approval(r, "first", 1, nil), approval(r, "second", 2, nil), approval(r, "third", 3, nil)
 	edit := func(c registry.Claim, change func(*registry.Claim)) registry.Claim {
 		change(&c)
 		return c
@@ -62,65 +62,65 @@ func TestApprovals(t *testing.T) {
 		return c
 	}
 	elsewhere := func(resource string) registry.Claim {
-		return approval(r, "ben", 2, func(a *registry.Approval) { a.ResourceURI = resource })
+		return approval(r, "second", 2, func(a *registry.Approval) { a.ResourceURI = resource })
 	}
 	for _, c := range []struct {
 		name   string
 		claims []registry.Claim
 		want   string // part of what is unmet; empty: all is met
 	}{
-		{"two people", []registry.Claim{anna, ben}, ""},
-		{"three people", []registry.Claim{anna, ben, chris}, ""},
+		{"two people", []registry.Claim{first, second}, ""},
+		{"three people", []registry.Claim{first, second, third}, ""},
 		{"none", nil, "approvals of release: missing: 2 of 2 approvals: another approver runs mlpromote approve vision/digits:1.0.0 --env prod --comment TEXT"},
-		{"one", []registry.Claim{anna}, "approved by keys/anna.pub; missing: 1 of 2 approvals:"},
-		{"one person twice", []registry.Claim{anna, approval(r, "anna", 2, nil)}, "missing: 1 of 2"},
-		{"one statement in two bundles", []registry.Claim{anna, rewrapped(anna)}, "missing: 1 of 2"},
-		{"a verifier's word", []registry.Claim{anna, edit(ben, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, "missing: 1 of 2"},
-		{"no role", []registry.Claim{anna, edit(ben, func(c *registry.Claim) { c.Roles = nil })}, "missing: 1 of 2"},
-		{"a builder of the release", []registry.Claim{anna, signedBy(ben, builder, registry.RoleApprover, registry.RoleBuilder)}, "keys/ben.pub signed the build, so it cannot approve"},
-		{"a builder of an engine, whose signature does not count", []registry.Claim{anna, ben,
-			signedBy(signature(r.Engines[1].Digest), "ben", registry.RoleApprover)}, "keys/ben.pub signed the build"},
-		{"a builder of the provenance, with a revoked key", []registry.Claim{anna, ben,
-			edit(signedBy(provenance(r.Engines[0].Digest), "ben"), func(c *registry.Claim) { c.Key = registry.KeyRevoked })}, "keys/ben.pub signed the build"},
-		{"a builder of something else", []registry.Claim{anna, ben, signedBy(signature(digest.FromString("another")), "ben", registry.RoleBuilder)}, ""},
-		{"a verifier of the release", []registry.Claim{anna, signedBy(ben, verifier, registry.RoleApprover, registry.RoleVerifier)}, ""},
-		{"for staging", []registry.Claim{anna, elsewhere("oci://local/staging/vision/digits")}, "missing: 1 of 2"},
-		{"for a model below", []registry.Claim{anna, elsewhere(inProdOf + "/small")}, "missing: 1 of 2"},
-		{"for the environment", []registry.Claim{anna, elsewhere("oci://local/prod/")}, "missing: 1 of 2"},
-		{"for no resource", []registry.Claim{anna, raw(ben, `{"comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
-		{"of another release", []registry.Claim{anna, edit(ben, func(c *registry.Claim) { c.Subject = digest.FromString("another") })}, "missing: 1 of 2"},
-		{"of an engine alone", []registry.Claim{anna, edit(ben, func(c *registry.Claim) {
+		{"one", []registry.Claim{first}, "approved by keys/first.pub; missing: 1 of 2 approvals:"},
+		{"one person twice", []registry.Claim{first, approval(r, "first", 2, nil)}, "missing: 1 of 2"},
+		{"one statement in two bundles", []registry.Claim{first, rewrapped(first)}, "missing: 1 of 2"},
+		{"a verifier's word", []registry.Claim{first, edit(second, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, "missing: 1 of 2"},
+		{"no role", []registry.Claim{first, edit(second, func(c *registry.Claim) { c.Roles = nil })}, "missing: 1 of 2"},
+		{"a builder of the release", []registry.Claim{first, signedBy(second, builder, registry.RoleApprover, registry.RoleBuilder)}, "keys/second.pub signed the build, so it cannot approve"},
+		{"a builder of an engine, whose signature does not count", []registry.Claim{first, second,
+			signedBy(signature(r.Engines[1].Digest), "second", registry.RoleApprover)}, "keys/second.pub signed the build"},
+		{"a builder of the provenance, with a revoked key", []registry.Claim{first, second,
+			edit(signedBy(provenance(r.Engines[0].Digest), "second"), func(c *registry.Claim) { c.Key = registry.KeyRevoked })}, "keys/second.pub signed the build"},
+		{"a builder of something else", []registry.Claim{first, second, signedBy(signature(digest.FromString("another")), "second", registry.RoleBuilder)}, ""},
+		{"a verifier of the release", []registry.Claim{first, signedBy(second, verifier, registry.RoleApprover, registry.RoleVerifier)}, ""},
+		{"for staging", []registry.Claim{first, elsewhere("oci://local/staging/vision/digits")}, "missing: 1 of 2"},
+		{"for a model below", []registry.Claim{first, elsewhere(inProdOf + "/small")}, "missing: 1 of 2"},
+		{"for the environment", []registry.Claim{first, elsewhere("oci://local/prod/")}, "missing: 1 of 2"},
+		{"for no resource", []registry.Claim{first, raw(second, `{"comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
+		{"of another release", []registry.Claim{first, edit(second, func(c *registry.Claim) { c.Subject = digest.FromString("another") })}, "missing: 1 of 2"},
+		{"of an engine alone", []registry.Claim{first, edit(second, func(c *registry.Claim) {
 			c.Subject = r.Engines[0].Digest
 			c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(c.Subject)}}
 		})}, "missing: 1 of 2"},
-		{"attached to this release, about another", []registry.Claim{anna, edit(ben, func(c *registry.Claim) {
+		{"attached to this release, about another", []registry.Claim{first, edit(second, func(c *registry.Claim) {
 			c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(digest.FromString("another"))}}
 		})}, "missing: 1 of 2"},
-		{"a second before it expires", []registry.Claim{anna, expires("ben", hours(12).Add(time.Second))}, ""},
-		{"the instant at which it expires", []registry.Claim{anna, expires("ben", hours(12))}, "that of keys/ben.pub expired on 2026-01-01T12:00:00Z"},
-		{"expired", []registry.Claim{anna, expires("ben", hours(5))}, "expired on 2026-01-01T05:00:00Z"},
-		{"expired, and given again", []registry.Claim{anna, expires("ben", hours(5)), approval(r, "ben", 6, nil)}, ""},
-		{"expires before it is given", []registry.Claim{anna, expires("ben", hours(3))}, "missing: 1 of 2"},
-		{"withdrawn", []registry.Claim{anna, ben, withdrawal(r, "ben", 5)}, "keys/ben.pub took its approval back"},
-		{"withdrawn, in the other order", []registry.Claim{withdrawal(r, "ben", 5), ben, anna}, "took its approval back"},
-		{"withdrawn by another", []registry.Claim{anna, ben, withdrawal(r, "chris", 5)}, ""},
-		{"withdrawn and given again", []registry.Claim{anna, ben, withdrawal(r, "ben", 5), approval(r, "ben", 6, nil)}, ""},
-		{"given again, and the withdrawal in another bundle", []registry.Claim{anna, ben, withdrawal(r, "ben", 5), approval(r, "ben", 6, nil),
-			recorded(7, rewrapped(withdrawal(r, "ben", 5)))}, ""},
-		{"withdrawn, and the approval in another bundle", []registry.Claim{anna, ben, withdrawal(r, "ben", 5), recorded(6, rewrapped(ben))}, "took its approval back"},
-		{"withdrawn, and the history names neither", []registry.Claim{anna, recorded(0, ben), recorded(0, withdrawal(r, "ben", 1))}, "took its approval back"},
-		{"withdrawn, and the history does not name the later approval", []registry.Claim{anna, withdrawal(r, "ben", 5), recorded(0, approval(r, "ben", 6, nil))}, "took its approval back"},
-		{"withdrawn for another resource", []registry.Claim{anna, ben, approval(r, "ben", 5, func(a *registry.Approval) {
+		{"a second before it expires", []registry.Claim{first, expires("second", hours(12).Add(time.Second))}, ""},
+		{"the instant at which it expires", []registry.Claim{first, expires("second", hours(12))}, "that of keys/second.pub expired on 2026-01-01T12:00:00Z"},
+		{"expired", []registry.Claim{first, expires("second", hours(5))}, "expired on 2026-01-01T05:00:00Z"},
+		{"expired, and given again", []registry.Claim{first, expires("second", hours(5)), approval(r, "second", 6, nil)}, ""},
+		{"expires before it is given", []registry.Claim{first, expires("second", hours(3))}, "missing: 1 of 2"},
+		{"withdrawn", []registry.Claim{first, second, withdrawal(r, "second", 5)}, "keys/second.pub took its approval back"},
+		{"withdrawn, in the other order", []registry.Claim{withdrawal(r, "second", 5), second, first}, "took its approval back"},
+		{"withdrawn by another", []registry.Claim{first, second, withdrawal(r, "third", 5)}, ""},
+		{"withdrawn and given again", []registry.Claim{first, second, withdrawal(r, "second", 5), approval(r, "second", 6, nil)}, ""},
+		{"given again, and the withdrawal in another bundle", []registry.Claim{first, second, withdrawal(r, "second", 5), approval(r, "second", 6, nil),
+			recorded(7, rewrapped(withdrawal(r, "second", 5)))}, ""},
+		{"withdrawn, and the approval in another bundle", []registry.Claim{first, second, withdrawal(r, "second", 5), recorded(6, rewrapped(second))}, "took its approval back"},
+		{"withdrawn, and the history names neither", []registry.Claim{first, recorded(0, second), recorded(0, withdrawal(r, "second", 1))}, "took its approval back"},
+		{"withdrawn, and the history does not name the later approval", []registry.Claim{first, withdrawal(r, "second", 5), recorded(0, approval(r, "second", 6, nil))}, "took its approval back"},
+		{"withdrawn for another resource", []registry.Claim{first, second, approval(r, "second", 5, func(a *registry.Approval) {
 			a.ResourceURI, a.Withdrawn = "oci://local/edge/vision/digits", true
 		})}, ""},
-		{"withdrawn by what cannot be read", []registry.Claim{anna, ben, recorded(5, raw(ben, `{"withdrawn":"yes"}`))}, "took its approval back"},
-		{"a withdrawal of a retired key", []registry.Claim{anna, ben, edit(withdrawal(r, "ben", 5), func(c *registry.Claim) {
+		{"withdrawn by what cannot be read", []registry.Claim{first, second, recorded(5, raw(second, `{"withdrawn":"yes"}`))}, "took its approval back"},
+		{"a withdrawal of a retired key", []registry.Claim{first, second, edit(withdrawal(r, "second", 5), func(c *registry.Claim) {
 			c.Key, c.RetiredAt = registry.KeyRetired, hours(4)
 		})}, "took its approval back"},
-		{"two keys in one spelling", []registry.Claim{anna, raw(ben, `{"resourceUri":"`+inProdOf+`","Withdrawn":false,"comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
-		{"a key twice", []registry.Claim{anna, raw(ben, `{"resourceUri":"`+inProdOf+`","resourceUri":"`+inProdOf+`","comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
-		{"in quarantine all the same", []registry.Claim{anna, ben, quarantine(r.Digest)}, "no-quarantine of release"},
-		{"a failing report later", []registry.Claim{anna, ben, recorded(9, parity(r, r.Engines[0], 9, registry.VerdictFail, nil))}, "parity of x86/fp32"},
+		{"two keys in one spelling", []registry.Claim{first, raw(second, `{"resourceUri":"`+inProdOf+`","Withdrawn":false,"comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
+		{"a key twice", []registry.Claim{first, raw(second, `{"resourceUri":"`+inProdOf+`","resourceUri":"`+inProdOf+`","comment":"x","approvedOn":"2026-01-01T02:00:00Z"}`)}, "missing: 1 of 2"},
+		{"in quarantine all the same", []registry.Claim{first, second, quarantine(r.Digest)}, "no-quarantine of release"},
+		{"a failing report later", []registry.Claim{first, second, recorded(9, parity(r, r.Engines[0], 9, registry.VerdictFail, nil))}, "parity of x86/fp32"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestApprovals(t *testing.T) {
 func TestApprovalsOfKeyStates(t *testing.T) {
 	t.Parallel()
 	r := sample()
-	claims := append(all(enough(r)), approval(r, "anna", 3, nil))
+	claims := append(all(enough(r)), approval(r, "first", 3, nil))
 	for name, c := range map[string]struct {
 		state   registry.KeyState
 		hour    int
@@ -149,7 +149,7 @@ func TestApprovalsOfKeyStates(t *testing.T) {
 		"revoked":             {registry.KeyRevoked, 0, false},
 		"in no state":         {"", 0, false},
 	} {
-		if got := asking(1).Check(r, inState(claims, "anna", c.state, c.hour)).Allowed(); got != c.allowed {
+		if got := asking(1).Check(r, inState(claims, "first", c.state, c.hour)).Allowed(); got != c.allowed {
 			t.Errorf("%s: allowed is %t, want %t", name, got, c.allowed)
 		}
 	}
@@ -159,8 +159,8 @@ func TestApprovalsOfKeyStates(t *testing.T) {
 func TestApprovalsNeedResourceAndTime(t *testing.T) {
 	t.Parallel()
 	r := sample()
-	lasting := append(enough(r), approval(r, "anna", 1, nil))
-	expiring := append(enough(r), approval(r, "anna", 1, func(a *registry.Approval) { a.ExpiresOn = hours(23) }))
+	lasting := append(enough(r), approval(r, "first", 1, nil))
+	expiring := append(enough(r), approval(r, "first", 1, func(a *registry.Approval) { a.ExpiresOn = hours(23) }))
 	for name, c := range map[string]struct {
 		claims  []registry.Claim
 		edit    func(*registry.Policy)
@@ -189,27 +189,27 @@ func TestApprovalsOfGroups(t *testing.T) {
 	group := func(name string, count int, keys ...string) registry.ApproverGroup {
 		return registry.ApproverGroup{Name: name, Count: count, Keys: keys}
 	}
-	managers, security := group("managers", 1, "keys/anna.pub", "keys/ben.pub"), group("security", 1, "keys/chris.pub")
+	managers, security := group("managers", 1, "keys/first.pub", "keys/second.pub"), group("security", 1, "keys/third.pub")
 	under := func(c registry.Claim, paths ...string) registry.Claim {
 		c.Keys = paths
 		return c
 	}
-	anna, ben, chris, dora := approval(r, "anna", 1, nil), approval(r, "ben", 2, nil), approval(r, "chris", 3, nil), approval(r, "dora", 4, nil)
+	first, second, third, dora := approval(r, "first", 1, nil), approval(r, "second", 2, nil), approval(r, "third", 3, nil), approval(r, "dora", 4, nil)
 	for _, c := range []struct {
 		name   string
 		policy registry.Policy
 		claims []registry.Claim
 		want   string
 	}{
-		{"one of each", asking(2, managers, security), []registry.Claim{anna, chris}, ""},
-		{"two of one", asking(2, managers, security), []registry.Claim{anna, ben}, "missing: 1 of security (keys/chris.pub)"},
-		{"somebody of no group", asking(2, managers, security), []registry.Claim{anna, dora}, "missing: 1 of security"},
-		{"one more of no group", asking(3, managers, security), []registry.Claim{anna, chris, dora}, ""},
-		{"one more of no group is missing", asking(3, managers, security), []registry.Claim{anna, chris}, "missing: 1 of 3 approvals"},
-		{"two of a group", asking(2, group("managers", 2, "keys/anna.pub", "keys/ben.pub")), []registry.Claim{anna, ben}, ""},
-		{"one twice", asking(2, group("managers", 2, "keys/anna.pub", "keys/ben.pub")), []registry.Claim{anna, approval(r, "anna", 5, nil)}, "missing: 1 of managers"},
-		{"one key in two groups under two paths", asking(2, managers, security), []registry.Claim{under(anna, "keys/anna.pub", "keys/chris.pub"), dora}, "missing: 1 of security"},
-		{"a key without a path", asking(2, managers, security), []registry.Claim{under(anna), chris}, "missing: 1 of managers"},
+		{"one of each", asking(2, managers, security), []registry.Claim{first, third}, ""},
+		{"two of one", asking(2, managers, security), []registry.Claim{first, second}, "missing: 1 of security (keys/third.pub)"},
+		{"somebody of no group", asking(2, managers, security), []registry.Claim{first, dora}, "missing: 1 of security"},
+		{"one more of no group", asking(3, managers, security), []registry.Claim{first, third, dora}, ""},
+		{"one more of no group is missing", asking(3, managers, security), []registry.Claim{first, third}, "missing: 1 of 3 approvals"},
+		{"two of a group", asking(2, group("managers", 2, "keys/first.pub", "keys/second.pub")), []registry.Claim{first, second}, ""},
+		{"one twice", asking(2, group("managers", 2, "keys/first.pub", "keys/second.pub")), []registry.Claim{first, approval(r, "first", 5, nil)}, "missing: 1 of managers"},
+		{"one key in two groups under two paths", asking(2, managers, security), []registry.Claim{under(first, "keys/first.pub", "keys/third.pub"), dora}, "missing: 1 of security"},
+		{"a key without a path", asking(2, managers, security), []registry.Claim{under(first), third}, "missing: 1 of managers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -302,10 +302,10 @@ func TestNewApprovalRefuses(t *testing.T) {
 func TestReasonOfApproval(t *testing.T) {
 	t.Parallel()
 	r := sample()
-	if got := approval(r, "anna", 1, nil).Reason(); got != "for prod/vision/digits: tried it" {
+	if got := approval(r, "first", 1, nil).Reason(); got != "for prod/vision/digits: tried it" {
 		t.Errorf("an approval: %q", got)
 	}
-	if got := withdrawal(r, "anna", 1).Reason(); got != "withdrawn for prod/vision/digits: tried it" {
+	if got := withdrawal(r, "first", 1).Reason(); got != "withdrawn for prod/vision/digits: tried it" {
 		t.Errorf("a withdrawal: %q", got)
 	}
 }

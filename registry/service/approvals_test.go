@@ -11,12 +11,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// approversOf makes prod ask for approvals, and trusts anna and ben there alone, carl in staging
+// approversOf makes prod ask for approvals, and trusts first and second there alone, carl in staging
 // alone, and dora as builder and approver everywhere.
 func approversOf(count int) func(c *service.Config) {
 	return func(c *service.Config) {
 		c.Environments.List[1].Approvals = registry.ApprovalRule{Count: count}
-		for key, where := range map[string]string{"anna": "prod/", "ben": "prod/", "carl": "staging/"} {
+		for key, where := range map[string]string{"first": "prod/", "second": "prod/", "carl": "staging/"} {
 			c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{
 				Key: key, Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/" + where}})
 		}
@@ -63,27 +63,27 @@ func TestApprovedPromotion(t *testing.T) {
 			if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 || got.Met || !strings.Contains(got.Detail, "missing: 2 of 2 approvals") {
 				t.Fatalf("without approvals: %+v, error %v", got, err)
 			}
-			anna, err := w.approve(t, r, "anna", nil)
+			first, err := w.approve(t, r, "first", nil)
 			must(t, err)
-			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || got.Met || !strings.Contains(got.Detail, "approved by anna; missing: 1 of 2") || w.head(t).Release != "" {
+			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || got.Met || !strings.Contains(got.Detail, "approved by first; missing: 1 of 2") || w.head(t).Release != "" {
 				t.Fatalf("with one: %+v, error %v", got, err)
 			}
-			ben, err := w.approve(t, r, "ben", nil)
+			second, err := w.approve(t, r, "second", nil)
 			must(t, err)
 			got, err := w.promotion(t, false)
-			if err != nil || !got.Met || got.Detail != "approved by anna, ben" || len(got.Evidence) != 2 || w.head(t).Release != r.Digest {
+			if err != nil || !got.Met || got.Detail != "approved by first, second" || len(got.Evidence) != 2 || w.head(t).Release != r.Digest {
 				t.Fatalf("with two: %+v, error %v, head %+v", got, err, w.head(t))
 			}
 			for _, environment := range []string{"staging", "prod"} {
 				claims, ignored, err := w.Claims(t.Context(), environment, r)
 				must(t, err)
 				given := registry.Approvals(r, claims, w.config.Now())
-				if len(given) != 2 || ignored.IgnoredCount != 0 || !slices.ContainsFunc(given, func(g registry.GivenApproval) bool { return g.Bundle == anna }) {
-					t.Errorf("%s has the approvals %+v, ignored %+v, want %s and %s", environment, given, ignored, anna, ben)
+				if len(given) != 2 || ignored.IgnoredCount != 0 || !slices.ContainsFunc(given, func(g registry.GivenApproval) bool { return g.Bundle == first }) {
+					t.Errorf("%s has the approvals %+v, ignored %+v, want %s and %s", environment, given, ignored, first, second)
 				}
 				_, summary, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model)
-				if environment == "prod" && (!ok || !slices.ContainsFunc(summary.InputAttestations, func(d registry.VSADescriptor) bool { return d.Digest.Names(ben) })) {
-					t.Errorf("the summary names %+v, want %s among them", summary.InputAttestations, ben)
+				if environment == "prod" && (!ok || !slices.ContainsFunc(summary.InputAttestations, func(d registry.VSADescriptor) bool { return d.Digest.Names(second) })) {
+					t.Errorf("the summary names %+v, want %s among them", summary.InputAttestations, second)
 				}
 			}
 		})
@@ -94,7 +94,7 @@ func TestApprovedPromotion(t *testing.T) {
 func TestApprovalsAreOfOneRelease(t *testing.T) {
 	t.Parallel()
 	w := setup(t, approversOf(1))
-	_, err := w.approve(t, w.proven(t, registrytest.Build{}), "anna", nil)
+	_, err := w.approve(t, w.proven(t, registrytest.Build{}), "first", nil)
 	must(t, err)
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || got.Met {
@@ -118,16 +118,16 @@ func TestApprovalsThatDoNotCount(t *testing.T) {
 		"an approver of staging": {"carl", nil, registry.CodeTrust, "is not trusted as approver for oci://local/prod/vision/digits"},
 		"a builder":              {"dora", nil, registry.CodeTrust, "signed the build of this release, so it cannot approve it"},
 		"a verifier":             {"verifier", nil, registry.CodeTrust, "is not trusted as approver for oci://local/prod/vision/digits"},
-		"for no environment": {"anna", func(a *registry.Approval) { a.ResourceURI = "oci://local/moon/vision/digits" },
+		"for no environment": {"first", func(a *registry.Approval) { a.ResourceURI = "oci://local/moon/vision/digits" },
 			registry.CodeTrust, "no key that is trusted"},
 		"for another model": {"approver", func(a *registry.Approval) { a.ResourceURI = "oci://local/prod/vision/letters" },
 			registry.CodeTrust, "is not trusted as approver for oci://local/prod/vision/letters"},
 		"for what builds go to": {"carl", func(a *registry.Approval) { a.ResourceURI = "oci://local/staging/vision/digits" }, "", ""},
-		"from the future":       {"anna", later(time.Hour), registry.CodeTrust, "set the clock"},
-		"expired": {"anna", func(a *registry.Approval) {
+		"from the future":       {"first", later(time.Hour), registry.CodeTrust, "set the clock"},
+		"expired": {"first", func(a *registry.Approval) {
 			a.ApprovedOn, a.ExpiresOn = a.ApprovedOn.Add(-2*time.Hour), a.ApprovedOn.Add(-time.Hour)
 		}, registry.CodeTrust, "it expired on"},
-		"no comment": {"anna", func(a *registry.Approval) { a.Comment = "" }, registry.CodeTrust, "no key that is trusted"},
+		"no comment": {"first", func(a *registry.Approval) { a.Comment = "" }, registry.CodeTrust, "no key that is trusted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +168,7 @@ func TestApprovalOfAnEngine(t *testing.T) {
 	e := r.Engines[0].Digest
 	a := registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now()}
 	_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e,
-		Bundle: w.Bundle(t, "anna", registry.PredicateApproval, a, e)})
+		Bundle: w.Bundle(t, "first", registry.PredicateApproval, a, e)})
 	if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "is about a release") {
 		t.Errorf("error %v, want CodeInvalid", err)
 	}
@@ -181,7 +181,7 @@ func TestWithdrawnApproval(t *testing.T) {
 	r := w.proven(t, registrytest.Build{})
 	says := func(withdrawn bool) {
 		t.Helper()
-		_, err := w.approve(t, r, "anna", func(a *registry.Approval) { a.Withdrawn = withdrawn })
+		_, err := w.approve(t, r, "first", func(a *registry.Approval) { a.Withdrawn = withdrawn })
 		must(t, err)
 	}
 	for i, c := range []struct{ withdrawn, allowed bool }{{false, true}, {true, false}, {true, false}, {false, true}} {
@@ -205,7 +205,7 @@ func TestExpiredApproval(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := setup(t, approversOf(1), func(c *service.Config) { c.Now = func() time.Time { return now } })
 	r := w.proven(t, registrytest.Build{})
-	_, err := w.approve(t, r, "anna", func(a *registry.Approval) { a.ExpiresOn = now.Add(time.Hour) })
+	_, err := w.approve(t, r, "first", func(a *registry.Approval) { a.ExpiresOn = now.Add(time.Hour) })
 	must(t, err)
 	for _, c := range []struct {
 		after time.Duration
@@ -223,7 +223,7 @@ func TestApprovedAndQuarantined(t *testing.T) {
 	t.Parallel()
 	w := setup(t, approversOf(1))
 	r := w.proven(t, registrytest.Build{})
-	_, err := w.approve(t, r, "anna", nil)
+	_, err := w.approve(t, r, "first", nil)
 	must(t, err)
 	w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
 	if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || !got.Met || !strings.Contains(err.Error(), "wrong labels") {
@@ -247,7 +247,7 @@ func TestApprovalForALaterEnvironment(t *testing.T) {
 	if _, err := w.Promote(t.Context(), toProd); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "approvals of release") {
 		t.Fatalf("an approval for edge counts in prod: error %v", err)
 	}
-	_, err = w.approve(t, r, "anna", nil)
+	_, err = w.approve(t, r, "first", nil)
 	must(t, err)
 	_, err = w.Promote(t.Context(), toProd)
 	must(t, err)
