@@ -306,6 +306,11 @@ func TestRejudgeByLimits(t *testing.T) {
 			without(func(c registry.Check) bool { return c.Slice != "" })(p)
 			p.report.Slices = nil
 		}, "slices by region"},
+		"no comparison with the engine that it replaces": {func(p *percaseReport) {
+			without(func(c registry.Check) bool { return c.Figure == "regression" })(p)
+			p.report.Current = nil
+			p.report.Destination = &registry.Destination{Environment: "prod", Engine: registry.DigestSet{"sha256": strings.Repeat("a", 64)}}
+		}, "regression"},
 		"another limit": {func(p *percaseReport) { p.limits.Precisions["fp32"].Outputs["logits"].MaxAbs.Max = 8 }, "output logits, maxAbs: limit"},
 		"a limit less":  {func(p *percaseReport) { p.limits.Accuracy.Drop = nil }, "drop"},
 		"another metric": {func(p *percaseReport) {

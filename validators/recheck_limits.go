@@ -123,7 +123,8 @@ func (r *rejudgement) compareAccuracyLimits(l *AccuracyLimit) []Difference {
 		differences = append(differences, Difference{"accuracy: program", string(r.report.Accuracy.Program), string(l.Program)})
 	}
 	want := l.checks("")
-	if r.report.Current != nil && l.Regression != nil {
+	replaces := r.report.Destination != nil && len(r.report.Destination.Engine) > 0
+	if (r.report.Current != nil || replaces) && l.Regression != nil {
 		want = append(want, limitOf{figure: figureRegression, limit: most(l.Regression)})
 	}
 	if l.Slices != nil && len(r.report.Slices) == 0 {
