@@ -13,6 +13,9 @@ const (
 	requireCeilings = "ceilings" // Ceilings
 )
 
+// programMetric is the metric that a program of the release computes.
+const programMetric = "program"
+
 // RequiredConfidence is the confidence at which an [AccuracyRequirement] has to be shown, before it
 // is divided among attempts.
 const RequiredConfidence = 0.95
@@ -40,6 +43,8 @@ func (a *AccuracyRequirement) Validate() error {
 		return nil
 	case !namePattern.MatchString(a.Metric):
 		return Errorf(CodeInvalid, "accuracy: metric %.40q: want the name of a metric, such as top1", a.Metric)
+	case a.Metric == programMetric:
+		return Errorf(CodeInvalid, "accuracy: metric %s: the builder of a release chooses the program, so it proves nothing here: want another metric", a.Metric)
 	case a.Min == nil && a.Max == nil && a.Regression == nil:
 		return Errorf(CodeInvalid, "accuracy: want min, max or regression")
 	case a.Min != nil && a.Max != nil:
@@ -53,6 +58,21 @@ func (a *AccuracyRequirement) Validate() error {
 		}
 	}
 	return nil
+}
+
+// String describes the requirement: "top1 of at least 0.9, regression of at most 0.01".
+func (a *AccuracyRequirement) String() string {
+	text := a.Metric
+	if a.Min != nil {
+		text += fmt.Sprintf(" of at least %v", *a.Min)
+	}
+	if a.Max != nil {
+		text += fmt.Sprintf(" of at most %v", *a.Max)
+	}
+	if a.Regression != nil {
+		text += fmt.Sprintf(", regression of at most %v", *a.Regression)
+	}
+	return text
 }
 
 // Ceilings are, by precision and figure of a [Check], the loosest limits that an environment accepts on

@@ -126,17 +126,18 @@ func TestValidateDemands(t *testing.T) {
 		ceilings registry.Ceilings
 		want     string
 	}{
-		"nothing":               {nil, nil, ""},
-		"an accuracy":           {&registry.AccuracyRequirement{Metric: "top1", Min: figure(0.9)}, nil, ""},
-		"a regression of 0":     {&registry.AccuracyRequirement{Metric: "top1", Regression: figure(0)}, nil, ""},
-		"no metric":             {&registry.AccuracyRequirement{Min: figure(0.9)}, nil, "want the name of a metric"},
-		"no bound":              {&registry.AccuracyRequirement{Metric: "top1"}, nil, "want min, max or regression"},
-		"both bounds":           {&registry.AccuracyRequirement{Metric: "top1", Min: figure(0), Max: figure(1)}, nil, "want min or max"},
-		"a negative regression": {&registry.AccuracyRequirement{Metric: "top1", Regression: figure(-1)}, nil, "want 0 or more"},
-		"ceilings":              {nil, registry.Ceilings{"int8": {"cosine": 0.9}}, ""},
-		"an unknown precision":  {nil, registry.Ceilings{"int9": {"cosine": 0.9}}, `precision int9`},
-		"an unknown figure":     {nil, registry.Ceilings{"int8": {"p99": 0.9}}, `figure p99`},
-		"no figure":             {nil, registry.Ceilings{"int8": {}}, ""},
+		"nothing":                  {nil, nil, ""},
+		"an accuracy":              {&registry.AccuracyRequirement{Metric: "top1", Min: figure(0.9)}, nil, ""},
+		"a regression of 0":        {&registry.AccuracyRequirement{Metric: "top1", Regression: figure(0)}, nil, ""},
+		"no metric":                {&registry.AccuracyRequirement{Min: figure(0.9)}, nil, "want the name of a metric"},
+		"a program of the builder": {&registry.AccuracyRequirement{Metric: "program", Min: figure(0.9)}, nil, "the builder of a release chooses the program"},
+		"no bound":                 {&registry.AccuracyRequirement{Metric: "top1"}, nil, "want min, max or regression"},
+		"both bounds":              {&registry.AccuracyRequirement{Metric: "top1", Min: figure(0), Max: figure(1)}, nil, "want min or max"},
+		"a negative regression":    {&registry.AccuracyRequirement{Metric: "top1", Regression: figure(-1)}, nil, "want 0 or more"},
+		"ceilings":                 {nil, registry.Ceilings{"int8": {"cosine": 0.9}}, ""},
+		"an unknown precision":     {nil, registry.Ceilings{"int9": {"cosine": 0.9}}, `precision int9`},
+		"an unknown figure":        {nil, registry.Ceilings{"int8": {"p99": 0.9}}, `figure p99`},
+		"no figure":                {nil, registry.Ceilings{"int8": {}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

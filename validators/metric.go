@@ -242,6 +242,22 @@ func (a *AccuracyLimit) validateSlices() error {
 	return nil
 }
 
+// CheckRequirement checks that limits could ever be as strict as an environment requires: that the
+// metric is known, and that it can have such values. Errors: CodeInvalid.
+func CheckRequirement(r registry.AccuracyRequirement) error {
+	limit := AccuracyLimit{Metric: r.Metric}
+	if r.Min != nil {
+		limit.Min = &AtLeast{Min: float64(*r.Min)}
+	}
+	if r.Max != nil {
+		limit.Max = &AtMost{Max: float64(*r.Max)}
+	}
+	if r.Regression != nil {
+		limit.Regression = &AtMost{Max: float64(*r.Regression)}
+	}
+	return limit.validate(LimitsVersion)
+}
+
 // validateMetric checks that each limit is one that the metric can have.
 func (a *AccuracyLimit) validateMetric() error {
 	m, err := accuracy.Find(a.Metric)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 func (a *app) environmentsCommand() *cobra.Command {
@@ -51,6 +53,14 @@ func (a *app) checkEnvironments(ctx context.Context, file string) error {
 		return err
 	}
 	checked := checkedEnvironments{Environments: s.Environments, Findings: s.Findings(clock.Now())}
+	for _, e := range s.Environments.List {
+		if e.Accuracy == nil {
+			continue
+		}
+		if err := validators.CheckRequirement(*e.Accuracy); err != nil {
+			checked.Findings = append(checked.Findings, config.Finding{Problem: true, Text: "nothing can be promoted to " + e.Name + ": " + err.Error()})
+		}
+	}
 	for _, e := range s.Environments.Trust {
 		checked.Signers = append(checked.Signers, checkedSigner{e, s.KeyID(e)})
 	}
@@ -124,9 +134,15 @@ func (c checkedEnvironments) text() string {
 
 // asksFor lists what an environment requires.
 func asksFor(e registry.Environment) string {
-	all := e.Require
+	all := slices.Clone(e.Require)
+	if e.Accuracy != nil {
+		all = append(all, e.Accuracy.String())
+	}
+	for _, precision := range slices.Sorted(maps.Keys(e.Ceilings)) {
+		all = append(all, "ceilings of "+precision)
+	}
 	if e.Approvals.Count > 0 {
-		all = append(slices.Clone(all), e.Approvals.String())
+		all = append(all, e.Approvals.String())
 	}
 	return strings.Join(all, ", ")
 }
