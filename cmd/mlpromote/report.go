@@ -254,6 +254,8 @@ func (c checkedReport) besideText() string {
 		} else {
 			text += "its per-case figures are not at hand\n"
 		}
+	case named != nil && len(named.Digest) > 0:
+		text = "         its per-case figures are not at hand: counts are taken as the report says them\n"
 	}
 	if !c.ByLimits {
 		text += "         the limits are not at hand: one that has no check is not noticed\n"
