@@ -94,11 +94,10 @@ func (f fetcher) replaced(ctx context.Context, environment string, r registry.Re
 	return found, nil
 }
 
-// counterpart picks the engine that one of another release would replace: that of its label for the
-// same machines, else the one that resolve prefers for this machine, else one for machines that can
-// get the new engine too, although this machine is none of them. Labels alone are not enough: their
-// names are free, and a variant under a new one would be compared with nothing, or with a weak
-// engine. Version 1 knows labels only.
+// counterpart picks the engine that e would replace. That is the one with its label for the same
+// machines, or else the one that resolve prefers for this machine. Failing both, it is one for other
+// machines that can get e too. Labels alone do not decide, since a builder chooses them: a renamed
+// variant would be compared with nothing, or with a weak engine. Version 1 knows labels only.
 func (h host) counterpart(e registry.Engine, engines []registry.Engine, rules int) (registry.Engine, bool) {
 	var fit, elsewhere []registry.Engine
 	for _, there := range engines {

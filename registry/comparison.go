@@ -57,16 +57,17 @@ func (p Policy) judgeComparison(name string, r Release, claims []Claim) Requirem
 		req.Met, req.Detail = true, p.Environment+" has no release yet"
 	case name == RequireNoLooser:
 		p.lift(&req, r, claims, p.Comparison.Looser, "no limit is looser than in "+p.Comparison.Version,
-			Count(len(p.Comparison.Looser), "limit")+" looser than in %s, which %s has now: ")
+			"%[3]s looser than in %[1]s, which %[2]s has now: ")
 	default:
 		p.lift(&req, r, claims, p.Comparison.Interface, "what calls "+p.Comparison.Version+" can call it",
-			"what calls %s, which %s has now, cannot call it: ")
+			"what calls %[1]s, which %[2]s has now, cannot call it: ")
 	}
 	return req
 }
 
 // lift decides a requirement by its lines. Those that standing approvals accept, word for word, do
-// not count against the release.
+// not count against the release. unmet is a format with the version and the environment that is
+// compared with, and how many lines are left, as limits.
 func (p Policy) lift(req *Requirement, r Release, claims []Claim, lines []string, met, unmet string) {
 	var left []string
 	standing := p.StandingApprovals(r, claims)
@@ -84,6 +85,6 @@ func (p Policy) lift(req *Requirement, r Release, claims []Claim, lines []string
 	case len(left) == 0:
 		req.Met, req.Detail = true, "approved: "+strings.Join(lines, "; ")
 	default:
-		req.Detail = fmt.Sprintf(unmet, p.Comparison.Version, p.Environment) + strings.Join(left, "; ")
+		req.Detail = fmt.Sprintf(unmet, p.Comparison.Version, p.Environment, Count(len(left), "limit")) + strings.Join(left, "; ")
 	}
 }

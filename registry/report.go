@@ -129,7 +129,7 @@ func NameCaseFigures(data []byte, leftOut string) *CaseFigures {
 	return &CaseFigures{Digest: NewDigestSet(digest.FromBytes(data)), Size: int64(len(data)), LeftOut: leftOut}
 }
 
-// CheckFile compares a file with what the report says of it. Errors: CodeDigest if it is another one;
+// CheckFile compares a file with the digest and size in the report. Errors: CodeDigest if they differ;
 // CodeInvalid if the report names no file.
 func (c *CaseFigures) CheckFile(data []byte) error {
 	switch {

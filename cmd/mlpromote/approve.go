@@ -23,7 +23,7 @@ func (a *app) approveCommand() *cobra.Command {
 		Short: "Approve the promotion of a release to an environment, with your own key",
 		Long: `Signs, as approver, that a release may be promoted to an environment, and attaches that to
 the release where the promotion comes from. Environments ask for approvals in
-environments.yaml: of so many different keys, none of which signed a build of the release.
+environments.yaml, each by another key. A key that signed a build of the release does not count.
 An approval counts for this release and this environment only, until it expires or its
 signer withdraws it.
 

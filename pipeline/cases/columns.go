@@ -20,23 +20,15 @@ var pandasIndex = regexp.MustCompile(`^__index_level_[0-9]+__$`)
 // but for lists of numbers. A list is a row of several numbers, and one with the name of the only input is that
 // input alone.
 func readParquet(file, label string, iface validators.Interface) (map[string]tensor.Tensor, []string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, nil, badCases(file, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, size, err := openTable(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	if info.Size() > maxTable {
-		return nil, nil, registry.Errorf(registry.CodeInvalid,
-			"%s: %d bytes: a table may have %d; use .npz", file, info.Size(), maxTable)
-	}
-	wanted, err := wantedColumns(f, info.Size(), label, iface)
+	defer f.Close()
+	wanted, err := wantedColumns(f, size, label, iface)
 	var read parquet.Table
 	if err == nil {
-		read, err = parquet.Read(f, info.Size(), parquet.Limits{}, wanted)
+		read, err = parquet.Read(f, size, parquet.Limits{}, wanted)
 	}
 	if err == nil && read.Rows == 0 {
 		err = fmt.Errorf("no cases: want a row for each")

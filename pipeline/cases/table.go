@@ -18,24 +18,31 @@ import (
 // maxTable bounds a table, whose numbers take eight bytes each in memory.
 const maxTable = 1 << 30
 
+// openTable opens a file that is small enough to be read into memory. size is in bytes.
+func openTable(file string) (f *os.File, size int64, err error) {
+	if f, err = os.Open(file); err != nil {
+		return nil, 0, badCases(file, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxTable {
+		err = registry.Errorf(registry.CodeInvalid, "%s: %d bytes: a table may have %d; use .npz", file, info.Size(), maxTable)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
 // readTable reads a CSV file: a line of names, then a line for each case, of numbers but for the
 // columns that are text to the model. For a model with one input, the columns with the names of its
 // features are that input, or all columns but the labels if it has no names; for one with
 // several, the column of its name is an input. Notes say what was left out.
 func readTable(file, label string, iface validators.Interface) (map[string]tensor.Tensor, []string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, nil, badCases(file, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, _, err := openTable(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	if info.Size() > maxTable {
-		return nil, nil, registry.Errorf(registry.CodeInvalid,
-			"%s: %d bytes: a table may have %d; use .npz", file, info.Size(), maxTable)
-	}
+	defer f.Close()
 	t, err := scanTable(f, kindOfColumns(label, iface))
 	if err != nil {
 		return nil, nil, registry.Errorf(registry.CodeInvalid, "%s%w", file, err)
