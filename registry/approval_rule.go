@@ -104,8 +104,8 @@ func (p Policy) StandingApprovals(r Release, claims []Claim) []GivenApproval {
 
 // approvals lists all approvals for the policy's resource. Without a resource there are none.
 func (p Policy) approvals(r Release, claims []Claim) []GivenApproval {
-	return slices.DeleteFunc(Approvals(r, claims, p.Now), func(g GivenApproval) bool {
-		return p.Resource == "" || g.ResourceURI != p.Resource
+	return slices.DeleteFunc(Approvals(r, claims, p.Promotion.Now), func(g GivenApproval) bool {
+		return p.Promotion.Resource == "" || g.ResourceURI != p.Promotion.Resource
 	})
 }
 
@@ -195,9 +195,9 @@ func (rule ApprovalRule) missing(a approvers) []string {
 
 // howToApprove names the command that adds an approval.
 func (p Policy) howToApprove(r Release) string {
-	if p.Resource == "" {
+	if p.Promotion.Resource == "" {
 		return ": no resource is known for which approvals could count"
 	}
-	environment := path.Base(strings.TrimSuffix(p.Resource, "/"+r.Model))
+	environment := path.Base(strings.TrimSuffix(p.Promotion.Resource, "/"+r.Model))
 	return fmt.Sprintf(`: another approver runs mlpromote approve %s:%s --env %s --comment TEXT`, r.Model, r.Tag(), environment)
 }

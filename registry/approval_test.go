@@ -37,8 +37,8 @@ func withdrawal(r registry.Release, key string, hour int) registry.Claim {
 // asking is a policy that asks for approvals at noon.
 func asking(count int, groups ...registry.ApproverGroup) registry.Policy {
 	return registry.Policy{
-		Require: registry.DefaultRequire(), Environment: "prod", Resource: inProdOf, Now: hours(12),
-		Approvals: registry.ApprovalRule{Count: count, Groups: groups},
+		Require: registry.DefaultRequire(), Approvals: registry.ApprovalRule{Count: count, Groups: groups},
+		Promotion: registry.PromotionContext{Environment: "prod", Resource: inProdOf, Now: hours(12)},
 	}
 }
 
@@ -167,10 +167,10 @@ func TestApprovalsNeedResourceAndTime(t *testing.T) {
 		allowed bool
 	}{
 		"as it was":               {lasting, func(*registry.Policy) {}, true},
-		"no resource":             {lasting, func(p *registry.Policy) { p.Resource = "" }, false},
-		"no time":                 {lasting, func(p *registry.Policy) { p.Now = time.Time{} }, true},
+		"no resource":             {lasting, func(p *registry.Policy) { p.Promotion.Resource = "" }, false},
+		"no time":                 {lasting, func(p *registry.Policy) { p.Promotion.Now = time.Time{} }, true},
 		"expires later":           {expiring, func(*registry.Policy) {}, true},
-		"expires, and no time":    {expiring, func(p *registry.Policy) { p.Now = time.Time{} }, false},
+		"expires, and no time":    {expiring, func(p *registry.Policy) { p.Promotion.Now = time.Time{} }, false},
 		"asks for nothing":        {enough(r), func(p *registry.Policy) { p.Approvals = registry.ApprovalRule{} }, true},
 		"approvals do no harm":    {expiring, func(p *registry.Policy) { p.Approvals = registry.ApprovalRule{} }, true},
 		"approvals prove nothing": {lasting[1:], func(*registry.Policy) {}, false},

@@ -49,17 +49,17 @@ func (p Policy) Compares() bool {
 func (p Policy) judgeComparison(name string, r Release, claims []Claim) Requirement {
 	req := Requirement{Name: name, Subject: "release"}
 	switch {
-	case p.Replay || p.Head == r.Digest && p.Environment != "":
+	case p.Promotion.Replay || p.Promotion.Head == r.Digest && p.Promotion.Environment != "":
 		req.Met, req.Detail = true, "it replaces nothing: it is there already"
-	case p.Environment == "" || p.Head != "" && p.Comparison == nil:
+	case p.Promotion.Environment == "" || p.Promotion.Head != "" && p.Promotion.Comparison == nil:
 		req.Detail = "it was not compared with the release that it replaces"
-	case p.Head == "":
-		req.Met, req.Detail = true, p.Environment+" has no release yet"
+	case p.Promotion.Head == "":
+		req.Met, req.Detail = true, p.Promotion.Environment+" has no release yet"
 	case name == RequireNoLooser:
-		p.lift(&req, r, claims, p.Comparison.Looser, "no limit is looser than in "+p.Comparison.Version,
+		p.lift(&req, r, claims, p.Promotion.Comparison.Looser, "no limit is looser than in "+p.Promotion.Comparison.Version,
 			"%[3]s looser than in %[1]s, which %[2]s has now: ")
 	default:
-		p.lift(&req, r, claims, p.Comparison.Interface, "what calls "+p.Comparison.Version+" can call it",
+		p.lift(&req, r, claims, p.Promotion.Comparison.Interface, "what calls "+p.Promotion.Comparison.Version+" can call it",
 			"what calls %[1]s, which %[2]s has now, cannot call it: ")
 	}
 	return req
@@ -85,6 +85,6 @@ func (p Policy) lift(req *Requirement, r Release, claims []Claim, lines []string
 	case len(left) == 0:
 		req.Met, req.Detail = true, "approved: "+strings.Join(lines, "; ")
 	default:
-		req.Detail = fmt.Sprintf(unmet, p.Comparison.Version, p.Environment, Count(len(left), "limit")) + strings.Join(left, "; ")
+		req.Detail = fmt.Sprintf(unmet, p.Promotion.Comparison.Version, p.Promotion.Environment, Count(len(left), "limit")) + strings.Join(left, "; ")
 	}
 }

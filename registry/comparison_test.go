@@ -23,19 +23,21 @@ func TestCheckComparison(t *testing.T) {
 		edit func(*registry.Policy)
 		want string
 	}{
-		"nothing looser":      {func(p *registry.Policy) { p.Environment, p.Head, p.Comparison = "prod", head, found(nil, nil) }, ""},
-		"nothing there":       {func(p *registry.Policy) { p.Environment = "prod" }, ""},
-		"there already":       {func(p *registry.Policy) { p.Environment, p.Head = "prod", r.Digest }, ""},
-		"a replay":            {func(p *registry.Policy) { p.Replay = true }, ""},
+		"nothing looser": {func(p *registry.Policy) {
+			p.Promotion.Environment, p.Promotion.Head, p.Promotion.Comparison = "prod", head, found(nil, nil)
+		}, ""},
+		"nothing there":       {func(p *registry.Policy) { p.Promotion.Environment = "prod" }, ""},
+		"there already":       {func(p *registry.Policy) { p.Promotion.Environment, p.Promotion.Head = "prod", r.Digest }, ""},
+		"a replay":            {func(p *registry.Policy) { p.Promotion.Replay = true }, ""},
 		"the zero policy":     {func(*registry.Policy) {}, "no-looser of release: it was not compared"},
-		"not compared":        {func(p *registry.Policy) { p.Environment, p.Head = "prod", head }, "compatible-interface of release: it was not compared"},
-		"without environment": {func(p *registry.Policy) { p.Head, p.Comparison = head, found(nil, nil) }, "it was not compared"},
+		"not compared":        {func(p *registry.Policy) { p.Promotion.Environment, p.Promotion.Head = "prod", head }, "compatible-interface of release: it was not compared"},
+		"without environment": {func(p *registry.Policy) { p.Promotion.Head, p.Promotion.Comparison = head, found(nil, nil) }, "it was not compared"},
 		"looser": {func(p *registry.Policy) {
-			p.Environment, p.Head, p.Comparison = "prod", head, found([]string{"a: 2, was 1", "b: 4, was 3"}, nil)
+			p.Promotion.Environment, p.Promotion.Head, p.Promotion.Comparison = "prod", head, found([]string{"a: 2, was 1", "b: 4, was 3"}, nil)
 		},
 			"no-looser of release: 2 limits looser than in 1.0.0, which prod has now: a: 2, was 1; b: 4, was 3"},
 		"incompatible": {func(p *registry.Policy) {
-			p.Environment, p.Head, p.Comparison = "prod", head, found(nil, []string{"output y is gone"})
+			p.Promotion.Environment, p.Promotion.Head, p.Promotion.Comparison = "prod", head, found(nil, []string{"output y is gone"})
 		},
 			"compatible-interface of release: what calls 1.0.0, which prod has now, cannot call it: output y is gone"},
 	} {
@@ -81,7 +83,7 @@ func TestAcceptedDifferences(t *testing.T) {
 			t.Parallel()
 			p := asking(0)
 			p.Require = []string{registry.RequireNoLooser}
-			p.Head, p.Comparison = digest.FromString("head"), &registry.Comparison{Version: "1.0.0", Looser: []string{first, second}}
+			p.Promotion.Head, p.Promotion.Comparison = digest.FromString("head"), &registry.Comparison{Version: "1.0.0", Looser: []string{first, second}}
 			d := p.Check(r, c.claims)
 			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("unmet %q, want %q", got, c.want)

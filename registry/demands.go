@@ -152,7 +152,7 @@ func (p Policy) lacksAccuracy(pass report, e Engine) string {
 	case pass.Accuracy.Metric != want.Metric:
 		return fmt.Sprintf("its accuracy was measured by %s, and %s is required: set limits.accuracy.metric, build and verify", PlainText(pass.Accuracy.Metric), want.Metric)
 	case len(want.Cases) > 0 && !slices.ContainsFunc(want.Cases, pass.Cases.Digest.Names):
-		return fmt.Sprintf("it ran other cases than those that %s accepts: %s", p.Environment, shownDigest(pass.Cases.Digest))
+		return fmt.Sprintf("it ran other cases than those that %s accepts: %s", p.Promotion.Environment, shownDigest(pass.Cases.Digest))
 	case !(1-(1-float64(pass.Confidence))*float64(max(pass.Attempts, 1)) >= RequiredConfidence-1e-9):
 		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
 	}
@@ -173,13 +173,13 @@ func (a AccuracyRequirement) lacksBound(pass report) string {
 // lacksRegression says why a report does not show what the engine loses against the one there now.
 func (p Policy) lacksRegression(pass report, e Engine) string {
 	want := p.Accuracy
-	if want.Regression == nil || p.Replay {
+	if want.Regression == nil || p.Promotion.Replay {
 		return ""
 	}
 	switch {
 	case pass.replaces(e) && !pass.keeps("regression", false, *want.Regression):
 		return fmt.Sprintf("it has no limit of at most %v on what it loses against the engine there now: set limits.accuracy.regression, build and verify", *want.Regression)
-	case p.Head != "" && pass.Destination == nil:
+	case p.Promotion.Head != "" && pass.Destination == nil:
 		return "it was not compared with the engine there now: set limits.accuracy.regression, build and verify"
 	case !p.compared(pass):
 		return p.comparedWithAnother(pass)

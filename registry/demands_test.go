@@ -57,9 +57,9 @@ func TestCheckDemands(t *testing.T) {
 		"no regression":                 {nil, func(p *registry.ParityReport) { p.Checks = slices.Delete(p.Checks, 1, 2) }, "no limit of at most 0.01 on what it loses"},
 		"no engine to replace":          {nil, func(p *registry.ParityReport) { p.Checks, p.Destination.Engine = slices.Delete(p.Checks, 1, 2), nil }, ""},
 		"not compared":                  {nil, func(p *registry.ParityReport) { p.Destination = nil }, "it was not compared with the engine there now"},
-		"not compared, nothing there":   {func(p *registry.Policy) { p.Head = "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
-		"compared with another release": {func(p *registry.Policy) { p.Head = digest.FromString("moved") }, nil, "and prod has release"},
-		"there already":                 {func(p *registry.Policy) { p.Replay, p.Environment, p.Head = true, "", "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
+		"not compared, nothing there":   {func(p *registry.Policy) { p.Promotion.Head = "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
+		"compared with another release": {func(p *registry.Policy) { p.Promotion.Head = digest.FromString("moved") }, nil, "and prod has release"},
+		"there already":                 {func(p *registry.Policy) { p.Promotion.Replay, p.Promotion.Environment, p.Promotion.Head = true, "", "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
 		"an error, of which less is better": {func(p *registry.Policy) { p.Accuracy = &registry.AccuracyRequirement{Metric: "rmse", Max: figure(0.5)} },
 			func(p *registry.ParityReport) {
 				p.Accuracy.Metric = "rmse"
@@ -92,8 +92,9 @@ func TestCheckDemands(t *testing.T) {
 			r.Engines = r.Engines[1:]
 			r.Engines[0].Precision = "int8"
 			own := accuracy
-			policy := registry.Policy{Require: []string{"accuracy", "ceilings"}, Environment: "prod", Head: digest.FromString("head"), Accuracy: &own,
-				Ceilings: registry.Ceilings{"int8": {"maxError": 2.5, "snrDb": 12}}}
+			policy := registry.Policy{Require: []string{"accuracy", "ceilings"}, Accuracy: &own,
+				Promotion: registry.PromotionContext{Environment: "prod", Head: digest.FromString("head")},
+				Ceilings:  registry.Ceilings{"int8": {"maxError": 2.5, "snrDb": 12}}}
 			if c.policy != nil {
 				c.policy(&policy)
 			}

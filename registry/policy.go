@@ -53,8 +53,17 @@ type Policy struct {
 	// [Environment.Policy] refuses all others.
 	Operators []Digest
 	// Accuracy and Ceilings are those of an [Environment].
-	Accuracy *AccuracyRequirement
-	Ceilings Ceilings
+	Accuracy  *AccuracyRequirement
+	Ceilings  Ceilings
+	Approvals ApprovalRule
+	// Promotion is the promotion that the policy decides about. Without it, whatever depends on it is
+	// refused.
+	Promotion PromotionContext
+}
+
+// PromotionContext is what a [Policy] knows of the promotion that it decides about, beside the
+// release and its evidence.
+type PromotionContext struct {
 	// Environment is where the release is to be promoted to, and Head the release that it has; empty
 	// if it has none. Reports that compared with another release do not count.
 	Environment string
@@ -67,9 +76,8 @@ type Policy struct {
 	// Resource is the URI of the model's repository in that environment, and Now the time of the
 	// promotion. Approvals count for this resource only. Without a resource none counts, and without a
 	// time none that expires.
-	Resource  string
-	Now       time.Time
-	Approvals ApprovalRule
+	Resource string
+	Now      time.Time
 }
 
 // Requirement is one requirement and whether it is met.

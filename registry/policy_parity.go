@@ -34,18 +34,18 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 
 // compared reports whether a pass compared with what the promotion replaces, if it compared at all.
 func (p Policy) compared(pass report) bool {
-	if p.Replay || pass.Destination == nil {
+	if p.Promotion.Replay || pass.Destination == nil {
 		return true
 	}
 	d := *pass.Destination
-	none := p.Head == "" && len(d.Release) == 0
-	return d.Environment == p.Environment && (none || d.Release.Names(p.Head))
+	none := p.Promotion.Head == "" && len(d.Release) == 0
+	return d.Environment == p.Promotion.Environment && (none || d.Release.Names(p.Promotion.Head))
 }
 
 func (p Policy) comparedWithAnother(pass report) string {
 	d := pass.Destination
 	return fmt.Sprintf("it was compared with %s of %s, and %s has %s now: run mlpromote verify again",
-		shown(d.Release.SHA256()), PlainText(d.Environment), p.Environment, shown(p.Head))
+		shown(d.Release.SHA256()), PlainText(d.Environment), p.Promotion.Environment, shown(p.Promotion.Head))
 }
 
 func shown(release Digest) string {

@@ -183,12 +183,12 @@ func TestComparedWithWhatIsReplaced(t *testing.T) {
 			t.Parallel()
 			claims := append(without(enough(r), is(registry.PredicateParity, r.Engines[1].Digest)), c.claims...)
 			policy := strictest()
-			policy.Environment, policy.Head = "prod", c.head
+			policy.Promotion.Environment, policy.Promotion.Head = "prod", c.head
 			if got := unmet(policy.Check(r, claims)); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("unmet %q, want %q", got, c.want)
 			}
 			again := strictest()
-			again.Replay = true
+			again.Promotion.Replay = true
 			if d := again.Check(r, claims); !d.Allowed() {
 				t.Errorf("where it is there already: unmet %q, want nothing", unmet(d))
 			}

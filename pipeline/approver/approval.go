@@ -119,7 +119,7 @@ func (a Approvals) requirement(ctx context.Context, g Given, to registry.Environ
 		return nil, err
 	}
 	policy := to.Policy()
-	policy.Resource, policy.Now = g.Approval.ResourceURI, a.Now()
+	policy.Promotion = registry.PromotionContext{Resource: g.Approval.ResourceURI, Now: a.Now()}
 	requirement := policy.CheckApprovals(r, claims)
 	return &requirement, nil
 }

@@ -133,8 +133,9 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
 	policy := m.to.Policy()
-	policy.Environment, policy.Head, policy.Comparison = m.to.Name, m.basis.Head.Release, comparison
-	policy.Resource, policy.Now = resource, s.Now()
+	policy.Promotion = registry.PromotionContext{
+		Environment: m.to.Name, Head: m.basis.Head.Release, Comparison: comparison, Resource: resource, Now: s.Now(),
+	}
 	m.weigh(policy, here.claims, all)
 	m.decision.IgnoreAll(here.ignored)
 	return errors.Join(

@@ -102,8 +102,7 @@ func (s *Service) replay(
 		return err
 	}
 	policy := after.Policy()
-	policy.Replay = true
-	policy.Resource, policy.Now = resource, s.Now()
+	policy.Promotion = registry.PromotionContext{Replay: true, Resource: resource, Now: s.Now()}
 	into.Admission = policy.Check(r, union(here.claims, there.claims))
 	return nil
 }
