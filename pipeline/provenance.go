@@ -7,54 +7,58 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// buildType names how builds of this program are to be read in provenance.
-const buildType = "https://mlpromote.dev/build/v1"
+// BuildType names how builds of this program are to be read in provenance.
+const BuildType = "https://mlpromote.dev/build/v1"
 
 // builderID names the builder: this program, run by the holder of the builder's key.
 const builderID = "https://mlpromote.dev/builder/cli"
 
-// provenance is the predicate of SLSA provenance v1
+// Provenance is the predicate of SLSA provenance v1
 // (https://slsa.dev/spec/v1.0/provenance).
-type provenance struct {
-	BuildDefinition buildDefinition `json:"buildDefinition"`
-	RunDetails      runDetails      `json:"runDetails"`
+type Provenance struct {
+	BuildDefinition BuildDefinition `json:"buildDefinition"`
+	RunDetails      RunDetails      `json:"runDetails"`
 }
 
-type buildDefinition struct {
-	BuildType            string           `json:"buildType"`
-	ExternalParameters   map[string]any   `json:"externalParameters"`
-	InternalParameters   map[string]any   `json:"internalParameters"`
-	ResolvedDependencies []resourceDigest `json:"resolvedDependencies"`
+// BuildDefinition says what was built of what.
+type BuildDefinition struct {
+	BuildType            string         `json:"buildType"`
+	ExternalParameters   map[string]any `json:"externalParameters"`
+	InternalParameters   map[string]any `json:"internalParameters"`
+	ResolvedDependencies []Resource     `json:"resolvedDependencies"`
 }
 
-type runDetails struct {
-	Builder    builder          `json:"builder"`
-	Metadata   buildMetadata    `json:"metadata"`
-	Byproducts []resourceDigest `json:"byproducts,omitempty"`
+// RunDetails says who built it, and when.
+type RunDetails struct {
+	Builder    Builder       `json:"builder"`
+	Metadata   BuildMetadata `json:"metadata"`
+	Byproducts []Resource    `json:"byproducts,omitempty"`
 }
 
-type builder struct {
+// Builder names what made the build, and its versions.
+type Builder struct {
 	ID      string            `json:"id"`
 	Version map[string]string `json:"version"`
 }
 
-type buildMetadata struct {
+// BuildMetadata are the times of a build.
+type BuildMetadata struct {
 	StartedOn  time.Time `json:"startedOn"`
 	FinishedOn time.Time `json:"finishedOn"`
 	// The name is registry.ReproducibleField.
 	Reproducible registry.Reproducibility `json:"mlpromote_reproducible,omitempty"`
 }
 
-// resourceDigest is an in-toto ResourceDescriptor.
-type resourceDigest struct {
+// Resource is an in-toto ResourceDescriptor.
+type Resource struct {
 	Name        string             `json:"name"`
 	Digest      registry.DigestSet `json:"digest,omitempty"`
 	Annotations map[string]any     `json:"annotations,omitempty"`
 }
 
 // dependencies are what all engines of a release are made of and measured by.
-func (b build) dependencies(r registry.Release) []resourceDigest {
-	return []resourceDigest{
+func (b build) dependencies(r registry.Release) []Resource {
+	return []Resource{
 		{Name: "source", Digest: registry.NewDigestSet(b.plan.Source)},
 		{Name: "sources", Digest: registry.NewDigestSet(r.Sources)},
 		{Name: "limits", Digest: registry.NewDigestSet(r.Limits)},
@@ -63,27 +67,27 @@ func (b build) dependencies(r registry.Release) []resourceDigest {
 }
 
 // releaseProvenance says of a release as a whole which engines of the spec it was made without.
-func (b build) releaseProvenance(r registry.Release) provenance {
+func (b build) releaseProvenance(r registry.Release) Provenance {
 	left := make([]registry.LeftOut, len(b.left))
 	for i, e := range b.left {
 		left[i] = registry.LeftOut{Label: e.Label, Code: e.Code}
 	}
-	return provenance{
-		BuildDefinition: buildDefinition{
-			BuildType:            buildType,
+	return Provenance{
+		BuildDefinition: BuildDefinition{
+			BuildType:            BuildType,
 			ExternalParameters:   map[string]any{"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest},
 			InternalParameters:   map[string]any{"node": b.node, "leftOut": left},
 			ResolvedDependencies: b.dependencies(r),
 		},
-		RunDetails: runDetails{
-			Builder:  builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
-			Metadata: buildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()},
+		RunDetails: RunDetails{
+			Builder:  Builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
+			Metadata: BuildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()},
 		},
 	}
 }
 
 // provenance says how an engine of a release was made.
-func (b build) provenance(r registry.Release, e builtEngine) provenance {
+func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	dependencies := b.dependencies(r)
 	if e.engine.Toolchain.Lock != "" {
 		name := "toolchain lock"
@@ -93,12 +97,12 @@ func (b build) provenance(r registry.Release, e builtEngine) provenance {
 		case e.tool.identity.Adopted:
 			name = "toolchain packages"
 		}
-		dependencies = append(dependencies, resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+		dependencies = append(dependencies, Resource{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
 	for _, s := range e.steps {
 		for _, in := range s.job.Inputs {
 			if in.Role == toolchain.RoleTuning {
-				dependencies = append(dependencies, resourceDigest{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+				dependencies = append(dependencies, Resource{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
 			}
 		}
 	}
@@ -106,9 +110,9 @@ func (b build) provenance(r registry.Release, e builtEngine) provenance {
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.imported.importer()
-		dependencies = append(dependencies, resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
+		dependencies = append(dependencies, Resource{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
 		if p.Toolchain.Lock != "" {
-			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
+			dependencies = append(dependencies, Resource{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
 		}
 	}
 	external := map[string]any{
@@ -118,27 +122,27 @@ func (b build) provenance(r registry.Release, e builtEngine) provenance {
 	if len(e.engine.Providers) > 0 {
 		external["providers"] = e.engine.Providers
 	}
-	steps := make([]resourceDigest, len(taken))
+	steps := make([]Resource, len(taken))
 	for i, s := range taken {
 		steps[i] = s.provenance()
 	}
-	return provenance{
-		BuildDefinition: buildDefinition{
-			BuildType:            buildType,
+	return Provenance{
+		BuildDefinition: BuildDefinition{
+			BuildType:            BuildType,
 			ExternalParameters:   external,
 			InternalParameters:   internal,
 			ResolvedDependencies: dependencies,
 		},
-		RunDetails: runDetails{
-			Builder:    builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
-			Metadata:   buildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC(), Reproducible: b.reproducible(e)},
+		RunDetails: RunDetails{
+			Builder:    Builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
+			Metadata:   BuildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC(), Reproducible: b.reproducible(e)},
 			Byproducts: steps,
 		},
 	}
 }
 
 // provenance says how a step was done, or had been done when it was not done again.
-func (s takenStep) provenance() resourceDigest {
+func (s takenStep) provenance() Resource {
 	said := map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}
 	if origin := s.outcome.Origin; origin.Cache != "" {
 		said["cachedIn"], said["doneBy"] = origin.Cache, origin.Signer
@@ -152,5 +156,5 @@ func (s takenStep) provenance() resourceDigest {
 	if s.ranges != "" {
 		said["ranges"] = s.ranges
 	}
-	return resourceDigest{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key), Annotations: said}
+	return Resource{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key), Annotations: said}
 }

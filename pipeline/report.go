@@ -265,17 +265,17 @@ func plainReasons(reasons []registry.Reason) []registry.Reason {
 	return plain
 }
 
-// testResult is the predicate https://in-toto.io/attestation/test-result/v0.1.
-type testResult struct {
-	Result        string           `json:"result"`
-	Configuration []resourceDigest `json:"configuration"`
-	PassedTests   []string         `json:"passedTests"`
-	FailedTests   []string         `json:"failedTests"`
+// TestResult is the predicate https://in-toto.io/attestation/test-result/v0.1.
+type TestResult struct {
+	Result        string     `json:"result"`
+	Configuration []Resource `json:"configuration"`
+	PassedTests   []string   `json:"passedTests"`
+	FailedTests   []string   `json:"failedTests"`
 }
 
-func (v verification) summary(e VerifiedEngine) testResult {
-	result := testResult{Result: "PASSED", PassedTests: []string{},
-		FailedTests: []string{}, Configuration: []resourceDigest{
+func (v verification) summary(e VerifiedEngine) TestResult {
+	result := TestResult{Result: "PASSED", PassedTests: []string{},
+		FailedTests: []string{}, Configuration: []Resource{
 			{Name: "limits", Digest: e.Parity.Limits},
 			{Name: "cases", Digest: e.Parity.Cases.Digest},
 			{Name: "reference", Digest: e.Parity.Reference},

@@ -12,9 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
-	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -93,11 +93,11 @@ func (a *app) environmentsSchemaCommand() *cobra.Command {
 		Long: `Prints the JSON Schema of environments.yaml, as this program reads it. Put it beside the file, where
 the first line of the file points editors to it:
 
-  # yaml-language-server: $schema=` + environments.SchemaFile,
-		Example: "  mlpromote environments schema > .mlpromote/" + environments.SchemaFile,
+  # yaml-language-server: $schema=` + schemas.EnvironmentsFile,
+		Example: "  mlpromote environments schema > .mlpromote/" + schemas.EnvironmentsFile,
 		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.ui.Stdout.Write(environments.Schema())
+			_, err := a.ui.Stdout.Write(schemas.Environments())
 			return err
 		},
 	}

@@ -1,16 +1,18 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
+	"path/filepath"
+	"reflect"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 )
 
 //go:generate go run . reference schema ../../docs/reference/output.schema.json
+//go:generate go run . reference predicates ../../docs/reference/predicates
 
 // referenceCommand writes what is generated from the verbs, for docs and packages.
 func (a *app) referenceCommand() *cobra.Command {
@@ -27,16 +29,33 @@ func (a *app) referenceCommand() *cobra.Command {
 			return os.WriteFile(args[0], text, 0o644)
 		},
 	}
-	c := command.Group("reference", "Write reference pages that are generated from the verbs", append(a.manualPages(), schema)...)
+	c := command.Group("reference", "Write reference pages that are generated from the verbs", append(a.manualPages(), schema, predicatesCommand())...)
 	c.Hidden = true
 	return c
 }
 
 func outputSchemaText() ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", " ")
-	err := encoder.Encode(outputSchema())
-	return out.Bytes(), err
+	return schemas.Output(documents(), reflect.TypeFor[app]().PkgPath())
+}
+
+// predicatesCommand writes the schemas of predicates.
+func predicatesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "predicates FOLDER",
+		Short:   "Write the JSON Schemas of the predicates that mlpromote signs",
+		Example: "  mlpromote reference predicates docs/reference/predicates",
+		Args:    command.Exactly("FOLDER"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			for _, name := range schemas.Predicates() {
+				text, err := schemas.Predicate(name)
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(args[0], name+".schema.json"), text, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }

@@ -6,24 +6,32 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of mlpromote.yaml",
+		Use:   "schema [PREDICATE]",
+		Short: "Print the JSON Schema of mlpromote.yaml, or of a signed predicate",
 		Long: `Prints the JSON Schema of mlpromote.yaml, as this program reads it. init writes it beside the
-spec as ` + spec.SchemaFile + `, where the first line of the spec points editors to it.`,
-		Example: "  mlpromote schema > " + spec.SchemaFile,
-		Args:    command.Exactly(),
-		RunE: func(*cobra.Command, []string) error {
+spec as ` + spec.SchemaFile + `, where the first line of the spec points editors to it.
+
+With the name of a predicate, prints the JSON Schema of what is signed under it:
+` + predicateNames(),
+		Example: "  mlpromote schema > " + spec.SchemaFile + "\n  mlpromote schema parity > parity.schema.json",
+		Args:    command.AtMost("PREDICATE"),
+		RunE: func(_ *cobra.Command, args []string) error {
 			schema, err := spec.Schema()
+			if len(args) == 1 {
+				schema, err = schemas.Predicate(args[0])
+			}
 			if err != nil {
 				return err
 			}
@@ -31,6 +39,13 @@ spec as ` + spec.SchemaFile + `, where the first line of the spec points editors
 			return err
 		},
 	}
+}
+
+// predicateNames lists the names of predicates, in lines of help.
+func predicateNames() string {
+	names := schemas.Predicates()
+	half := len(names)/2 + 1
+	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ") + "."
 }
 
 // writeSchema writes the schema into the folder of a spec. Whatever else has its name there

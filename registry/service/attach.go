@@ -218,6 +218,11 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 			return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
 		}
 	}
+	if s.CheckStatement != nil {
+		if err := s.CheckStatement(claim.Statement); err != nil {
+			return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
+		}
+	}
 	claim.Subject, claim.RecordedAt = a.Subject, now
 	if err := cmp.Or(claim.CheckNew(), claim.CheckTexts()); err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)

@@ -27,8 +27,10 @@ type Config struct {
 	Compare   registry.CompareReleases
 	Manifests registry.Manifests // says who pushed evidence; nil: unknown, so any may be pushed
 	NodeTypes registry.NodeTypes // rollbacks warn of types that lose their engine; nil: no node types
-	Tool      registry.ToolIdentity
-	Now       registry.Clock // nil means time.Now
+	// CheckStatement holds the predicate of new evidence against its schema. Nil: it is only decoded, strictly.
+	CheckStatement func(registry.Statement) error
+	Tool           registry.ToolIdentity
+	Now            registry.Clock // nil means time.Now
 }
 
 // Service implements registry.Interface with its ports. It is safe for concurrent use.

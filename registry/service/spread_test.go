@@ -176,3 +176,29 @@ func TestPromotionAgainBringsNothing(t *testing.T) {
 		t.Errorf("the history has %d events more, want none", after-before)
 	}
 }
+
+// New evidence is held against the schema of its predicate where there is one, before anything is stored.
+func TestAttachHoldsEvidenceAgainstItsSchema(t *testing.T) {
+	t.Parallel()
+	w := setup(t, func(c *service.Config) {
+		c.CheckStatement = func(s registry.Statement) error {
+			if s.PredicateType == registry.PredicateQuarantine {
+				return registry.Errorf(registry.CodeInvalid, "it does not fit")
+			}
+			return nil
+		}
+	})
+	r := w.Build(t, registrytest.Build{})
+	attach := func(predicateType string, predicate any) error {
+		_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
+			Bundle: w.Bundle(t, "approver", predicateType, predicate, r.Digest)})
+		return err
+	}
+	if err := attach(registry.PredicateQuarantine, struct{}{}); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "it does not fit") {
+		t.Errorf("what does not fit: got %v, want code %s", err, registry.CodeInvalid)
+	}
+	if err := attach(registry.PredicateApproval, approved()); err != nil {
+		t.Errorf("what fits: got %v, want it attached", err)
+	}
+	w.chained(t)
+}

@@ -133,21 +133,22 @@ func (s *Steps) note(err error) {
 // tag returns the tag of a key's entry.
 func tag(key registry.Digest) string { return "step-" + key.Encoded() }
 
-// statement is a builder's predicate about a step.
-type statement struct {
-	Key   registry.Digest `json:"key"`
-	Files []file          `json:"files"`
+// Statement is the predicate [PredicateStep]: a builder says which files a step makes.
+type Statement struct {
+	Key   registry.Digest `json:"key"` // of everything that can change the result
+	Files []File          `json:"files"`
 }
 
-type file struct {
+// File is a file that a step makes.
+type File struct {
 	Name   string          `json:"name"`
 	Digest registry.Digest `json:"digest"`
 }
 
-func newStatement(o toolchain.Outcome) statement {
-	s := statement{Key: o.Key, Files: []file{}}
+func newStatement(o toolchain.Outcome) Statement {
+	s := Statement{Key: o.Key, Files: []File{}}
 	for _, f := range o.Files {
-		s.Files = append(s.Files, file{f.Name, f.Digest})
+		s.Files = append(s.Files, File{f.Name, f.Digest})
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/internal/suggest"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/defaults"
@@ -49,8 +50,20 @@ func (l Location) KeyDir() string {
 // Keyring signs with the keys in the folder of keys, which it opens when it first needs them.
 func (l Location) Keyring() *signer.Keyring {
 	return &signer.Keyring{Dir: l.KeyDir(), Open: func(path string) (signer.Signer, error) {
-		return keyfile.Open(path, l.password())
+		s, err := keyfile.Open(path, l.password())
+		return checkedSigner{s}, err
 	}}
+}
+
+// checkedSigner signs nothing but predicates that fit their schemas.
+type checkedSigner struct{ signer.Signer }
+
+// Sign holds a statement against the schema of its predicate, and signs it. Errors: CodeInvalid if it does not fit.
+func (s checkedSigner) Sign(ctx context.Context, statement []byte) ([]byte, error) {
+	if err := predicates.CheckText(statement); err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "sign: %w", err)
+	}
+	return s.Signer.Sign(ctx, statement)
 }
 
 // password opens the keys; cosign's variable, so that one setting serves both.

@@ -1,0 +1,86 @@
+package predicates
+
+import (
+	"reflect"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+type object = typeschema.Object
+
+// hexDigest is a digest as OCI writes it.
+const hexDigest = `^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`
+
+// types are the schemas of types that encode themselves, and of those with few values.
+func types() map[reflect.Type]object {
+	text := object{"type": "string"}
+	options := object{"type": "object", "additionalProperties": text}
+	provider := object{"type": "object", "properties": object{"name": text, "options": options}, "required": []string{"name", "options"}}
+	return map[reflect.Type]object{
+		reflect.TypeFor[registry.Figure]():   {"anyOf": []any{object{"type": "number"}, object{"enum": []string{"inf", "-inf", "nan"}}}},
+		reflect.TypeFor[registry.Provider](): {"anyOf": []any{text, provider}},
+		reflect.TypeFor[registry.Digest]():   {"type": "string", "pattern": hexDigest},
+		reflect.TypeFor[registry.DigestSet](): {
+			"type":                 []string{"object", "null"},
+			"description":          "hash algorithm to hex digits",
+			"properties":           object{"sha256": object{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
+			"additionalProperties": object{"type": "string", "pattern": "^[0-9a-f]+$"},
+		},
+		reflect.TypeFor[registry.Verdict](): {"enum": []registry.Verdict{
+			registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided, registry.VerdictRecorded, "",
+		}},
+		reflect.TypeFor[registry.Reproducibility](): {"enum": []registry.Reproducibility{
+			registry.ReproducibleBytes, registry.ReproducibleSemantic, registry.ReproducibleNone,
+		}},
+		reflect.TypeFor[validators.Dim](): {"type": []string{"integer", "string"}},
+	}
+}
+
+// limits are what holds of single fields beside their type, by "package.Type.key".
+func limits() map[string]object {
+	count, some := object{"minimum": 0}, object{"minLength": 1}
+	all := map[string]object{
+		"registry.Approval.resourceUri":       {"pattern": "^oci://."},
+		"registry.Approval.comment":           some,
+		"registry.Approval.accepts":           {"maxItems": registry.MaxAccepts},
+		"registry.VSA.resourceUri":            some,
+		"registry.VSA.verificationResult":     {"enum": []string{registry.VSAPassed, "FAILED"}},
+		"registry.VSA.verifiedLevels":         {"type": "array", "minItems": 1},
+		"registry.VSAVerifier.id":             some,
+		"registry.VSAPolicy.uri":              some,
+		"registry.CaseFigures.size":           {"minimum": 0, "maximum": registry.MaxCaseFigures},
+		"pipeline.TestResult.result":          {"enum": []string{"PASSED", "WARNED", "FAILED"}},
+		"pipeline.BuildDefinition.buildType":  {"const": pipeline.BuildType},
+		"pipeline.Builder.id":                 some,
+		"remotecache.File.name":               some,
+		"registry.PerformanceReport.budgetNs": count,
+		"registry.PerformanceReport.tookNs":   count,
+		"registry.PerformanceReport.warmup":   count,
+		"registry.RunSettings.threads":        count,
+		"registry.ConsistencyCheck.affected":  count,
+		"registry.ConsistencyCheck.cases":     count,
+		"registry.Accuracy.cases":             count,
+		"registry.Accuracy.count":             count,
+		"registry.ProviderShare.nodes":        count,
+		"registry.ProviderShare.timeNs":       count,
+		"registry.OutputFigures.newNaN":       count,
+		"registry.OutputFigures.newInf":       count,
+		"registry.PlainLoad.cases":            count,
+		"registry.ParityReport.rules":         count,
+		"registry.ParityReport.attempts":      count,
+		"registry.LatencyRatio.blocks":        count,
+		"registry.LatencyRatio.currentP50Ns":  count,
+	}
+	for of, keys := range map[string][]string{
+		"registry.CasesRun": {"count", "ran", "earlier"},
+		"registry.Latency":  {"batch", "p50Ns", "p90Ns", "p99Ns", "perSecond", "samples"},
+	} {
+		for _, key := range keys {
+			all[of+"."+key] = count
+		}
+	}
+	return all
+}
