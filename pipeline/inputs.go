@@ -214,18 +214,8 @@ func assetInputs(files specFiles, assets []spec.Path, model []toolchain.Input) (
 // roleAsset is that of assets, which no step reads.
 const roleAsset = "asset"
 
-// refuseCode refuses a file that runs code when it is loaded.
-func refuseCode(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if kind := format.Sniff(f, info.Size()); kind.CarriesCode() {
-		return registry.Errorf(registry.CodeUnsafe,
-			"%s: its bytes are %s, which runs code when it is loaded: no asset may", f.Name(), kind.Describe())
-	}
-	return nil
-}
+// refuseCode refuses a file that runs code when it is loaded, or that hides what is in it.
+func refuseCode(f *os.File) error { return format.Gate{}.CheckFile(f) }
 
 func (in inputs) assets() []registry.PartFile {
 	files := inputFiles(in.Assets)

@@ -179,10 +179,23 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 	}
 	built.steps = append(built.steps, step)
 	built.takeRecords(planned.Tuning, step.outcome.Files)
+	if err := checkMade(tool.Profile, built.files); err != nil {
+		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
+	}
 	if built.tie, err = checkTied(planned, tool.Profile, built.files); err != nil {
 		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}
 	return built, nil
+}
+
+// checkMade looks at the files that a compiler left, or a cache had, as it does at those of others.
+func checkMade(profile toolchain.Profile, files []toolchain.OutputFile) error {
+	for _, f := range files {
+		if err := checkFormat(f.Path, f.Name, profile); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // quantize quantizes the model for a planned engine.

@@ -146,21 +146,28 @@ func loadableOutput(profile toolchain.Profile, id string, files []toolchain.Outp
 }
 
 // checkFormat lets a file of an engine pass: the one that is loaded must be in the format of
-// the toolchain, the others must not be of a kind that runs code when it is loaded.
+// the toolchain, the others must not be of a kind that runs code when it is loaded. Native code
+// passes in engines that say that they hold it.
 func checkFormat(file, name string, profile toolchain.Profile) error {
 	kind := map[string]format.Kind{"onnx": format.ONNX, "tflite": format.TFLite}[profile.Format]
 	if name == profile.Entry && kind != format.Unknown {
 		return format.Check(file, kind, format.Limits{})
-	}
-	if profile.NativeCode {
-		return nil // it is machine code by nature, and its manifest says so
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return refuseCode(f)
+	return format.Gate{NativeCode: profile.NativeCode, Beside: onDisk}.CheckFile(f)
+}
+
+// onDisk is the size of a file that a model names, beside it on disk.
+func onDisk(file string) (int64, bool) {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Size(), true
 }
 
 // runGroup is engines that run in one process, taking turns.

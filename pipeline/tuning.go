@@ -133,7 +133,7 @@ func tuningInput(files specFiles, t spec.Target) (*toolchain.Input, error) {
 		if info, err := f.Stat(); err != nil || info.Size() > maxTuning {
 			return registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", written, info.Size(), maxTuning)
 		}
-		return nil
+		return refuseCode(f)
 	})
 	return &in, inside("target "+t.Name+": tuning", err)
 }

@@ -125,6 +125,9 @@ func refuse(path string, found finding, want Kind) error {
 		says += " (" + found.detail + ")"
 	}
 	switch {
+	case found.kind == Unknown && found.unsafe:
+		return registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, expected %s; unpack it, and name the model file in it", path, found.detail, want.Describe())
 	case found.kind == Empty:
 		return registry.Errorf(registry.CodeInvalid,
 			"%s is empty, expected %s; export or download it again", path, want.Describe())

@@ -43,8 +43,7 @@ func CheckExternalDataIn(root *os.Root, m *Model) error {
 // checkLocation checks one location, which ONNX writes with slashes.
 func checkLocation(root *os.Root, location string, need int64) error {
 	if !isPlainPath(location) {
-		return registry.Errorf(registry.CodeUnsafe,
-			"external data %q is outside the model's folder or no plain relative path; save the model again with its data beside it", location)
+		return outside(location)
 	}
 	info, err := walkPath(root, location)
 	switch {
@@ -57,6 +56,11 @@ func checkLocation(root *os.Root, location string, need int64) error {
 			"external data %q is truncated at byte %d of %d; copy or export it again", location, info.Size(), need)
 	}
 	return nil
+}
+
+func outside(location string) error {
+	return registry.Errorf(registry.CodeUnsafe,
+		"external data %q is outside the model's folder or no plain relative path; save the model again with its data beside it", location)
 }
 
 // maxFileName is the longest file name, in bytes, of the usual file systems.

@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 )
 
 // npyMagic is the beginning of every .npy file (numpy.lib.format). The version, the header's
@@ -13,12 +14,15 @@ const npyMagic = "\x93NUMPY"
 // source, in which one type can be spelled in many ways. So it is accepted as plain only if it
 // cannot name the object type: if it is short, and has neither the letter O nor "obj" nor an
 // escape. A structured array with a field called "Offset" is therefore refused too.
-func sniffNumpy(head []byte) Kind {
+func sniffNumpy(head []byte) finding {
 	header, ok := npyHeader(head)
-	if !ok || bytes.ContainsAny(header, "O\\") || bytes.Contains(header, []byte("obj")) {
-		return NumpyObject
+	switch {
+	case !ok:
+		return finding{NumpyObject, fmt.Sprintf("or may be: its header is damaged or longer than %d bytes", headBytes), true}
+	case bytes.ContainsAny(header, "O\\") || bytes.Contains(header, []byte("obj")):
+		return finding{kind: NumpyObject}
 	}
-	return Numpy
+	return finding{kind: Numpy}
 }
 
 // npyHeader returns the dict literal, if head has all of it.

@@ -8,7 +8,7 @@ const (
 )
 
 // looksPickled reports whether the size bytes of r, which begin with head, are a Python pickle.
-// Protocols 2 to 5 begin with the opcode PROTO and a version. Protocols 0 and 1 can begin with
+// Protocols 2 to 5 begin with the opcode PROTO, a version, and another opcode. Protocols 0 and 1 can begin with
 // any opcode, usually a letter. So it walks the opcodes like an unpickler, without executing
 // them: a text soon has a letter that is not an opcode, or that lacks operands.
 //
@@ -18,13 +18,22 @@ const (
 // it then calls something, or calls the name of an ordinary module at once, with INST.
 func looksPickled(head []byte, r io.ReaderAt, size int64) bool {
 	if len(head) >= 2 && head[0] == 0x80 && head[1] <= 5 {
-		return true
+		return opensPickle(r, size)
 	}
 	if len(head) == 0 || opcodes[head[0]].act == actInvalid {
 		return false
 	}
 	w := pickleWalk{r: r, size: size, stack: []int{0}}
 	return w.run()
+}
+
+// opensPickle reports whether something that begins with the opcode PROTO goes on like a pickle.
+// Otherwise an unpickler stops before it does anything. The length of a safetensors header can be
+// such two bytes.
+func opensPickle(r io.ReaderAt, size int64) bool {
+	w := pickleWalk{r: r, size: size, stack: []int{0}, off: 2}
+	code, res := w.bytes(1)
+	return res != goOn || opcodes[code[0]].act != actInvalid
 }
 
 // pickleWalk is the state of an unpickler without its values: the number of values above each

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // Sniff returns the kind of the size bytes of r. It reads a limited part of them, if necessary
@@ -24,7 +26,12 @@ func Sniff(r io.ReaderAt, size int64) Kind {
 type finding struct {
 	kind   Kind
 	detail string // such as `entry "archive/data.pkl"`; may be empty
+	// unsafe is true if the file harms whoever unpacks it, or hides what is in it.
+	unsafe bool
 }
+
+// hidden reports whether the file holds something that was not inspected.
+func (f finding) hidden() bool { return f.kind == Unknown && f.detail != "" }
 
 // inspect does Sniff, and also returns the reason and the first error of r.
 func inspect(r io.ReaderAt, size int64) (finding, error) {
@@ -32,32 +39,36 @@ func inspect(r io.ReaderAt, size int64) (finding, error) {
 		return finding{kind: Empty}, nil
 	}
 	src := &source{r: r, size: size}
-	found := classify(src)
+	found := newInspection().classify(src, 0)
 	if src.err != nil {
 		return finding{}, src.err
 	}
 	return found, nil
 }
 
-// classify tries the recognizers, those of dangerous kinds first.
-func classify(src *source) finding {
+// classify tries the recognizers, those of dangerous kinds first. depth counts the containers
+// around src.
+func (in *inspection) classify(src *source, depth int) finding {
+	if src.size <= 0 {
+		return finding{kind: Empty}
+	}
 	head := src.head(headBytes)
 	if !startsZip(head) && looksPickled(head, src, src.size) {
 		return finding{kind: Pickle}
 	}
-	if found, ok := sniffZip(head, src); ok {
+	if found, ok := in.sniffArchive(head, src, depth); ok {
 		return found
 	}
-	stream, compressed := sniffCompressed(head, src)
-	if stream.kind == Pickle {
+	stream, compressed := in.sniffCompressed(head, src, depth)
+	if stream.kind.pickled() {
 		return stream
 	}
-	if kind := sniffMagic(head); kind != Unknown {
-		return finding{kind: kind}
+	if found := sniffMagic(head); found.kind != Unknown || found.detail != "" {
+		return found
 	}
 	switch {
 	case hasHDF5(src):
-		return finding{kind: HDF5}
+		return finding{kind: HDF5, detail: hdf5Detail(src)}
 	case isSafetensors(head, src.size):
 		return finding{kind: Safetensors}
 	case isONNX(src, src.size):
@@ -67,7 +78,25 @@ func classify(src *source) finding {
 	case compressed:
 		return stream
 	}
+	if layer := kerasCode(head, src); layer != "" {
+		return finding{kind: Keras, detail: layer}
+	}
 	return finding{kind: sniffFlatbuffer(head)}
+}
+
+// sniffArchive inspects archives. A file can be two: a tar archive with a zip archive at its end.
+func (in *inspection) sniffArchive(head []byte, src *source, depth int) (finding, bool) {
+	if !isTar(head) {
+		return in.sniffZip(head, src, depth)
+	}
+	found := in.sniffTar(src, depth)
+	if found.kind.pickled() {
+		return found, true
+	}
+	if zipped, ok := in.sniffZip(head, src, depth); ok && zipped.kind.rank() > found.kind.rank() {
+		return zipped, true
+	}
+	return found, true
 }
 
 // headBytes is how much of the beginning the recognizers of magic numbers get.
@@ -96,19 +125,22 @@ func (s *source) head(n int64) []byte {
 	return buf[:got]
 }
 
-// sniffMagic recognizes the formats that begin with a magic number.
-func sniffMagic(head []byte) Kind {
+// sniffMagic recognizes the formats that begin with a magic number, and headers of absurd sizes.
+func sniffMagic(head []byte) finding {
 	switch {
 	case bytes.HasPrefix(head, []byte(npyMagic)):
 		return sniffNumpy(head)
 	case bytes.HasPrefix(head, []byte("GGUF")):
-		return GGUF
+		return finding{kind: GGUF}
 	case bytes.HasPrefix(head, []byte("ptrt")), bytes.HasPrefix(head, []byte("ftrt")):
-		return TensorRT
+		return finding{kind: TensorRT}
 	case isNative(head):
-		return NativeObject
+		return finding{kind: NativeObject}
+	case safetensorsTooLong(head):
+		return finding{Unknown, fmt.Sprintf("a safetensors file whose header says that it has %d bytes: at most %d are read",
+			binary.LittleEndian.Uint64(head), maxSafetensors), true}
 	}
-	return Unknown
+	return finding{}
 }
 
 // sniffFlatbuffer recognizes a flatbuffer by its file identifier, four bytes after the offset
@@ -122,19 +154,26 @@ func sniffFlatbuffer(head []byte) Kind {
 		return TFLite
 	case "ORTM":
 		return ORT
+	case "IREE":
+		return IREE
 	}
 	return Unknown
 }
 
-// isNative recognizes ELF, Mach-O (both byte orders, 32 and 64 bit, universal) and PE, for
-// which it checks more than the two magic letters, which text could also have.
+// nativeMagic are the beginnings of native code other than PE: ELF, Mach-O (both byte orders, 32
+// and 64 bit, universal), static libraries, LLVM bitcode, and NVIDIA's container of GPU code.
+var nativeMagic = [...]string{
+	"\x7fELF", "\xfe\xed\xfa\xce", "\xfe\xed\xfa\xcf", "\xce\xfa\xed\xfe", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe",
+	"!<arch>\n", "BC\xc0\xde", "\x50\xed\x55\xba",
+}
+
+// isNative recognizes native code. For PE it checks more than the two magic letters, which text
+// could also have.
 func isNative(head []byte) bool {
-	if len(head) < 4 {
-		return false
-	}
-	switch binary.BigEndian.Uint32(head) {
-	case 0x7f454c46, 0xfeedface, 0xfeedfacf, 0xcefaedfe, 0xcffaedfe, 0xcafebabe:
-		return true
+	for _, magic := range nativeMagic {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return true
+		}
 	}
 	if len(head) < 64 || string(head[:2]) != "MZ" {
 		return false
@@ -155,12 +194,23 @@ func hasHDF5(src *source) bool {
 	return false
 }
 
-// isSafetensors checks the header's length, at most 100,000,000 bytes, and
-// that a JSON object starts there.
+// maxSafetensors is the longest header, in bytes, that the safetensors library reads.
+const maxSafetensors = 100_000_000
+
+// isSafetensors checks the header's length, and that a JSON object starts there.
 func isSafetensors(head []byte, size int64) bool {
 	if len(head) < 10 {
 		return false
 	}
 	n := binary.LittleEndian.Uint64(head)
-	return n >= 2 && n <= 100_000_000 && int64(n) <= size-8 && head[8] == '{'
+	return n >= 2 && n <= maxSafetensors && int64(n) <= size-8 && head[8] == '{'
+}
+
+// safetensorsTooLong recognizes a header that no reader should make room for. In a text, the
+// bytes of the length are letters.
+func safetensorsTooLong(head []byte) bool {
+	if len(head) < 10 || head[8] != '{' || head[9] != '"' && head[9] != '}' || binary.LittleEndian.Uint64(head) <= maxSafetensors {
+		return false
+	}
+	return bytes.ContainsFunc(head[:8], func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == utf8.RuneError })
 }

@@ -3,12 +3,15 @@ package format
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/bzip2"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +19,11 @@ const (
 	// zipDirBytes limits the size of an archive's directory, which is also the memory that
 	// listing needs.
 	zipDirBytes = 32 << 20
-	// zipEntries limits the number of entries that are inspected.
-	zipEntries = 4096
+	// zipReadBytes limits what is read of an archive in all.
+	zipReadBytes = 1 << 30
+	// zipFree is what an archive may expand to, whatever its own size is; beyond that, zipRatio
+	// is how often its size.
+	zipFree, zipRatio = 1 << 30, 200
 	// skopsSchemaBytes limits how much of a skops archive's schema is read.
 	skopsSchemaBytes = 32 << 20
 	// zipBzip2 is the compression method that Python reads and Go does not.
@@ -27,23 +33,26 @@ const (
 // sniffZip recognizes zip archives by the directory at their end, like zipfile and torch.load,
 // so also after other bytes. An archive that cannot be inspected completely is Unknown, because
 // it could contain pickles.
-func sniffZip(head []byte, src *source) (finding, bool) {
+func (in *inspection) sniffZip(head []byte, src *source, depth int) (finding, bool) {
 	starts := startsZip(head)
 	if !starts && !hasZipEnd(src) {
 		return finding{}, false
 	}
+	if depth >= maxNesting {
+		return tooDeep("a zip archive"), true
+	}
 	limited := &budget{r: src, left: zipDirBytes}
-	archive, err := zip.NewReader(limited, src.size)
+	entries, err := zip.NewReader(limited, src.size)
 	switch {
-	case err == nil && (starts || len(archive.File) > 0):
-		limited.left = zipEntries * 2 * peekBytes
-		return sniffEntries(archive), true
+	case err == nil && (starts || len(entries.File) > 0):
+		limited.left = zipReadBytes
+		return in.sniffEntries(entries, limited, src.size, depth), true
 	case errors.Is(err, errBudget):
-		return finding{Unknown, "a zip archive whose directory is too large to look at"}, true
+		return finding{Unknown, "a zip archive whose directory is too large to look at", true}, true
 	case starts && isPickleName(firstEntry(head)):
-		return finding{PickleZip, fmt.Sprintf("entry %q of a damaged archive", firstEntry(head))}, true
+		return finding{PickleZip, fmt.Sprintf("entry %q of a damaged archive", firstEntry(head)), true}, true
 	case starts:
-		return finding{Unknown, "a damaged zip archive"}, true
+		return finding{Unknown, "a damaged zip archive", false}, true
 	}
 	return finding{}, false
 }
@@ -72,31 +81,96 @@ func firstEntry(head []byte) string {
 	return string(head[30:min(30+n, len(head))])
 }
 
-// sniffEntries checks all names first, which is enough for most archives, and then the
-// beginning of every entry.
-func sniffEntries(archive *zip.Reader) finding {
-	for _, f := range archive.File {
+// sniffEntries checks all names first, which is enough for most archives, and then the content of
+// every entry.
+func (in *inspection) sniffEntries(entries *zip.Reader, src io.ReaderAt, size int64, depth int) finding {
+	for _, f := range entries.File {
 		if isPickleName(f.Name) {
-			return finding{PickleZip, fmt.Sprintf("entry %q", f.Name)}
+			return finding{PickleZip, fmt.Sprintf("entry %q", f.Name), true}
 		}
 	}
-	if len(archive.File) > zipEntries {
-		return finding{Unknown, fmt.Sprintf("a zip archive with %d entries, more than can be looked into", len(archive.File))}
+	if in.entries -= len(entries.File); in.entries < 0 {
+		return finding{Unknown, fmt.Sprintf("a zip archive with %d entries, more than can be looked into", len(entries.File)), true}
 	}
-	archive.RegisterDecompressor(zipBzip2, func(r io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(r)) })
-	result := finding{kind: Zip}
-	for _, f := range archive.File {
-		switch pickled, err := entryPickled(f); {
-		case pickled:
-			return finding{PickleZip, fmt.Sprintf("entry %q", f.Name)}
-		case err != nil:
-			result = finding{Unknown, fmt.Sprintf("a zip archive whose entry %q cannot be looked into", f.Name)}
+	all := archive{noun: "a zip archive", plain: Zip, pickled: PickleZip, found: finding{kind: Zip}}
+	if why := zipProblem(entries, size); why != "" {
+		all.worse(finding{Unknown, "a zip archive " + why, true})
+	}
+	entries.RegisterDecompressor(zipBzip2, func(r io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(r)) })
+	for _, f := range entries.File {
+		if f.FileInfo().IsDir() {
+			continue
+		}
+		member, err := in.zipMember(src, f)
+		if err != nil {
+			all.worse(finding{Unknown, fmt.Sprintf("a zip archive whose entry %q cannot be looked into: %v", f.Name, err), true})
+			if errors.Is(err, errExpands) {
+				break
+			}
+			continue
+		}
+		if all.add(f.Name, in.classifyMember(f.Name, member, depth+1)) {
+			return all.found
 		}
 	}
-	if result.kind == Zip && hasSkopsSchema(archive) {
-		result.kind = Skops
+	if all.found.kind == Zip && hasSkopsSchema(entries) {
+		all.found.kind = Skops
 	}
-	return result
+	return all.found
+}
+
+// zipMember is the content of an entry: in its place if it is stored as it is, else decompressed.
+func (in *inspection) zipMember(src io.ReaderAt, f *zip.File) (*source, error) {
+	if f.Flags&1 != 0 {
+		return nil, errEncrypted
+	}
+	if f.Method == zip.Store {
+		from, err := f.DataOffset()
+		if err != nil || f.CompressedSize64 != f.UncompressedSize64 || f.CompressedSize64 > 1<<62 {
+			return nil, errors.Join(err, errSizes)
+		}
+		size := int64(f.CompressedSize64)
+		return &source{r: io.NewSectionReader(src, from, size), size: size}, nil
+	}
+	body, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return in.member(counted{in, body}, int64(min(f.UncompressedSize64, 1<<62)))
+}
+
+// zipProblem says what is wrong with an archive that should not be unpacked; empty for nothing.
+func zipProblem(entries *zip.Reader, size int64) string {
+	type span struct{ from, end int64 }
+	var spans []span
+	var expanded uint64
+	for _, f := range entries.File {
+		switch {
+		case leaves(f.Name):
+			return fmt.Sprintf("whose entry %q would be written outside its folder", f.Name)
+		case f.Mode()&fs.ModeSymlink != 0:
+			return fmt.Sprintf("whose entry %q is a link, which could lead outside its folder", f.Name)
+		}
+		if sum := expanded + f.UncompressedSize64; sum >= expanded {
+			expanded = sum
+		} else {
+			expanded = 1<<64 - 1
+		}
+		if from, err := f.DataOffset(); err == nil && f.CompressedSize64 > 0 {
+			spans = append(spans, span{from, from + int64(min(f.CompressedSize64, 1<<62))})
+		}
+	}
+	if expanded > zipFree && expanded/zipRatio > uint64(size) {
+		return fmt.Sprintf("of %d bytes that expands to %d (a zip bomb?)", size, expanded)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(spans); i++ {
+		if spans[i].from < spans[i-1].end {
+			return "whose entries overlap (a zip bomb?)"
+		}
+	}
+	return ""
 }
 
 // hasSkopsSchema recognizes what skops writes beside its arrays: one JSON object, whose root
@@ -115,31 +189,10 @@ func hasSkopsSchema(archive *zip.Reader) bool {
 	return err == nil && schema.Class != nil && schema.Version != nil
 }
 
-var errEncrypted = errors.New("entry is encrypted")
-
-// entryPickled checks the first bytes of one entry, also inside one layer of compression.
-func entryPickled(f *zip.File) (bool, error) {
-	if strings.HasSuffix(f.Name, "/") {
-		return false, nil
-	}
-	if f.Flags&1 != 0 {
-		return false, errEncrypted
-	}
-	body, err := f.Open()
-	if err != nil {
-		return false, err
-	}
-	defer body.Close()
-	peek, err := io.ReadAll(io.LimitReader(body, peekBytes))
-	if err != nil && len(peek) == 0 {
-		return false, err
-	}
-	if holdsPickle(peek, int64(min(max(f.UncompressedSize64, uint64(len(peek))), 1<<62))) {
-		return true, nil
-	}
-	found, ok := sniffCompressed(peek, bytes.NewReader(peek))
-	return ok && found.kind == Pickle, nil
-}
+var (
+	errEncrypted = errors.New("entry is encrypted")
+	errSizes     = errors.New("it states two sizes")
+)
 
 // isPickleName reports whether an entry's name alone identifies a pickle.
 func isPickleName(name string) bool {

@@ -1,0 +1,92 @@
+package format
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Gate is the check of all files of which no particular kind is expected: assets, what drivers
+// return, and what is pushed and imported. It refuses what runs code, what hides its content, and what
+// harms its readers. The zero Gate accepts no native code.
+type Gate struct {
+	// NativeCode is true if the engine says that it is native code.
+	NativeCode bool
+	// Beside returns the size of another file of the same engine, by its path in it. It checks the
+	// external data of ONNX models. nil: an ONNX model must not have external data.
+	Beside func(name string) (size int64, ok bool)
+	Limits Limits
+}
+
+// Check returns nil if the size bytes of r, the file of that name, may be in a release. It reads a
+// bounded part of them, in bounded memory, and executes nothing. Errors: CodeUnsafe, with the
+// place in the file and what to do; CodeInvalid for a damaged ONNX model; others of r.
+func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
+	found, err := inspect(r, size)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if says, todo := g.objection(found); todo != "" {
+		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s%s", name, says, todo)
+	}
+	switch found.kind {
+	case GGUF:
+		return within(name, checkGGUF(r, size))
+	case ONNX:
+		return within(name, g.checkONNX(name, r, size))
+	}
+	return nil
+}
+
+// CheckFile does [Gate.Check] for an open file. Errors use its name.
+func (g Gate) CheckFile(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return g.Check(f.Name(), f, info.Size())
+}
+
+// objection says what the bytes are and what to do instead; todo is empty if they may pass.
+func (g Gate) objection(found finding) (says, todo string) {
+	says = found.kind.Describe()
+	if found.detail != "" {
+		says += " (" + found.detail + ")"
+	}
+	switch {
+	case found.kind.pickled():
+		return says, ", which runs code when it is loaded: leave it out, or save its content as safetensors, as npy without objects, or as JSON"
+	case found.kind.risky():
+		return says, ", which can run code when it is loaded: leave it out, or export the model to ONNX"
+	case found.hidden():
+		return found.detail, ": what cannot be looked into is refused: unpack it, and name the files themselves"
+	case found.kind.native() && !g.NativeCode:
+		return says, ": only an engine that is labelled native-code may hold it: leave it out, or let the toolchain say native_code: true"
+	}
+	return says, ""
+}
+
+// checkONNX checks that the external data of a model is among the files beside it.
+func (g Gate) checkONNX(name string, r io.ReaderAt, size int64) error {
+	m, err := ReadONNX(&window{r: r, size: size}, size, g.Limits)
+	if err != nil {
+		return err
+	}
+	for _, location := range m.ExternalData {
+		if !isPlainPath(location) {
+			return outside(location)
+		}
+		there, ok := int64(0), false
+		if g.Beside != nil {
+			there, ok = g.Beside(path.Join(path.Dir(name), location))
+		}
+		if !ok || there < m.ExternalBytes[location] {
+			return registry.Errorf(registry.CodeInvalid,
+				"external data %q is missing or too short: store it beside the model, or in it", location)
+		}
+	}
+	return nil
+}

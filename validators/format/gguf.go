@@ -1,0 +1,174 @@
+package format
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Limits on the header of a GGUF file (ggml, docs/gguf.md). The largest published models stay far
+// below them.
+const (
+	ggufKeys    = 1 << 16
+	ggufTensors = 1 << 16
+	ggufKey     = 1<<16 - 1 // bytes, the format's own limit
+	ggufText    = 16 << 20  // bytes of a text
+	ggufItems   = 1 << 24   // items of an array
+	ggufHeader  = 128 << 20 // bytes of the whole header
+	ggufNesting = 4         // arrays in arrays
+	ggufDims    = 8
+)
+
+// ggufWidth is the size of the values of fixed size, by type.
+var ggufWidth = map[uint32]int64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+// The types of GGUF values that have no fixed size.
+const (
+	ggufString = 8
+	ggufArray  = 9
+)
+
+// checkGGUF walks the header of a GGUF file, which says how much its readers make room for.
+// Errors: CodeUnsafe.
+func checkGGUF(r io.ReaderAt, size int64) error {
+	g := ggufReader{r: &window{r: r, size: size}, size: size}
+	version := g.u32At(4)
+	if g.at = 8; g.err == nil && (version < 2 || version > 3) {
+		g.fail("its version is %d: want 2 or 3, little-endian", version)
+	}
+	tensors, keys := g.count("tensors", ggufTensors), g.count("keys", ggufKeys)
+	for range keys {
+		g.text("key", ggufKey)
+		g.value(g.u32(), 0)
+	}
+	for range tensors {
+		g.tensor()
+	}
+	return g.err
+}
+
+// ggufReader reads numbers until the first error.
+type ggufReader struct {
+	r        io.ReaderAt
+	size, at int64
+	err      error
+}
+
+// fail keeps the first error.
+func (g *ggufReader) fail(text string, args ...any) {
+	if g.err == nil {
+		g.err = registry.Errorf(registry.CodeUnsafe, "a GGUF file with a damaged or hostile header, at byte %d: %s", g.at, fmt.Sprintf(text, args...))
+	}
+}
+
+func (g *ggufReader) bytes(n int64) []byte {
+	var buf [8]byte
+	if g.err == nil && (n > g.size-g.at || g.at > ggufHeader) {
+		g.fail("it ends in its header, or the header has more than %d bytes", ggufHeader)
+	}
+	if g.err == nil {
+		if _, err := io.ReadFull(io.NewSectionReader(g.r, g.at, n), buf[:n]); err != nil {
+			g.fail("%v", err)
+		}
+		g.at += n
+	}
+	return buf[:n]
+}
+
+func (g *ggufReader) u32() uint32 { return binary.LittleEndian.Uint32(g.bytes(4)) }
+
+func (g *ggufReader) u32At(at int64) uint32 {
+	g.at = at
+	return g.u32()
+}
+
+// count reads a number that something is repeated by; after an error it is 0.
+func (g *ggufReader) count(what string, most uint64) uint64 {
+	n := binary.LittleEndian.Uint64(g.bytes(8))
+	if g.err == nil && n > most {
+		g.fail("it says that it has %d %s: at most %d are read", n, what, most)
+	}
+	if g.err != nil {
+		return 0
+	}
+	return n
+}
+
+func (g *ggufReader) skip(n int64) {
+	if g.err == nil && n > g.size-g.at {
+		g.fail("%d bytes are missing", n-(g.size-g.at))
+	}
+	g.at += n
+}
+
+func (g *ggufReader) text(what string, most uint64) {
+	g.skip(int64(g.count("bytes of a "+what, most)))
+}
+
+func (g *ggufReader) value(kind uint32, depth int) {
+	width, fixed := ggufWidth[kind]
+	switch {
+	case g.err != nil:
+	case fixed:
+		g.skip(width)
+	case kind == ggufString:
+		g.text("text", ggufText)
+	case kind == ggufArray && depth < ggufNesting:
+		g.array(depth + 1)
+	default:
+		g.fail("a value of type %d, or arrays nested more than %d deep", kind, ggufNesting)
+	}
+}
+
+func (g *ggufReader) array(depth int) {
+	kind := g.u32()
+	n := g.count("items of an array", ggufItems)
+	if width, fixed := ggufWidth[kind]; fixed {
+		g.skip(int64(n) * width)
+		return
+	}
+	for range n {
+		if g.value(kind, depth); g.err != nil {
+			return
+		}
+	}
+}
+
+// tensor reads the description of a tensor: name, dimensions, type, offset.
+func (g *ggufReader) tensor() {
+	g.text("name", ggufKey)
+	dims := g.u32()
+	if g.err == nil && dims > ggufDims {
+		g.fail("a tensor of %d dimensions: at most %d are read", dims, ggufDims)
+	}
+	if g.err != nil {
+		return
+	}
+	g.skip(8 * int64(dims))
+	g.u32()
+	if offset := binary.LittleEndian.Uint64(g.bytes(8)); g.err == nil && offset > uint64(g.size) {
+		g.fail("a tensor at byte %d of its data, in a file of %d", offset, g.size)
+	}
+}
+
+// window reads ahead, so that many small reads cost few large ones.
+type window struct {
+	r    io.ReaderAt
+	size int64
+	at   int64
+	data []byte
+}
+
+func (w *window) ReadAt(p []byte, off int64) (int, error) {
+	if off < w.at || off+int64(len(p)) > w.at+int64(len(w.data)) {
+		buf := make([]byte, min(max(64<<10, int64(len(p))), w.size-off))
+		n, err := w.r.ReadAt(buf, off)
+		if n < len(p) {
+			return copy(p, buf[:n]), err
+		}
+		w.at, w.data = off, buf[:n]
+	}
+	return copy(p, w.data[off-w.at:]), nil
+}
