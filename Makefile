@@ -23,13 +23,16 @@ help: ## List the targets
 setup: ## Check for what a build needs; as root on Debian, install it
 	@sh tools/setup.sh
 
+# Released programs sign with keys of these services. Each adds an SDK.
+PROVIDERS := kms_aws,kms_azure,kms_gcp,kms_vault
+
 # Archives for who has no Go: without cgo, so without ONNX Runtime, but for everything else.
 # The manual pages are written by a build of their own, since what renders them is not released.
 dist: setup ## Build release archives with checksums and manual pages, in dist
 	rm -rf dist/man
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CGO_ENABLED=0 go run -tags manpages -ldflags '-X main.version=$(VERSION)' ./cmd/mlpromote reference man dist/man/man1
 	for arch in amd64 arm64; do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/linux-$$arch/ ./cmd/mlpromote ./cmd/mlpromote-node && \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -tags $(PROVIDERS) -ldflags '-s -w -X main.version=$(VERSION)' -o dist/linux-$$arch/ ./cmd/mlpromote ./cmd/mlpromote-node && \
 		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C dist/linux-$$arch -cf - mlpromote mlpromote-node -C "$(CURDIR)/dist" man -C "$(CURDIR)" LICENSE | \
 		gzip -n >dist/mlpromote-$(VERSION)-linux-$$arch.tar.gz || exit 1; done
 	cd dist && sha256sum mlpromote-$(VERSION)-linux-*.tar.gz >mlpromote-$(VERSION)-SHA256SUMS && cat mlpromote-$(VERSION)-SHA256SUMS
@@ -39,7 +42,7 @@ CERTIFICATES := /etc/ssl/certs/ca-certificates.crt
 image: setup ## Put the container image together, in dist/image and as files for `docker load`
 	@test -f $(CERTIFICATES) || { echo 'image: no $(CERTIFICATES): install ca-certificates' >&2; exit 1; }
 	for arch in amd64 arm64; do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/mlpromote-linux-$$arch ./cmd/mlpromote || exit 1; done
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -tags $(PROVIDERS) -o dist/mlpromote-linux-$$arch ./cmd/mlpromote || exit 1; done
 	go run ./tools/image -version '$(subst +,-,$(VERSION))' -ca $(CERTIFICATES) -layout dist/image amd64=dist/mlpromote-linux-amd64 arm64=dist/mlpromote-linux-arm64
 	@ls -l dist/image-*.tar
 
@@ -61,6 +64,11 @@ $(S3SERVER): tools/s3server/go.mod tools/s3server/go.sum
 	@echo 'building an S3 server, to test object storage against; a minute or two, once' >&2
 	cd tools/s3server && go build -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
+# A plugin that signs with keys in a hardware module, here SoftHSM.
+SOFTHSM := $(CURDIR)/tools/softhsm/bin/sigstore-kms-softhsm
+$(SOFTHSM): $(wildcard tools/softhsm/*.go) tools/softhsm/go.mod tools/softhsm/go.sum
+	cd tools/softhsm && go build -o bin/sigstore-kms-softhsm .
+
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 # The programs that tests of cmd start have no race detector: they mostly wait for one
 # another, and `make soak` runs them with it. Fuzz targets run their seeds here, and more there.
@@ -68,7 +76,8 @@ test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
 test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
-test: build $(PROGRAMS) $(S3SERVER) ## Run all tests; the last line is the count
+test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
+test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) ## Run all tests; the last line is the count
 	@sh tools/setup.sh test
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...

@@ -2,7 +2,6 @@ package signer
 
 import (
 	"crypto"
-	"crypto/ecdsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -99,7 +98,7 @@ func (e envelope) claimedKey() string {
 // checks the signature first, which is cheap, because untrusted callers can attach large
 // bundles and the full verification parses them again.
 func (e envelope) signedBy(key publicKey) error {
-	if !ecdsa.VerifyASN1(key.key, e.signed[:], e.bundle.GetDsseEnvelope().GetSignatures()[0].GetSig()) {
+	if !key.verifies(e.signed[:], e.bundle.GetDsseEnvelope().GetSignatures()[0].GetSig()) {
 		return errors.New("the signature is not by this key")
 	}
 	verifier, err := signature.LoadECDSAVerifier(key.key, crypto.SHA256)

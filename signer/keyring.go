@@ -14,16 +14,18 @@ import (
 // LocalKey is the name of the key for all roles without a key of their own.
 const LocalKey = "local"
 
-// Keyring signs in roles with the keys of a folder: Dir/<role>.key, or else Dir/local.key. It
-// opens a key at the first signature and keeps it, because opening takes a fifth of a second
-// and 64 MiB. It is safe for concurrent use and must not be copied. The zero Keyring has no
-// keys.
+// Keyring signs in roles with the keys of a folder: Dir/<role>.key or Dir/<role>.kms, or else
+// Dir/local.key or Dir/local.kms. A file with the extension .kms names a key that a key management
+// service has. A Keyring opens a key at the first signature and keeps it, because opening takes a
+// fifth of a second and 64 MiB. It is safe for concurrent use and must not be copied. The zero
+// Keyring has no keys.
 type Keyring struct {
 	// Dir is the folder of the keys.
 	Dir string
-	// Open opens a key file. If the file does not exist, its error has [fs.ErrNotExist] in its
-	// chain. Other errors are kept, so that a wrong password is tried only once. Nil: no keys.
-	Open func(path string) (Signer, error)
+	// Open opens the key of a file. If the file does not exist, its error has [fs.ErrNotExist] in its
+	// chain. Other errors are kept, so that a wrong password is tried only once, but for
+	// CodeUnavailable: a service that did not answer is asked again. Nil: no keys.
+	Open func(ctx context.Context, path string) (Signer, error)
 
 	mu     sync.Mutex
 	opened map[string]openedKey // by path
@@ -51,25 +53,24 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 	if !slices.Contains(registry.Roles(), role) {
 		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want builder, verifier, approver or promoter", role)
 	}
-	own := filepath.Join(k.Dir, string(role)+".key")
-	shared := filepath.Join(k.Dir, LocalKey+".key")
-	for _, path := range []string{own, shared} {
+	own, shared := filepath.Join(k.Dir, string(role)), filepath.Join(k.Dir, LocalKey)
+	for _, path := range []string{own + ".key", own + ".kms", shared + ".key", shared + ".kms"} {
 		if err := ctx.Err(); err != nil {
 			return nil, registry.Errorf(registry.CodeUnavailable, "sign as %s: %w", role, err)
 		}
-		s, err := k.open(path)
+		s, err := k.open(ctx, path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return s, err
 		}
 	}
-	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s or %s", role, own, shared)
+	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s.key or %s.key", role, own, shared)
 	return nil, registry.WithHint(err,
-		"make one with 'mlpromote key generate', or name the folder that has it with --keys")
+		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', or name the folder that has it with --keys")
 }
 
 // open opens a key file, unless it was opened before. A missing file is looked for again at the
 // next call.
-func (k *Keyring) open(path string) (Signer, error) {
+func (k *Keyring) open(ctx context.Context, path string) (Signer, error) {
 	if k.Open == nil {
 		return nil, fs.ErrNotExist
 	}
@@ -78,8 +79,8 @@ func (k *Keyring) open(path string) (Signer, error) {
 	if o, ok := k.opened[path]; ok {
 		return o.signer, o.err
 	}
-	s, err := k.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	s, err := k.Open(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || registry.HasCode(err, registry.CodeUnavailable) {
 		return nil, err
 	}
 	if k.opened == nil {

@@ -1,6 +1,7 @@
 package signer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,7 @@ type folder struct {
 	opens map[string]int
 }
 
-func (f *folder) open(path string) (signer.Signer, error) {
+func (f *folder) open(_ context.Context, path string) (signer.Signer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := filepath.Base(path)
@@ -46,16 +47,19 @@ func newFolder(keys map[string]signer.Signer) *folder {
 
 func TestKeyringPicksByRole(t *testing.T) {
 	t.Parallel()
-	promoter, local := newSigner(t, newKey(t)), newSigner(t, newKey(t))
-	keys := newFolder(map[string]signer.Signer{"promoter.key": promoter, "local.key": local})
+	promoter, local, service := newSigner(t, newKey(t)), newSigner(t, newKey(t)), newSigner(t, newKey(t))
+	keys := newFolder(map[string]signer.Signer{"promoter.key": promoter, "verifier.kms": service, "local.key": local, "local.kms": service})
 	ring := &signer.Keyring{Dir: "keys", Open: keys.open}
 	if len(keys.opens) != 0 {
 		t.Error("a key was opened before anything was signed")
 	}
 	for _, role := range registry.Roles() {
 		want := local
-		if role == registry.RolePromoter {
+		switch role {
+		case registry.RolePromoter:
 			want = promoter
+		case registry.RoleVerifier:
+			want = service
 		}
 		for range 3 {
 			bundle, err := ring.Sign(t.Context(), role, newStatement(t))
@@ -67,7 +71,7 @@ func TestKeyringPicksByRole(t *testing.T) {
 			}
 		}
 	}
-	if keys.opens["local.key"] != 1 || keys.opens["promoter.key"] != 1 {
+	if keys.opens["local.key"] != 1 || keys.opens["promoter.key"] != 1 || keys.opens["verifier.kms"] != 1 || keys.opens["local.kms"] != 0 {
 		t.Errorf("keys were opened %v times, want once each", keys.opens)
 	}
 }
@@ -124,6 +128,28 @@ func TestKeyringKeepsErrors(t *testing.T) {
 	}
 	if keys.opens["builder.key"] != 1 || keys.opens["local.key"] != 0 {
 		t.Errorf("keys were opened %v times", keys.opens)
+	}
+}
+
+// A service that does not answer is asked again.
+func TestKeyringAsksAgain(t *testing.T) {
+	t.Parallel()
+	answer := newSigner(t, newKey(t))
+	asked := 0
+	ring := &signer.Keyring{Open: func(_ context.Context, path string) (signer.Signer, error) {
+		if path != "builder.kms" {
+			return nil, fs.ErrNotExist
+		}
+		if asked++; asked == 1 {
+			return nil, registry.Errorf(registry.CodeUnavailable, "no answer")
+		}
+		return answer, nil
+	}}
+	if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("the first time: error %v, want CodeUnavailable", err)
+	}
+	if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); err != nil {
+		t.Errorf("the second time: %v", err)
 	}
 }
 

@@ -79,6 +79,11 @@ func (k publicKey) encodePEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: publicKeyType, Bytes: k.der})
 }
 
+// verifies reports whether an ASN.1 signature of a digest is by the private key.
+func (k publicKey) verifies(digest, signature []byte) bool {
+	return ecdsa.VerifyASN1(k.key, digest, signature)
+}
+
 // hint returns the key hint that cosign writes into a bundle.
 func (k publicKey) hint() string {
 	sum := sha256.Sum256(k.der)

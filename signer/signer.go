@@ -33,17 +33,27 @@ func New(key crypto.Signer) (Signer, error) {
 	if key == nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "signing key: it is missing")
 	}
-	public, err := newPublicKey(key.Public())
+	return NewRemote(key.Public(), func(_ context.Context, data []byte) ([]byte, error) {
+		digest := sha256.Sum256(data)
+		return key.Sign(rand.Reader, digest[:], crypto.SHA256)
+	})
+}
+
+// NewRemote returns a Signer for a key that only another program can use, such as a KMS. sign
+// returns the ECDSA signature (ASN.1, RFC 3279 section 2.2.3) of the SHA-256 of data. What does not
+// verify with the public key is not returned. Errors: CodeInvalid if it is not an ECDSA P-256 key.
+func NewRemote(public crypto.PublicKey, sign func(ctx context.Context, data []byte) ([]byte, error)) (Signer, error) {
+	key, err := newPublicKey(public)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "signing key: %w", err)
 	}
-	return &keySigner{key: key, public: public}, nil
+	return &keySigner{public: key, sign: sign}, nil
 }
 
-// keySigner signs with a crypto.Signer.
+// keySigner signs with a function.
 type keySigner struct {
-	key    crypto.Signer
 	public publicKey
+	sign   func(ctx context.Context, data []byte) ([]byte, error)
 }
 
 func (s *keySigner) KeyID() string        { return s.public.id }
@@ -56,7 +66,7 @@ func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) 
 	content := &sign.DSSEData{Data: statement, PayloadType: payloadType}
 	made, err := sign.Bundle(content, keypair{s}, sign.BundleOptions{Context: ctx})
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeInternal, "sign with key %s: %w", s.public.id, err)
+		return nil, failed(s.public.id, err)
 	}
 	loose, err := protojson.Marshal(made)
 	if err != nil {
@@ -95,6 +105,15 @@ func (k keypair) SignData(ctx context.Context, data []byte) ([]byte, []byte, err
 		return nil, nil, err
 	}
 	digest := sha256.Sum256(data)
-	signature, err := k.signer.key.Sign(rand.Reader, digest[:], crypto.SHA256)
+	signature, err := k.signer.sign(ctx, data)
+	if err == nil && !k.signer.public.verifies(digest[:], signature) {
+		err = registry.Errorf(registry.CodeUnavailable, "what it signed does not verify with the public key")
+	}
 	return signature, digest[:], err
+}
+
+// failed names the key that did not sign. The code is that of err if it has one.
+func failed(id string, err error) error {
+	code := registry.CodeOf(err)
+	return registry.Errorf(code, "sign with key %s: %w", id, err)
 }

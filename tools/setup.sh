@@ -50,6 +50,8 @@ test)
 	# Of OpenCV, which the converter of the toolchain litert imports.
 	ldconfig -p | grep -q 'libGL\.so\.1' || apt_install libgl1 || skipped libgl1
 	postgresql || skipped postgresql
+	command -v softhsm2-util >/dev/null 2>&1 && command -v pkcs11-tool >/dev/null 2>&1 || apt_install softhsm2 opensc ||
+		skipped 'softhsm2, or opensc,'
 	;;
 torch)
 	/usr/bin/python3 -c 'import torch, torchvision, venv' 2>/dev/null || apt_install python3-torch python3-torchvision python3-venv ||
@@ -63,16 +65,6 @@ bench)
 	done
 	;;
 esac
-
-if [ "${1:-}" = test ] && ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
-	# Debian would make a database and start it; tests start servers of their own.
-	if ! { can_install && apt-get update -qq </dev/null >&2 &&
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql-common </dev/null >&2 &&
-		sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf &&
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql </dev/null >&2; }; then
-		echo "setup: postgresql (Debian's package name) is not here, so the tests on PostgreSQL are skipped" >&2
-	fi
-fi
 
 if [ -n "$missing" ]; then
 	if ! can_install; then

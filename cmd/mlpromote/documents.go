@@ -44,6 +44,7 @@ func documents() map[string][]reflect.Type {
 		"init":                 of[initAnswer](),
 		"inspect":              of[inspection.Result](),
 		"key generate":         of[generatedKey](),
+		"key use":              of[generatedKey](),
 		"list":                 of[[]registry.Head](),
 		"node describe":        of[registry.Node](),
 		"node-type delete":     of[deletedName](),

@@ -10,6 +10,10 @@ import (
 )
 
 func (a *app) keyCommand() *cobra.Command {
+	return command.Group("key", "Make signing keys, or name those of a key management service", a.keyGenerate(), a.keyUse())
+}
+
+func (a *app) keyGenerate() *cobra.Command {
 	var role string
 	generate := &cobra.Command{
 		Use:   "generate",
@@ -20,8 +24,8 @@ once environments.yaml trusts the public key.`,
 		Example: "  mlpromote key generate --role builder",
 		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			if role != "" && !slices.Contains(registry.Roles(), registry.Role(role)) {
-				return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.Roles())
+			if err := checkRole(role); err != nil {
+				return err
 			}
 			path, id, err := a.at().NewKey(registry.Role(role))
 			if err != nil {
@@ -30,8 +34,52 @@ once environments.yaml trusts the public key.`,
 			return a.ui.Result(path, generatedKey{path, id})
 		},
 	}
-	generate.Flags().StringVar(&role, "role", "", "builder, verifier, approver or promoter (default: one key for all)")
-	return command.Group("key", "Make signing keys", generate)
+	roleFlag(generate, &role)
+	return generate
+}
+
+func (a *app) keyUse() *cobra.Command {
+	var role string
+	use := &cobra.Command{
+		Use:   "use URI",
+		Short: "Sign with a key that a key management service or a hardware module has",
+		Long: `Asks for the public key, and writes NAME.kms with the URI and NAME.pub into the folder of
+keys. NAME is the role, or local for a key that has every role. The key must be ECDSA P-256.
+
+  awskms:///alias/NAME          AWS KMS
+  gcpkms://projects/...         Google Cloud KMS
+  azurekms://VAULT/KEY          Azure Key Vault
+  hashivault://KEY, openbao://KEY
+  NAME://...                    the plugin sigstore-kms-NAME on PATH, for other services and modules
+
+Credentials come from the environment, as the tools of the services take them. A program that was
+built without the provider of a service says with which build tag it has it.`,
+		Example: "  mlpromote key use awskms:///alias/mlpromote-builder --role builder",
+		Args:    command.Exactly("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkRole(role); err != nil {
+				return err
+			}
+			path, id, err := a.at().UseKey(cmd.Context(), registry.Role(role), args[0])
+			if err != nil {
+				return err
+			}
+			return a.ui.Result(path, generatedKey{path, id})
+		},
+	}
+	roleFlag(use, &role)
+	return use
+}
+
+func roleFlag(cmd *cobra.Command, role *string) {
+	cmd.Flags().StringVar(role, "role", "", "builder, verifier, approver or promoter (default: one key for all)")
+}
+
+func checkRole(role string) error {
+	if role != "" && !slices.Contains(registry.Roles(), registry.Role(role)) {
+		return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.Roles())
+	}
+	return nil
 }
 
 // generatedKey is a new key: the file of its public half, and what signatures call it.

@@ -75,14 +75,14 @@ func (j *jobs) again(t *testing.T, kind string, setup setup, files []string) {
 }
 
 // params are the parameters of scripts, with what else their setup does. A script may ask
-// for its kind, [served], and whether the race detector is here, [race].
+// for its kind, [served], whether the race detector is here, [race], and what is installed, such as [softhsm].
 func (j *jobs) params(kind string, setup setup) testscript.Params {
 	return testscript.Params{
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, programtest.Environment(env.WorkDir, j.cache)...)
 			env.Vars = append(env.Vars, "TESTDATA="+programtest.Root("cmd", "mlpromote", "testdata"), "ONNX_TESTDATA="+programtest.Root("validators", "format", "testdata"))
-			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
+			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(), "MLPROMOTE_SOFTHSM="+os.Getenv("MLPROMOTE_SOFTHSM"), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
 			if filepath.Base(env.WorkDir) != "script-main_race" {
 				env.Vars = append(env.Vars, "PATH="+filepath.Dir(j.program)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			}
@@ -102,6 +102,10 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 				return kind == name, nil
 			case "race":
 				return raceEnabled, nil
+			case "softhsm": // a hardware module in software, and the plugin that signs with it
+				_, util := exec.LookPath("softhsm2-util")
+				_, tool := exec.LookPath("pkcs11-tool")
+				return os.Getenv("MLPROMOTE_SOFTHSM") != "" && util == nil && tool == nil, nil
 			case "bf16": // of the processor
 				info, err := os.ReadFile("/proc/cpuinfo")
 				return err == nil && bytes.Contains(info, []byte("avx512_bf16")), nil

@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ring := &signer.Keyring{Dir: dir, Open: func(path string) (signer.Signer, error) {
+	ring := &signer.Keyring{Dir: dir, Open: func(_ context.Context, path string) (signer.Signer, error) {
 		return keyfile.Open(path, []byte(os.Getenv("COSIGN_PASSWORD")))
 	}}
 	subject := registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("a release"))}

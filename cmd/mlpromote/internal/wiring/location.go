@@ -3,7 +3,6 @@
 package wiring
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -18,7 +17,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 	"mlpromote.dev/mlpromote/signer"
-	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 // Location says where a registry is, and with what it is opened.
@@ -49,8 +47,8 @@ func (l Location) KeyDir() string {
 
 // Keyring signs with the keys in the folder of keys, which it opens when it first needs them.
 func (l Location) Keyring() *signer.Keyring {
-	return &signer.Keyring{Dir: l.KeyDir(), Open: func(path string) (signer.Signer, error) {
-		s, err := keyfile.Open(path, l.password())
+	return &signer.Keyring{Dir: l.KeyDir(), Open: func(ctx context.Context, path string) (signer.Signer, error) {
+		s, err := l.openKey(ctx, path)
 		return checkedSigner{s}, err
 	}}
 }
@@ -101,18 +99,6 @@ func IgnoreAll(dir string) error {
 		return err
 	}
 	return os.WriteFile(path, []byte("*\n"), 0o600)
-}
-
-// NewKey makes a key pair in the folder of keys, by default one that plays every role. It returns the file of the
-// public half and its key ID. Errors: CodeConflict if there is one of that name.
-func (l Location) NewKey(role registry.Role) (path, id string, err error) {
-	name := cmp.Or(string(role), signer.LocalKey)
-	public, err := keyfile.Generate(l.KeyDir(), name, l.password())
-	if err != nil {
-		return "", "", err
-	}
-	id, err = signer.KeyID(public)
-	return filepath.Join(l.KeyDir(), name+".pub"), id, err
 }
 
 // Open opens the registry: that of a service, or the data directory.

@@ -1,0 +1,5 @@
+//go:build kms_aws
+
+package kms
+
+import _ "github.com/sigstore/sigstore/pkg/signature/kms/aws" // registers itself
