@@ -114,6 +114,7 @@ func arrows() []rule {
 
 		{"registry", nil}, // the ground floor
 		{"registry/gc", []string{"registry"}},
+		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci", "validators/format"}},
 		{"registry/access", []string{"registry"}},
 		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},

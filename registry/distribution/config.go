@@ -24,6 +24,10 @@ type Config struct {
 	// caller. Required.
 	Authorize func(ctx context.Context, a Access) error
 
+	// Inspect checks the content of a received manifest whose references exist, before the manifest
+	// is stored; its errors refuse the push. nil stores what callers may push.
+	Inspect func(ctx context.Context, d registry.Digest, manifest []byte) error
+
 	// Damaged is called for every request of content whose bytes do not match its digest. It
 	// may be nil.
 	Damaged func(ctx context.Context, d registry.Digest, err error)

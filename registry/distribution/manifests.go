@@ -70,6 +70,11 @@ func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request
 	if err := h.mayRefer(r.Context(), at.repository, m); err != nil {
 		return err
 	}
+	if h.Inspect != nil {
+		if err := h.Inspect(r.Context(), d, raw); err != nil {
+			return err
+		}
+	}
 	if err := h.storeManifest(r.Context(), at.repository, m, raw, tags); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/scrub"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/signer"
@@ -32,6 +33,7 @@ type Service struct {
 	keeper *config.Keeper[*generation]
 	stop   <-chan struct{} // closed when the service stops
 
+	gate     *gate.Gate
 	scrubber *scrub.Background
 	damaged  atomic.Int64 // pieces of content that are known to be
 }
@@ -53,7 +55,7 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 	if err != nil {
 		return nil, err
 	}
-	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done()}
+	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done(), gate: gate.New(here.Blobs.Open)}
 	if sv.scrubber, err = sv.newScrubber(); err != nil {
 		return sv, err
 	}
@@ -104,7 +106,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	g.endpoint, err = distribution.New(distribution.Config{
 		Blobs: sv.Here.Spared, Refs: sv.Here.Refs, Deleter: i.Guard(),
 		Uploads: sv.Here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
-		Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
+		Inspect: sv.gate.Manifest, Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
 		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
 	})
 	return g, err
