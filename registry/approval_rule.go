@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ApprovalRule says how many approvals a promotion needs, and of whom. The zero rule asks for none.
@@ -93,6 +94,7 @@ type approvers struct {
 	groups  map[string]int // approvers by group
 	bundles []Digest       // of all their approvals
 	other   []string       // why other approvals for the resource do not count
+	until   time.Time      // when the first of them expires; zero: never
 }
 
 // StandingApprovals lists the approvals that count for a promotion under this policy: of its
@@ -119,6 +121,7 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 			continue
 		}
 		a.bundles = append(a.bundles, g.Bundle)
+		a.until = earlier(a.until, g.ExpiresOn)
 		if !seen[g.Signer] {
 			seen[g.Signer] = true
 			a.names = append(a.names, g.by())
@@ -161,7 +164,7 @@ func (g GivenApproval) why() string {
 func (p Policy) CheckApprovals(r Release, claims []Claim) Requirement {
 	req := Requirement{Name: requireApprovals, Subject: "release"}
 	a := p.approvers(r, claims)
-	req.Evidence = a.bundles
+	req.Evidence, req.until = a.bundles, a.until
 	missing := p.Approvals.missing(a)
 	req.Met = p.Approvals.Count > 0 && len(missing) == 0
 	var said []string

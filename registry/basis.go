@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"slices"
+	"time"
 )
 
 // ModelState is the state of a catalog for a model in an environment at one instant.
@@ -25,6 +26,10 @@ type DecisionBasis struct {
 	ModelState
 	// About is the release and its engines. Later evidence about them could change the decision.
 	About []Digest
+	// From and Until bound the time for which the decision was made: a change before From or from
+	// Until on needs a new decision. Zero: no bound.
+	From  time.Time
+	Until time.Time
 }
 
 // NewDecisionBasis returns the basis of a decision about a release under the rules of es.
@@ -62,6 +67,18 @@ func (g DecisionBasis) Moved(now ModelState, since []Event) error {
 			return basisMoved("%s of %s in %s (event %d) came after this was decided", e.Kind, e.Model,
 				e.Environment, e.Seq)
 		}
+	}
+	return nil
+}
+
+// Holds checks that the decision was made for an instant, that of the change. Events have times in
+// microseconds. Errors: CodeConflict, for which [BasisOutdated] is true.
+func (g DecisionBasis) Holds(at time.Time) error {
+	switch {
+	case at.Before(g.From.Truncate(time.Microsecond)):
+		return basisMoved("this was decided at %s, but now it is %s: the clock was turned back", utc(g.From), utc(at))
+	case !g.Until.IsZero() && !at.Before(g.Until):
+		return basisMoved("this was decided for the time before %s, and now it is %s", utc(g.Until), utc(at))
 	}
 	return nil
 }

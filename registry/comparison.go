@@ -75,7 +75,10 @@ func (p Policy) lift(req *Requirement, r Release, claims []Claim, lines []string
 		at := slices.IndexFunc(standing, func(g GivenApproval) bool { return slices.Contains(g.Accepts, line) })
 		if at < 0 {
 			left = append(left, line)
-		} else if bundle := standing[at].Bundle; !slices.Contains(req.Evidence, bundle) {
+			continue
+		}
+		req.until = earlier(req.until, standing[at].ExpiresOn)
+		if bundle := standing[at].Bundle; !slices.Contains(req.Evidence, bundle) {
 			req.Evidence = append(req.Evidence, bundle)
 		}
 	}

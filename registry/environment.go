@@ -33,6 +33,8 @@ type Environment struct {
 	Registry string `json:"registry,omitempty"`
 	// Approvals says how many people must approve each promotion.
 	Approvals ApprovalRule `json:"approvals,omitzero"`
+	// Freeze are windows in which nothing is promoted to the environment.
+	Freeze []Freeze `json:"freeze,omitempty"`
 }
 
 // Protected reports whether only Promote and Attach may write the environment.
@@ -48,7 +50,8 @@ func (e Environment) Policy() Policy {
 	if len(e.Require) == 0 {
 		return Policy{Operators: e.Operators}
 	}
-	p := Policy{Require: append(slices.Clone(e.Require), requireOperators), Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals}
+	p := e.rules()
+	p.Require = append(slices.Clone(e.Require), requireOperators)
 	if e.Accuracy != nil {
 		p.Require = append(p.Require, requireAccuracy)
 	}
@@ -56,6 +59,11 @@ func (e Environment) Policy() Policy {
 		p.Require = append(p.Require, requireCeilings)
 	}
 	return p
+}
+
+// rules returns the policy without the requirements that apply everywhere.
+func (e Environment) rules() Policy {
+	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Freeze: e.Freeze}
 }
 
 func (e Environment) validateRegistry() error {
@@ -95,7 +103,7 @@ func (es Environments) Validate() error {
 		if err := e.validateRegistry(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
-		if err := (Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals}).Validate(); err != nil {
+		if err := e.rules().Validate(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
 		if key := e.withoutEffect(); key != "" {
@@ -118,6 +126,8 @@ func (e Environment) withoutEffect() string {
 		return "ceilings"
 	case e.Approvals.Count > 0:
 		return "approvals"
+	case len(e.Freeze) > 0:
+		return "freeze"
 	case len(e.Require) > 0:
 		return "require"
 	}

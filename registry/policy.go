@@ -37,7 +37,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals)
+	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals, requireNoFreeze)
 }
 
 // namedRequirements lists those that environments.yaml can name.
@@ -56,6 +56,8 @@ type Policy struct {
 	Accuracy  *AccuracyRequirement
 	Ceilings  Ceilings
 	Approvals ApprovalRule
+	// Freeze are the windows in which nothing is promoted.
+	Freeze []Freeze
 	// Promotion is the promotion that the policy decides about. Without it, whatever depends on it is
 	// refused.
 	Promotion PromotionContext
@@ -78,6 +80,9 @@ type PromotionContext struct {
 	// time none that expires.
 	Resource string
 	Now      time.Time
+	// Newest is the time of the newest event in the history; zero if there is none. A clock that is
+	// behind it was turned back.
+	Newest time.Time
 }
 
 // Requirement is one requirement and whether it is met.
@@ -87,12 +92,17 @@ type Requirement struct {
 	Met      bool     `json:"met"`
 	Detail   string   `json:"detail"` // what meets it, or what is missing and what to do
 	Evidence []Digest `json:"evidence,omitempty"`
+
+	until time.Time // from when it may be decided otherwise; zero: time alone does not change it
 }
 
 // Decision is the result of a policy check. The zero Decision does not allow.
 type Decision struct {
 	Requirements []Requirement `json:"requirements"`
 	IgnoredEvidence
+	// Until is the instant from which the decision may be another one by the passing of time alone:
+	// a freeze begins, or an approval expires. Zero: time does not change it.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Allowed reports whether there are requirements and all of them are met.
@@ -136,7 +146,10 @@ func (p Policy) Validate() error {
 	if err := p.Ceilings.Validate(); err != nil {
 		return err
 	}
-	return p.Approvals.Validate()
+	if err := p.Approvals.Validate(); err != nil {
+		return err
+	}
+	return validateFreezes(p.Freeze)
 }
 
 // Check decides whether the claims allow the release. No other code makes this decision. It
@@ -158,7 +171,21 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	if p.Approvals.Count > 0 {
 		decision.Requirements = append(decision.Requirements, p.CheckApprovals(r, claims))
 	}
+	if len(p.Freeze) > 0 {
+		decision.Requirements = append(decision.Requirements, p.judgeFreeze(r))
+	}
+	for _, req := range decision.Requirements {
+		decision.Until = earlier(decision.Until, req.until)
+	}
 	return decision
+}
+
+// earlier returns the earlier of two times, of which a zero one is not known.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // CheckEngine decides about one engine of the release, independently of the other engines.

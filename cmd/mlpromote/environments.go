@@ -144,6 +144,9 @@ func asksFor(e registry.Environment) string {
 	if e.Approvals.Count > 0 {
 		all = append(all, e.Approvals.String())
 	}
+	for _, f := range e.Freeze {
+		all = append(all, "freeze "+f.String())
+	}
 	return strings.Join(all, ", ")
 }
 

@@ -64,6 +64,9 @@ func environmentFacts(e registry.Environment) []string {
 		facts = append(facts, fmt.Sprintf("environment %s lets engines carry the operator library %s", e.Name, library))
 	}
 	facts = append(facts, approvalFacts(e)...)
+	for _, f := range e.Freeze {
+		facts = append(facts, fmt.Sprintf("environment %s takes no promotion in freeze %s", e.Name, f))
+	}
 	if e.External() {
 		facts = append(facts, fmt.Sprintf("environment %s has its content on %s", e.Name, e.Registry))
 	}

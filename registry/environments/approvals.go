@@ -65,16 +65,12 @@ func (gs *groups) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-// checkApprovals reports approvals in a file of version 1, rules that cannot be met, and keys of groups
-// that cannot approve. It removes the rules that cannot be met, so that they are reported once.
-func checkApprovals(doc *strictyaml.Document, version int, es registry.Environments) {
+// checkApprovals reports rules that cannot be met, and keys of groups that cannot approve. It removes the rules that cannot be met, so that they are reported once.
+func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
 	for i, e := range es.List {
 		for _, key := range doc.At("environments").Entries()[i].Value.Entries() {
 			if key.Key != "approvals" {
 				continue
-			}
-			if version < version2 {
-				key.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", key.Key)
 			}
 			if err := e.Approvals.Validate(); err != nil {
 				key.Value.Problemf("%s", err)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 
@@ -86,13 +87,14 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 		Registry: f.Registry, List: f.Environments,
 		Trust: checkTrust(doc, version, f.Trust), Digest: digest.FromBytes(data),
 	}
-	checkApprovals(doc, version, es)
+	checkNewKeys(doc, version)
+	checkApprovals(doc, es)
 	checkEnvironments(doc, es)
 	return es, doc.Err()
 }
 
 // The versions of the file. A file that states no version has version 1. Version 2 adds
-// identities, key states and node types to trust entries, and approvals to environments.
+// identities, key states and node types to trust entries, and the keys of [newKeys] to environments.
 const (
 	version1 = 1
 	version2 = 2
@@ -108,6 +110,23 @@ func checkVersion(doc *strictyaml.Document, written *int) int {
 		return version2 // other mistakes are reported by the newer version
 	}
 	return *written
+}
+
+// newKeys are the keys of environments that a file of version 1 cannot have.
+func newKeys() []string { return []string{"approvals", "freeze"} }
+
+// checkNewKeys reports those in a file of version 1.
+func checkNewKeys(doc *strictyaml.Document, version int) {
+	if version >= version2 {
+		return
+	}
+	for _, e := range doc.At("environments").Entries() {
+		for _, key := range e.Value.Entries() {
+			if slices.Contains(newKeys(), key.Key) {
+				key.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", key.Key)
+			}
+		}
+	}
 }
 
 // file is the content of environments.yaml.
@@ -130,6 +149,7 @@ type environment struct {
 	Accuracy  *accuracy `yaml:"accuracy"`
 	Ceilings  ceilings  `yaml:"ceilings"`
 	Approvals approvals `yaml:"approvals"`
+	Freeze    freezes   `yaml:"freeze"`
 }
 
 // host is the host of an external registry.
@@ -178,7 +198,8 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 			e.Value.Decode(&written)
 		}
 		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
-			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), Approvals: written.Approvals.ApprovalRule})
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), Approvals: written.Approvals.ApprovalRule,
+			Freeze: written.Freeze})
 	}
 }
 

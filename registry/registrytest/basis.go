@@ -3,6 +3,7 @@ package registrytest
 import (
 	"math"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -101,6 +102,28 @@ func testBasis(t *testing.T, catalog registry.Catalog) {
 			t.Errorf("%s meanwhile: got %v (%s), want a conflict that says that the basis has moved", name, err, registry.CodeOf(err))
 		}
 		wantEqual(t, standing(t, catalog, "prod", model), before)
+	}
+}
+
+// testTimeOfMove checks that a change is made only in the time for which it was decided.
+func testTimeOfMove(t *testing.T, catalog registry.Catalog) {
+	noon := event("a", "1.0.0").Time.Truncate(time.Microsecond)
+	for _, c := range []struct {
+		name        string
+		from, until time.Time
+		outdated    bool
+	}{
+		{"from that instant on", noon, time.Time{}, false},
+		{"from a part of a microsecond later", noon.Add(time.Microsecond - 1), time.Time{}, false},
+		{"from later", noon.Add(time.Microsecond), time.Time{}, true},
+		{"until later", noon.Add(-time.Hour), noon.Add(time.Microsecond), false},
+		{"until that instant", noon.Add(-time.Hour), noon, true},
+	} {
+		change := move("model "+c.name, "", "1.0.0")
+		change.DecisionBasis.From, change.DecisionBasis.Until = c.from, c.until
+		if _, err := catalog.Apply(t.Context(), change); registry.BasisOutdated(err) != c.outdated || !c.outdated && err != nil {
+			t.Errorf("decided %s: got %v, want it outdated: %t", c.name, err, c.outdated)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
 		"standing":                   testStanding,
 		"basis":                      testBasis,
 		"move that rests on nothing": testMoveOnNothing,
+		"time of a move":             testTimeOfMove,
 		"move without release":       testMoveWithoutRelease,
 		"immutable tag":              testImmutableTag,
 		"immutable tag in a change":  testImmutableTagInChange,

@@ -133,10 +133,15 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
 	policy := m.to.Policy()
+	newest, err := s.newestEvent(ctx)
+	if err != nil {
+		return errors.Join(s.rehash(ctx, m), err)
+	}
 	policy.Promotion = registry.PromotionContext{
-		Environment: m.to.Name, Head: m.basis.Head.Release, Comparison: comparison, Resource: resource, Now: s.Now(),
+		Environment: m.to.Name, Head: m.basis.Head.Release, Comparison: comparison, Resource: resource, Now: s.Now(), Newest: newest.Time,
 	}
 	m.weigh(policy, here.claims, all)
+	m.basis.From, m.basis.Until = policy.Promotion.Now, m.decision.Until
 	m.decision.IgnoreAll(here.ignored)
 	return errors.Join(
 		s.rehash(ctx, m),

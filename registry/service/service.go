@@ -119,8 +119,14 @@ func (s *Service) head(ctx context.Context, environment, model string) (registry
 
 // lastEvent returns the hash of the newest event, or "" if there are no events.
 func (s *Service) lastEvent(ctx context.Context) (registry.Digest, error) {
+	e, err := s.newestEvent(ctx)
+	return e.Hash, err
+}
+
+// newestEvent returns the newest event, or the zero Event if there are no events.
+func (s *Service) newestEvent(ctx context.Context) (registry.Event, error) {
 	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Descending: true}) {
-		return e.Hash, err
+		return e, err
 	}
-	return "", nil
+	return registry.Event{}, nil
 }

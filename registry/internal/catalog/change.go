@@ -96,6 +96,9 @@ func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
 		if err := c.DecisionBasis.Moved(now, since); err != nil {
 			return err
 		}
+		if err := c.DecisionBasis.Holds(o.Event.Time); err != nil {
+			return err
+		}
 	}
 	if c.Configure != nil {
 		if err := c.Configure.Check(now.Agreed); err != nil {
