@@ -1,0 +1,433 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// TestStolen lets a thief with one key or one token try everything, on a registry with separate keys and
+// approvals. What works is the table in docs/threat-model.md, and nothing else.
+func TestStolen(t *testing.T) {
+	t.Parallel()
+	works := make([][]bool, len(attempts()))
+	for i, a := range attempts() {
+		works[i] = make([]bool, len(thieves()))
+		for k, thief := range thieves() {
+			works[i][k] = a.try(t, newStolen(t, thief))
+		}
+	}
+	page, err := os.ReadFile(programtest.Root("docs", "threat-model.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := stolenTable(works); !strings.Contains(string(page), table) {
+		t.Errorf("docs/threat-model.md does not have the table of what works:\n%s", table)
+	}
+}
+
+// stolenTable is the table of docs/threat-model.md.
+func stolenTable(works [][]bool) string {
+	var b strings.Builder
+	b.WriteString("| one alone can |")
+	for _, thief := range thieves() {
+		fmt.Fprintf(&b, " %s |", thief.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(thieves())) + "\n")
+	for i, a := range attempts() {
+		fmt.Fprintf(&b, "| %s |", a.name)
+		for _, worked := range works[i] {
+			if worked {
+				b.WriteString(" yes |")
+			} else {
+				b.WriteString(" – |")
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// thief has one thing.
+type thief struct {
+	name   string
+	key    registry.Role // none: it has a token
+	grants []registry.Grant
+}
+
+// thieves are the columns. Whoever has a key may also push and attach, and waits for
+// others to promote: so the column tells what the key is good for.
+func thieves() []thief {
+	attach := []registry.Grant{{Permissions: []registry.Permission{
+		registry.PermissionPush, registry.PermissionVerify, registry.PermissionApprove}, Environment: "**", Model: "**"}}
+	in := func(environment string, permissions ...registry.Permission) registry.Grant {
+		return registry.Grant{Permissions: permissions, Environment: environment, Model: "vision/*"}
+	}
+	read, everything := registry.PermissionRead, []registry.Grant{{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}
+	return []thief{
+		{"builder key", registry.RoleBuilder, attach},
+		{"verifier key", registry.RoleVerifier, attach},
+		{"approver key", registry.RoleApprover, attach},
+		{"promoter key", registry.RolePromoter, attach},
+		{"CI token", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}},
+		{"node token", "", []registry.Grant{in("prod", read)}},
+		{"operator token", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}},
+		{"administrator token", "", everything},
+	}
+}
+
+// attempt is a row: what a thief wants, and whether it got that.
+type attempt struct {
+	name string
+	try  func(t *testing.T, w *stolen) bool
+}
+
+func attempts() []attempt {
+	promoted := func(edit func(t *testing.T, w *stolen, r registry.Release)) func(*testing.T, *stolen) bool {
+		return func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			edit(t, w, r)
+			w.sayAll(t, r)
+			// Others promote whatever the policy allows.
+			_, _ = w.promote(t, w.Interface, r)
+			return w.head(t) == r.Digest
+		}
+	}
+	return []attempt{
+		{"get an engine into prod without a build, a report or an approval", promoted(func(*testing.T, *stolen, registry.Release) {})},
+		{"... that lacks only the builder's signature and provenance", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+			w.verify(t, r, registry.VerdictPass)
+			w.approve(t, r)
+		})},
+		{"... that lacks only a passing report", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+			w.build(t, r)
+			w.approve(t, r)
+		})},
+		{"... that lacks only an approval", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+			w.build(t, r)
+			w.verify(t, r, registry.VerdictPass)
+		})},
+		{"... of which the newest report says fail", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+			w.allow(t, r)
+			w.verify(t, r, registry.VerdictFail)
+		})},
+		{"... that is in quarantine", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+			w.allow(t, r)
+			w.quarantine(t, "staging", r)
+		})},
+		{"promote what the policy allows", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			w.allow(t, r)
+			_, err := w.promote(t, w.guarded, r)
+			return err == nil && w.head(t) == r.Digest
+		}},
+		{"take prod back to an earlier release", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			w.allow(t, r)
+			if _, err := w.promote(t, w.Interface, r); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.guarded.Rollback(w.ctx(t), registry.RollbackRequest{Environment: "prod", Model: r.Model, Reason: "try"})
+			return err == nil && w.head(t) == w.first.Digest
+		}},
+		{"take engines of prod from nodes", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			w.sayAgainst(t, w.first)
+			answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: w.first.Model, Node: registrytest.Node("v4")})
+			return err != nil || answer.Engine == nil
+		}},
+		{"make a node that checks only summaries take a release of staging for one of prod", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			w.build(t, r)
+			return registry.CheckStanding("oci://local/prod/"+r.Model, r, w.forged(t, r)).Allowed()
+		}},
+		{"write into the repositories of prod", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionPush) == nil
+		}},
+		{"read engines of prod", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionRead) == nil
+		}},
+		{"read cases and reference model", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model+"/sources", registry.PermissionRead) == nil
+		}},
+		{"delete evidence, or make tokens", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return access.AllowRoute(w.ctx(t), registry.PermissionAdminister, "", "") == nil
+		}},
+	}
+}
+
+// stolen is a registry where release 1.0.0 is in prod, and a thief.
+type stolen struct {
+	registrytest.Registry
+	guarded registry.Interface // as the thief sees it
+	thief   thief
+	keys    map[registry.Role]signer.Signer
+	trust   *signer.Trust
+	chain   registry.Environments
+	clock   *registrytest.Clock
+	first   registry.Release
+}
+
+func newStolen(t *testing.T, who thief) *stolen {
+	t.Helper()
+	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
+	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
+	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1}
+	for _, role := range registry.Roles() {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.keys[role], err = signer.New(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if w.trust, err = signer.NewTrust(w.chain.Trust, func(path string) ([]byte, error) {
+		return w.keys[registry.Role(path)].PublicKeyPEM(), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	db, blobs := mem.New(), mem.NewBlobs()
+	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
+	svc, err := service.New(service.Config{
+		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
+		Sign: func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+			return w.keys[role].Sign(ctx, statement)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Interface, w.Parts, w.guarded = svc, content, access.Guard(svc)
+	w.first = w.release(t, "1.0.0")
+	w.allow(t, w.first)
+	if _, err := w.promote(t, svc, w.first); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// ctx is that of the thief's requests.
+func (w *stolen) ctx(t *testing.T) context.Context {
+	t.Helper()
+	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:thief", Grants: w.thief.grants})
+}
+
+func (w *stolen) repositories() access.Repositories {
+	return access.Repositories{Environments: w.chain}
+}
+
+// release is published in staging, as everyone who may push there can.
+func (w *stolen) release(t *testing.T, version string) registry.Release {
+	t.Helper()
+	w.clock.Pass(time.Minute)
+	return w.Build(t, registrytest.Build{Version: version, Salt: version})
+}
+
+func (w *stolen) promote(t *testing.T, through registry.Interface, r registry.Release) (registry.Promotion, error) {
+	t.Helper()
+	ctx := t.Context()
+	if through == w.guarded {
+		ctx = w.ctx(t)
+	}
+	return through.Promote(ctx, registry.PromoteRequest{Model: r.Model, Ref: string(r.Digest)})
+}
+
+func (w *stolen) head(t *testing.T) registry.Digest {
+	t.Helper()
+	heads, err := w.Heads(t.Context(), "prod", registrytest.Model)
+	if err != nil || len(heads) != 1 {
+		t.Fatalf("heads of prod: %v, error %v", heads, err)
+	}
+	return heads[0].Release
+}
+
+// signedText is a statement with the role that signs it.
+type signedText struct {
+	role      registry.Role
+	subject   registry.Digest
+	predicate string
+	content   any
+}
+
+// say signs statements and attaches them, as the thief or as their owner.
+func (w *stolen) say(t *testing.T, as *thief, environment string, r registry.Release, all ...signedText) {
+	t.Helper()
+	for _, s := range all {
+		w.clock.Pass(time.Minute)
+		role, ctx, to := s.role, t.Context(), w.Interface
+		if as != nil {
+			role, ctx, to = as.key, w.ctx(t), w.guarded
+		}
+		bundle := w.bundle(t, role, s.predicate, s.content, s.subject)
+		_, err := to.Attach(ctx, registry.Attachment{Environment: environment, Model: r.Model, Release: r.Digest, Subject: s.subject, Bundle: bundle})
+		if err != nil && as == nil {
+			t.Fatalf("attach %s: %v", s.predicate, err)
+		}
+	}
+}
+
+// bundle signs with the key of a role; without a role, with a key that is nowhere trusted.
+func (w *stolen) bundle(t *testing.T, role registry.Role, predicate string, content any, subjects ...registry.Digest) []byte {
+	t.Helper()
+	key := w.keys[role]
+	if key == nil {
+		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key, err = signer.New(fresh); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var about []registry.StatementSubject
+	for _, s := range subjects {
+		about = append(about, registry.StatementSubject{Digest: registry.NewDigestSet(s)})
+	}
+	statement, err := registry.NewStatement(predicate, content, about...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := key.Sign(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+func (w *stolen) built(r registry.Release) []signedText {
+	all := []signedText{{registry.RoleBuilder, r.Digest, registry.PredicateSign, struct{}{}}}
+	for _, e := range r.Engines {
+		all = append(all, signedText{registry.RoleBuilder, e.Digest, registry.PredicateSign, struct{}{}}, signedText{registry.RoleBuilder, e.Digest, registry.PredicateProvenance, struct{}{}})
+	}
+	return all
+}
+
+func (w *stolen) verified(t *testing.T, r registry.Release, verdict registry.Verdict) []signedText {
+	t.Helper()
+	var all []signedText
+	for _, e := range r.Engines {
+		report := w.Seeing(t, registrytest.Report(r, e, verdict))
+		all = append(all, signedText{registry.RoleVerifier, e.Digest, registry.PredicateParity, report})
+	}
+	return all
+}
+
+func (w *stolen) approved(r registry.Release) signedText {
+	return signedText{registry.RoleApprover, r.Digest, registry.PredicateApproval, registry.Approval{
+		ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.clock.Now()}}
+}
+
+func (w *stolen) quarantined(r registry.Release) signedText {
+	return signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now()}}
+}
+
+func (w *stolen) build(t *testing.T, r registry.Release) {
+	t.Helper()
+	w.say(t, nil, "staging", r, w.built(r)...)
+}
+
+func (w *stolen) verify(t *testing.T, r registry.Release, verdict registry.Verdict) {
+	t.Helper()
+	w.say(t, nil, "staging", r, w.verified(t, r, verdict)...)
+}
+
+func (w *stolen) approve(t *testing.T, r registry.Release) {
+	t.Helper()
+	w.say(t, nil, "staging", r, w.approved(r))
+}
+
+func (w *stolen) quarantine(t *testing.T, environment string, r registry.Release) {
+	t.Helper()
+	w.say(t, nil, environment, r, w.quarantined(r))
+}
+
+// allow makes everything that the policy asks for.
+func (w *stolen) allow(t *testing.T, r registry.Release) {
+	t.Helper()
+	w.build(t, r)
+	w.verify(t, r, registry.VerdictPass)
+	w.approve(t, r)
+}
+
+// sayAll lets the thief say everything in favor of a release, and lift its quarantines.
+func (w *stolen) sayAll(t *testing.T, r registry.Release) {
+	t.Helper()
+	all := slices.Concat(w.built(r), w.verified(t, r, registry.VerdictPass), []signedText{w.approved(r)})
+	claims, _, err := w.Claims(t.Context(), "staging", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range registry.Quarantines(r, claims, r.Digest) {
+		all = append(all, signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine, registry.Quarantine{
+			Reason: "not so", IssuedOn: w.clock.Now(), Lifts: []registry.Digest{q.Bundle}}})
+	}
+	w.say(t, &w.thief, "staging", r, all...)
+	w.say(t, &w.thief, "prod", r, all...)
+}
+
+// sayAgainst lets the thief say everything against a release of prod.
+func (w *stolen) sayAgainst(t *testing.T, r registry.Release) {
+	t.Helper()
+	w.say(t, &w.thief, "prod", r, append(w.verified(t, r, registry.VerdictFail), w.quarantined(r))...)
+	for _, e := range r.Engines {
+		q := w.quarantined(r)
+		q.subject = e.Digest
+		w.say(t, &w.thief, "prod", r, q)
+	}
+}
+
+// forged are the claims about a release that somebody finds who is given its digest, with a summary of the thief.
+func (w *stolen) forged(t *testing.T, r registry.Release) []registry.Claim {
+	t.Helper()
+	resource := "oci://local/prod/" + r.Model
+	subjects := []registry.Digest{r.Digest}
+	for _, e := range r.Engines {
+		subjects = append(subjects, e.Digest)
+	}
+	bundles := [][]byte{w.bundle(t, w.thief.key, registry.PredicateVSA, registry.VSA{
+		TimeVerified: w.clock.Now(), ResourceURI: resource, VerificationResult: registry.VSAPassed}, subjects...)}
+	for _, s := range w.built(r) {
+		bundles = append(bundles, w.bundle(t, s.role, s.predicate, s.content, s.subject))
+	}
+	var claims []registry.Claim
+	for _, b := range bundles {
+		c, err := w.trust.Verify(t.Context(), b, resource)
+		if err != nil {
+			continue
+		}
+		for _, s := range subjects {
+			if c.Statement.About(s) {
+				about := c
+				about.Subject, about.RecordedAt = s, w.clock.Now()
+				claims = append(claims, about)
+			}
+		}
+	}
+	return claims
+}
