@@ -61,9 +61,7 @@ func (a *app) checkEnvironments(ctx context.Context, file string) error {
 			checked.Findings = append(checked.Findings, config.Finding{Problem: true, Text: "nothing can be promoted to " + e.Name + ": " + err.Error()})
 		}
 	}
-	for _, e := range s.Environments.Trust {
-		checked.Signers = append(checked.Signers, checkedSigner{e, s.KeyID(e)})
-	}
+	checked.Signers = signersOf(s)
 	if err := a.ui.Result(checked.text(), checked); err != nil {
 		return err
 	}
@@ -125,11 +123,7 @@ func (c checkedEnvironments) text() string {
 		}
 		rows = append(rows, []string{e.Name, ui.Dash(e.From), ui.Dash(asksFor(e)), content})
 	}
-	signers := [][]string{{"SIGNER", "KEY", "STATE", "ROLES", "RESOURCES", "NODE TYPES"}}
-	for _, s := range c.Signers {
-		signers = append(signers, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry), roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
-	}
-	return ui.Table(rows) + "\n" + ui.Table(signers)
+	return ui.Table(rows) + "\n" + signerTable(c.Signers)
 }
 
 // asksFor lists what an environment requires.

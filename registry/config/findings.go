@@ -20,16 +20,23 @@ type Finding struct {
 
 // Findings reports settings that are valid but cannot work, or take effect only in the future.
 func (s Snapshot) Findings(now time.Time) []Finding {
-	found := s.keyFindings()
-	for _, e := range s.Environments.Trust {
-		found = append(found, futureFindings(e, now)...)
-	}
+	found := s.TrustFindings(now)
 	for _, e := range s.Environments.List {
 		if e.Protected() {
 			found = append(found, s.environmentFindings(e)...)
 		}
 	}
 	return append(found, s.PromoterFindings()...)
+}
+
+// TrustFindings reports the entries of the trust list that are valid but do not work, or only in the
+// future.
+func (s Snapshot) TrustFindings(now time.Time) []Finding {
+	found := s.keyFindings()
+	for _, e := range s.Environments.Trust {
+		found = append(found, futureFindings(e, now)...)
+	}
+	return found
 }
 
 // keyFindings checks each entry of the trust list on its own.

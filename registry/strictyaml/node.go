@@ -43,6 +43,7 @@ type Node struct {
 	quoted       bool
 	items        []*Node
 	entries      []Entry
+	closing      *token.Token // of a mapping or list in brackets: the last bracket
 }
 
 // Entry is one key of a mapping with its value, in the order of the document.
@@ -66,6 +67,30 @@ func (n *Node) Items() []*Node { return n.items }
 
 // Entries are the keys and values of a mapping; nil for other kinds.
 func (n *Node) Entries() []Entry { return n.entries }
+
+// Closing is line and column of the bracket that ends the node; ok is false for a node that is
+// not in brackets.
+func (n *Node) Closing() (line, column int, ok bool) {
+	if n.closing == nil || n.closing.Position == nil {
+		return 0, 0, false
+	}
+	return n.closing.Position.Line, n.closing.Position.Column, true
+}
+
+// LastLine is the line in which the last value of the node begins or its bracket stands.
+func (n *Node) LastLine() int {
+	last := n.line
+	if line, _, ok := n.Closing(); ok {
+		last = max(last, line)
+	}
+	for _, item := range n.items {
+		last = max(last, item.LastLine())
+	}
+	for _, e := range n.entries {
+		last = max(last, e.Name.line, e.Value.LastLine())
+	}
+	return last
+}
 
 // Problemf notes that something is wrong here.
 func (n *Node) Problemf(format string, args ...any) {
@@ -100,6 +125,9 @@ func (d *Document) node(from ast.Node) *Node {
 	case *ast.SequenceNode:
 		n := d.at(v.Start)
 		n.kind = Sequence
+		if v.IsFlowStyle {
+			n.closing = v.End
+		}
 		for _, item := range v.Values {
 			n.items = append(n.items, d.node(item))
 		}
@@ -115,6 +143,9 @@ func (d *Document) mapping(from ast.Node, values []*ast.MappingValueNode) *Node 
 	}
 	n := d.at(start)
 	n.kind = Mapping
+	if m, ok := from.(*ast.MappingNode); ok && m.IsFlowStyle {
+		n.closing = m.End
+	}
 	seen := make(map[string]*Node, len(values))
 	for _, value := range values {
 		key := d.key(value.Key)

@@ -1,0 +1,121 @@
+package wiring
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// PolicyChange is a change of environments.yaml by a command.
+type PolicyChange struct {
+	Path       string // of the file
+	Missing    bool   // there is no such file yet
+	Data       []byte // its bytes, or those of the default
+	New        []byte // what it will be
+	Was, Is    config.Snapshot
+	files      config.Files
+	unlockFile func()
+	dir        string // of the candidate
+}
+
+// BeginPolicyChange reads environments.yaml, or the default, for a change. Until it ends, no other
+// command changes the file. Errors: CodeConflict while another command changes it; those of
+// [config.Files.Read].
+func (l Location) BeginPolicyChange() (*PolicyChange, error) {
+	c := &PolicyChange{Path: filepath.Join(l.PolicyFolder(), environments.File), files: l.Files()}
+	c.files.KeyID = signer.KeyID
+	if err := os.MkdirAll(l.PolicyFolder(), 0o700); err != nil {
+		return nil, registry.Lastingf(registry.CodeUnavailable, "make folder for %s: %w", environments.File, err)
+	}
+	if l.PolicyDir == "" {
+		if err := IgnoreAll(l.Data); err != nil {
+			return nil, err
+		}
+	}
+	unlock, err := lockFolder(l.PolicyFolder())
+	if err != nil {
+		return nil, err
+	}
+	c.unlockFile = unlock
+	if c.Was, err = c.files.Read(); err == nil {
+		c.Data, err = strictyaml.ReadFile(c.Path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		c.Missing, c.Data, err = true, environments.Default(), nil
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	c.New, c.Is = c.Data, c.Was
+	return c, nil
+}
+
+// End lets other commands change the file.
+func (c *PolicyChange) End() error {
+	c.unlockFile()
+	if c.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// Propose sets the new bytes, and reads what they say. Errors: those of [config.Files.Read].
+func (c *PolicyChange) Propose(data []byte) (err error) {
+	if c.dir == "" {
+		if c.dir, err = os.MkdirTemp("", "mlpromote-policy-*"); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(c.Candidate().File, data, 0o600); err != nil {
+		return err
+	}
+	c.New = data
+	c.Is, err = c.Candidate().Read()
+	return err
+}
+
+// Present is the configuration without the change.
+func (c *PolicyChange) Present() config.Files { return c.files }
+
+// Candidate is the configuration with the proposed bytes in the place of environments.yaml, until End.
+func (c *PolicyChange) Candidate() config.Files {
+	files := c.files
+	files.File = filepath.Join(c.dir, environments.File)
+	return files
+}
+
+// Write replaces environments.yaml.
+func (c *PolicyChange) Write() error {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(c.Path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := atomicfile.Write(c.Path, c.New, mode); err != nil {
+		return registry.Lastingf(registry.CodeUnavailable, "write %s: %w", c.Path, err)
+	}
+	return nil
+}
+
+// lockFolder lets one command at a time change the files of a folder.
+func lockFolder(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, registry.Errorf(registry.CodeConflict, "another command changes %s at this moment: try again", filepath.Join(dir, environments.File))
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+func (a *app) trustListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List who is trusted to sign what",
+		Long: `Lists the trust entries of environments.yaml with the identifier of each key, its state and since
+when, its roles and resources. stderr says what is wrong with entries, such as a key whose file
+is missing; mlpromote environments check judges the whole file.`,
+		Example: "  mlpromote trust list",
+		Args:    command.Exactly(),
+		RunE:    func(*cobra.Command, []string) error { return a.listTrust() },
+	}
+}
+
+// listedTrust is what trust list prints.
+type listedTrust struct {
+	Signers  []checkedSigner  `json:"signers"`
+	Findings []config.Finding `json:"findings,omitempty"`
+}
+
+func (a *app) listTrust() error {
+	if a.Registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "trust list reads environments.yaml here, and not that of --registry %s", a.Registry)
+	}
+	files := a.at().Files()
+	files.KeyID = signer.KeyID
+	s, err := files.Read()
+	if err != nil {
+		return err
+	}
+	listed := listedTrust{Signers: signersOf(s), Findings: s.TrustFindings(clock.Now())}
+	for _, f := range listed.Findings {
+		a.ui.Warn(f.Text)
+	}
+	return a.ui.Result(signerTable(listed.Signers), listed)
+}
+
+// signersOf are the trust entries with the identifiers of their keys.
+func signersOf(s config.Snapshot) []checkedSigner {
+	signers := []checkedSigner{}
+	for _, e := range s.Environments.Trust {
+		signers = append(signers, checkedSigner{e, s.KeyID(e)})
+	}
+	return signers
+}
+
+func signerTable(signers []checkedSigner) string {
+	rows := [][]string{{"SIGNER", "KEY", "STATE", "ROLES", "RESOURCES", "NODE TYPES"}}
+	for _, s := range signers {
+		rows = append(rows, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry), roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
+	}
+	return ui.Table(rows)
+}
