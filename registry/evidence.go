@@ -152,6 +152,11 @@ type Claim struct {
 	Key KeyState
 	// RetiredAt is when the key was retired; set if Key is KeyRetired.
 	RetiredAt time.Time
+	// Window is when statements of the signer count. The code that verifies the signature sets it.
+	Window Window
+	// Stamped is when an authority or log that is trusted for timestamps had seen the signature, or
+	// zero. The code that verifies the signature sets it.
+	Stamped time.Time
 	// Recorded is the number of the first event in the history that names the bundle, or 0. It
 	// orders evidence. A signer can claim any time, but cannot change when the catalog first
 	// recorded the bundle.
@@ -173,9 +178,11 @@ type Claim struct {
 // a release counts.
 func (c Claim) SignedAs(role Role) bool { return role != "" && slices.Contains(c.Roles, role) }
 
-// SignedNowAs reports whether the signer has the role, with a key that is trusted now. It is for
-// claims about which nothing says when they were made.
-func (c Claim) SignedNowAs(role Role) bool { return c.Key == KeyTrusted && c.SignedAs(role) }
+// SignedNowAs reports whether the signer has the role, with a key that is trusted at RecordedAt, when
+// the claim was read. It is for claims about which nothing says when they were made.
+func (c Claim) SignedNowAs(role Role) bool {
+	return c.Key == KeyTrusted && c.SignedAs(role) && c.Window.Contains(c.RecordedAt)
+}
 
 // KeyState says which signatures of a key still count. The zero KeyState counts for as little
 // as [KeyRevoked].

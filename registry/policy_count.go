@@ -46,21 +46,21 @@ func doesNotCount(r Release, c Claim) string {
 	return c.keyRefuses()
 }
 
-// keyRefuses returns why the state of the signer's key excludes the claim, or "". Claims
-// against a release count in every state of the key. Otherwise replacing a key would lift its
+// keyRefuses returns why the state or the window of the signer's key excludes the claim, or "". Claims
+// against a release count in every state of the key and at every time. Otherwise replacing a key would lift its
 // quarantines and remove the failures that it reported.
 func (c Claim) keyRefuses() string {
-	if c.Key == KeyTrusted || c.against() {
+	if c.Key == KeyTrusted && c.Window.IsZero() || c.against() {
 		return ""
 	}
-	if c.Key != KeyRetired {
+	if c.Key != KeyRetired && c.Key != KeyTrusted {
 		return fmt.Sprintf("key %s is revoked: only its statements against a release count", c.Signer)
 	}
-	if at := c.madeAt(); at.IsZero() || !at.Before(c.RetiredAt) {
+	if at, _ := c.Time(); c.Key == KeyRetired && (at.IsZero() || !at.Before(c.RetiredAt)) {
 		return fmt.Sprintf("key %s was retired on %s, and nothing shows that this was made earlier", c.Signer,
 			c.RetiredAt.UTC().Format(time.DateOnly))
 	}
-	return ""
+	return c.windowRefuses()
 }
 
 // against reports whether the claim is against its subject: a quarantine, a withdrawn approval, or a
@@ -75,20 +75,6 @@ func (c Claim) against() bool {
 	}
 	read, ok := readReport(c)
 	return ok && !read.passes()
-}
-
-// madeAt returns a time by which the claim existed: when it was recorded or, without a history,
-// the time that it claims. It is zero if both are unknown. Claimed times do not count beside a
-// history. Otherwise the holder of a retired key could sign a claim with any date and push it
-// unrecorded.
-func (c Claim) madeAt() time.Time {
-	switch {
-	case c.Recorded != 0:
-		return c.RecordedAt
-	case c.WithoutHistory:
-		return c.claimedTime()
-	}
-	return time.Time{}
 }
 
 // claimedTime returns the time that the claim states, or zero.

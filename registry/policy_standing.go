@@ -71,12 +71,17 @@ func standing(resource string, r Release, signed []Subject, claims []Claim) Deci
 	return d
 }
 
-// outliveRetirement lets signatures by retired keys count whenever they were made. The summary
+// outliveRetirement lets signatures by retired keys, and by keys whose window ended, count whenever
+// they were made. The summary
 // proves that there was one before the retirement.
 func outliveRetirement(claims []Claim) []Claim {
 	out := slices.Clone(claims)
 	for i, c := range out {
-		if c.Key == KeyRetired && c.Statement.PredicateType == PredicateSign {
+		if c.Statement.PredicateType != PredicateSign {
+			continue
+		}
+		out[i].Window = Window{}
+		if c.Key == KeyRetired {
 			out[i].Key = KeyTrusted
 		}
 	}

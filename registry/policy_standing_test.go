@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -37,6 +38,9 @@ func TestCheckStanding(t *testing.T) {
 		{"builder revoked", inState(good, builder, registry.KeyRevoked, 0), "signature of x86/int8"},
 		{"promoter retired after", inState(good, "promoter-key", registry.KeyRetired, 5), ""},
 		{"promoter retired before", inState(good, "promoter-key", registry.KeyRetired, 4), "summary of release"},
+		{"the builder's window ended", in(good, builder, registry.Window{Until: hour(1)}, time.Time{}), ""},
+		{"the promoter's window ended after", in(good, "promoter-key", registry.Window{Until: hour(5)}, time.Time{}), ""},
+		{"the promoter's window ended before", in(good, "promoter-key", registry.Window{Until: hour(4)}, time.Time{}), "summary of release"},
 		{"promoter revoked", inState(good, "promoter-key", registry.KeyRevoked, 0), "summary of release"},
 		{"no summary", without(good, is(registry.PredicateVSA, r.Digest)), "summary of release: no verification summary of a trusted promoter for " + prodURI},
 		{"no signature", without(good, is(registry.PredicateSign, bad.Digest)), "signature of x86/int8"},

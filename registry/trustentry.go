@@ -23,6 +23,9 @@ type TrustEntry struct {
 	// RevokedAt is when the key was revoked: set if State is KeyRevoked, and zero otherwise. No
 	// rule reads it, because the key may have been stolen long before.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
+	// Window is when what the key or identity signs counts; the zero Window: always. What it signs
+	// against a release always counts.
+	Window Window `json:"window,omitzero"`
 	// NodeTypes are the node types from which reports of a verifier count; empty: all.
 	NodeTypes []string `json:"nodeTypes,omitempty"`
 }

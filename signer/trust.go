@@ -111,7 +111,7 @@ func claim(e envelope, k trustedKey) (registry.Claim, error) {
 	if err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
 	}
-	return registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt}, nil
+	return registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt, Window: k.window}, nil
 }
 
 // trustedKey is a key of the trust list in relation to one resource.
@@ -123,6 +123,7 @@ type trustedKey struct {
 	missing   bool            // the file is missing; only paths, roles and resources are set
 	state     registry.KeyState
 	retiredAt time.Time // if state is KeyRetired
+	window    registry.Window
 }
 
 // trusted collects the keys of the list, each once, with their roles for the resource in the
@@ -163,6 +164,7 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 		k.paths = append(k.paths, e.Key)
 	}
 	k.resources = append(k.resources, e.Resources...)
+	k.window = k.window.Intersect(e.Window)
 	k.worsen(e) // for all resources: a stolen key is stolen everywhere
 	if !e.Covers(resource) {
 		return

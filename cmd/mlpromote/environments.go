@@ -146,7 +146,13 @@ func asksFor(e registry.Environment) string {
 
 func shortKey(id string) string { return id[:min(len(id), 12)] }
 
+// keyState is the state of a key, with its time and the window of the key.
 func keyState(e registry.TrustEntry) string {
+	if !e.Window.IsZero() {
+		always := e
+		always.Window = registry.Window{}
+		return keyState(always) + " " + e.Window.String()
+	}
 	switch e.State {
 	case registry.KeyRetired:
 		return "retired " + e.RetiredAt.Format("2006-01-02T15:04:05Z")

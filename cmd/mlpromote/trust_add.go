@@ -26,6 +26,8 @@ type newTrust struct {
 	name  string // of its copy, without .pub
 	roles []string
 	envs  []string
+	from  string
+	until string
 }
 
 func (a *app) trustAddCommand() *cobra.Command {
@@ -37,6 +39,9 @@ func (a *app) trustAddCommand() *cobra.Command {
 of a public key (PEM). Unless it is in the policy folder already, it is copied to keys/NAME.pub
 there. Without environments.yaml, the default is written first; its entry for keys/local.pub is
 left out if there is no such key.
+
+Give a key that expires --until: what it signs from then on does not count, but for what it says
+against a release. What shows the time is a trusted timestamp, or else the history.
 
 Roles: builder, verifier, approver, promoter. Without --env, the entry is for all environments.
 A key that is retired or revoked is not trusted again: make a new one.
@@ -52,6 +57,8 @@ stdout: the lines that changed, what is new, and the heads about which that deci
 	}
 	c.Flags().StringArrayVar(&n.roles, "role", nil, "what the key may sign as; repeatable")
 	c.Flags().StringArrayVar(&n.envs, "env", nil, "environment in which it may; repeatable (default: all)")
+	c.Flags().StringVar(&n.from, "from", "", "time before which nothing counts that the key signs, such as 2026-11-21T09:00:00Z")
+	c.Flags().StringVar(&n.until, "until", "", "time from which nothing counts that the key signs")
 	c.Flags().StringVar(&n.name, "name", "", "name of the copy of the key, without .pub (default: that of the file)")
 	command.Required(c, "role")
 	return c
@@ -72,7 +79,7 @@ func (n newTrust) propose(c *wiring.PolicyChange) (string, []byte, error) {
 			continue
 		}
 		if state := other.EffectiveState(); state != registry.KeyTrusted {
-			return "", nil, registry.WithHint(registry.Errorf(registry.CodeConflict, "key %s is %s in %s: it is not trusted again", other.Key, state, c.Path),
+			return "", nil, registry.WithHint(registry.Lastingf(registry.CodeConflict, "key %s is %s in %s: it is not trusted again", other.Key, state, c.Path),
 				"make a new key with mlpromote key generate")
 		}
 		e.Key = other.Key
@@ -107,6 +114,13 @@ func (n newTrust) entry(es registry.Environments) (registry.TrustEntry, error) {
 			e.Roles = append(e.Roles, role)
 		}
 	}
+	var err error
+	if e.Window.From, err = flagTime("from", n.from); err != nil {
+		return e, err
+	}
+	if e.Window.Until, err = flagTime("until", n.until); err != nil {
+		return e, err
+	}
 	root := "oci://" + es.Registry + "/"
 	for _, name := range n.envs {
 		if _, err := es.Find(name); err != nil {
@@ -124,6 +138,9 @@ func (n newTrust) entry(es registry.Environments) (registry.TrustEntry, error) {
 
 // holds reports whether an entry of the same key gives all that e gives.
 func holds(other, e registry.TrustEntry) bool {
+	if !e.Window.Equal(other.Window) {
+		return false
+	}
 	for _, role := range e.Roles {
 		if !slices.Contains(other.Grants(), role) {
 			return false
@@ -179,7 +196,7 @@ func (n newTrust) place(folder string, pem []byte) (string, error) {
 	if errors.Is(err, fs.ErrExist) {
 		have, readErr := strictyaml.ReadFile(path)
 		if readErr != nil || !bytes.Equal(have, pem) {
-			return "", registry.WithHint(registry.Errorf(registry.CodeConflict, "%s is another key", path), "choose a name for this one: --name NAME")
+			return "", registry.WithHint(registry.Lastingf(registry.CodeConflict, "%s is another key", path), "choose a name for this one: --name NAME")
 		}
 		err = nil
 	}

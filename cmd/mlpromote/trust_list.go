@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ func (a *app) trustListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List who is trusted to sign what",
 		Long: `Lists the trust entries of environments.yaml with the identifier of each key, its state and since
-when, its roles and resources. stderr says what is wrong with entries, such as a key whose file
+when, its window, its roles and resources. stderr says what is wrong with entries, such as a key whose file
 is missing; mlpromote environments check judges the whole file.`,
 		Example: "  mlpromote trust list",
 		Args:    command.Exactly(),
@@ -43,10 +44,18 @@ func (a *app) listTrust() error {
 		return err
 	}
 	listed := listedTrust{Signers: signersOf(s), Findings: s.TrustFindings(clock.Now())}
+	if slices.ContainsFunc(s.Environments.Trust, timed) {
+		a.ui.Note("times are judged by a trusted timestamp, or else by when the history recorded a statement; in a pulled folder without a timestamp they are only claimed")
+	}
 	for _, f := range listed.Findings {
 		a.ui.Warn(f.Text)
 	}
 	return a.ui.Result(signerTable(listed.Signers), listed)
+}
+
+// timed reports whether the time of a statement decides whether it counts.
+func timed(e registry.TrustEntry) bool {
+	return e.EffectiveState() == registry.KeyRetired || !e.Window.IsZero()
 }
 
 // signersOf are the trust entries with the identifiers of their keys.

@@ -64,8 +64,8 @@ func (n newState) propose(c *wiring.PolicyChange) (string, []byte, error) {
 	since := clock.Now()
 	if n.since != "" {
 		var err error
-		if since, err = time.Parse(time.RFC3339, n.since); err != nil {
-			return "", nil, registry.Errorf(registry.CodeInvalid, "--since %q: want a time such as 2026-11-21T09:00:00Z", n.since)
+		if since, err = flagTime("since", n.since); err != nil {
+			return "", nil, err
 		}
 	}
 	names, err := n.find(c)
@@ -79,13 +79,25 @@ func (n newState) propose(c *wiring.PolicyChange) (string, []byte, error) {
 		case have == n.state && n.since == "":
 			continue
 		case have == registry.KeyRevoked && n.state == registry.KeyRetired:
-			return "", nil, registry.Errorf(registry.CodeConflict, "key %s is revoked: retired would let what it signed before count again", name)
+			return "", nil, registry.Lastingf(registry.CodeConflict, "key %s is revoked: retired would let what it signed before count again", name)
 		}
 		if data, err = environments.SetKeyState(c.Path, data, name, n.state, since); err != nil {
 			return "", nil, err
 		}
 	}
 	return names[0], data, nil
+}
+
+// flagTime reads the time of a flag, in whole seconds; zero without one.
+func flagTime(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, registry.Errorf(registry.CodeInvalid, "--%s %q: want a time such as 2026-11-21T09:00:00Z", name, text)
+	}
+	return at.UTC().Truncate(time.Second), nil
 }
 
 // find lists the paths by which the file names the key.

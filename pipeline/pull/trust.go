@@ -14,11 +14,13 @@ import (
 // Proof says why a pulled folder can be trusted. It holds proven facts alone: without a promoter's summary the
 // record has no release and no version.
 type Proof struct {
-	Record   Record           `json:"record"`
-	Builder  string           `json:"builder"`            // key that signed the engine
-	Promoter string           `json:"promoter,omitempty"` // key that signed its summary
-	Promoted time.Time        `json:"promoted,omitzero"`  // when the promoter verified it
-	Claims   []registry.Claim `json:"-"`
+	Record   Record    `json:"record"`
+	Builder  string    `json:"builder"`            // key that signed the engine
+	Promoter string    `json:"promoter,omitempty"` // key that signed its summary
+	Promoted time.Time `json:"promoted,omitzero"`  // when the promoter verified it
+	// PromotedBy says what shows that time: a timestamp that this machine trusts, or only the promoter's claim.
+	PromotedBy registry.TimeSource `json:"promotedBy,omitempty"`
+	Claims     []registry.Claim    `json:"-"`
 }
 
 // trustHint says where a machine stores its trusted keys.
@@ -161,6 +163,7 @@ func (want Expectation) decide(dir string, record Record, r registry.Release, cl
 	result.Builder = signerOf(decision, claims)
 	if promoted {
 		result.Promoter, result.Promoted = found.Signer, summary.TimeVerified
+		_, result.PromotedBy = found.Time()
 		return result, want.checkSummary(dir, record, summary, now)
 	}
 	result.Record.Release, result.Record.Version = "", ""

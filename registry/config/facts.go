@@ -96,6 +96,9 @@ func (s Snapshot) trustFacts(e registry.TrustEntry) []string {
 	case registry.KeyRevoked:
 		counts = "; the key is revoked: only its statements against a release count"
 	}
+	if !e.Window.IsZero() {
+		counts += "; statements made " + e.Window.String() + " count"
+	}
 	var facts []string
 	for _, role := range e.Roles {
 		for _, resource := range e.Resources {

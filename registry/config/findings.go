@@ -74,6 +74,10 @@ func (s Snapshot) keyFindings() []Finding {
 func futureFindings(e registry.TrustEntry, now time.Time) []Finding {
 	const layout = "2006-01-02T15:04:05Z"
 	switch {
+	case e.Window.From.After(now):
+		return []Finding{{Text: fmt.Sprintf("%s is valid %s: what it signs before does not count", e, e.Window)}}
+	case !e.Window.Until.IsZero() && !now.Before(e.Window.Until):
+		return []Finding{{Text: fmt.Sprintf("%s was valid %s: what it signs now does not count", e, e.Window)}}
 	case e.RetiredAt.After(now):
 		return []Finding{{Text: fmt.Sprintf("key %s retires in the future, on %s: its signatures count until then", e.Key, e.RetiredAt.Format(layout))}}
 	case e.RevokedAt.After(now):

@@ -239,7 +239,7 @@ func (d *edit) offset(line, column int) int {
 
 // needsVersion2 reports whether an entry has what a file of version 1 cannot say.
 func needsVersion2(e registry.TrustEntry) bool {
-	return e.Identity != nil || e.State != "" || len(e.NodeTypes) > 0
+	return e.Identity != nil || e.State != "" || !e.Window.IsZero() || len(e.NodeTypes) > 0
 }
 
 // plainText matches what YAML reads as text without quotes, also in brackets.
@@ -259,6 +259,14 @@ func entryText(e registry.TrustEntry) string {
 		resources = append(resources, strconv.Quote(r))
 	}
 	parts = append(parts, "roles: ["+strings.Join(roles, ", ")+"]", "resources: ["+strings.Join(resources, ", ")+"]")
+	for _, bound := range []struct {
+		key string
+		at  time.Time
+	}{{"from", e.Window.From}, {"until", e.Window.Until}} {
+		if !bound.at.IsZero() {
+			parts = append(parts, bound.key+": "+bound.at.UTC().Format(timeLayout))
+		}
+	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 

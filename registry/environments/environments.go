@@ -94,7 +94,7 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 }
 
 // The versions of the file. A file that states no version has version 1. Version 2 adds
-// identities, key states and node types to trust entries, and the keys of [newKeys] to environments.
+// identities, key states, windows and node types to trust entries, and the keys of [newKeys] to environments.
 const (
 	version1 = 1
 	version2 = 2

@@ -23,6 +23,8 @@ type entry struct {
 	Identity  *identity `yaml:"identity"`
 	State     string    `yaml:"state"`
 	Since     string    `yaml:"since"`
+	From      string    `yaml:"from"`
+	Until     string    `yaml:"until"`
 	Roles     []string  `yaml:"roles,required"`
 	Resources []string  `yaml:"resources,required"`
 	NodeTypes []string  `yaml:"nodeTypes"`
@@ -86,6 +88,7 @@ func checkTrust(doc *strictyaml.Document, version int, written []entry) []regist
 		read := registry.TrustEntry{Roles: c.roles(e.Roles), Resources: c.resources(e.Resources), NodeTypes: c.nodeTypes(e)}
 		c.signer(e, &read)
 		c.state(e, &read)
+		c.window(e, &read)
 		c.sameState(out, read)
 		out = append(out, read)
 	}
@@ -105,7 +108,7 @@ func (c checker) at(path ...any) *strictyaml.Node {
 // refuseVersion2 reports keys that a file of version 1 cannot have.
 func (c checker) refuseVersion2() {
 	for _, e := range c.at().Entries() {
-		if slices.Contains([]string{"identity", "state", "since", "nodeTypes"}, e.Key) {
+		if slices.Contains([]string{"identity", "state", "since", "from", "until", "nodeTypes"}, e.Key) {
 			e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
 		}
 	}
@@ -206,6 +209,27 @@ func (c checker) state(e entry, into *registry.TrustEntry) {
 	}
 }
 
+// window reads when statements of the signer count.
+func (c checker) window(e entry, into *registry.TrustEntry) {
+	bounds := []struct {
+		key, text string
+		to        *time.Time
+	}{{"from", e.From, &into.Window.From}, {"until", e.Until, &into.Window.Until}}
+	for _, b := range bounds {
+		if !c.has(b.key) {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, b.text)
+		if err != nil || at.IsZero() {
+			c.at(b.key).Problemf("%s %q: want a time such as 2026-11-21T09:00:00Z", b.key, b.text)
+		}
+		*b.to = at.UTC()
+	}
+	if w := into.Window; !w.Until.IsZero() && !w.From.Before(w.Until) {
+		c.at("until").Problemf("until is not after from, so nothing would count: to end trust in a key, set its state")
+	}
+}
+
 func (c checker) since(e entry) (time.Time, bool) {
 	const want = "want a time such as 2026-11-21T09:00:00Z"
 	if !c.has("since") {
@@ -223,6 +247,10 @@ func (c checker) since(e entry) (time.Time, bool) {
 // be unclear which of them applies.
 func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry) {
 	for _, o := range earlier {
+		if e.Key != "" && o.Key == e.Key && !o.Window.Equal(e.Window) {
+			c.at("key").Problemf("key %s has another window in an earlier entry: want the same from and until in all entries of a key", e.Key)
+			return
+		}
 		if e.Key != "" && o.Key == e.Key && (o.EffectiveState() != e.EffectiveState() || !o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {
 			c.at("key").Problemf("key %s has another state in an earlier entry: want the same state and time in all entries of a key", e.Key)
 			return

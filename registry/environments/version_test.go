@@ -17,7 +17,7 @@ environments:
   prod: {from: staging}
 trust:
   - {key: keys/builder.pub, roles: [builder], resources: ["oci://local/"]}
-  - {key: keys/new.pub, state: trusted, roles: [verifier], resources: ["oci://local/"], nodeTypes: [g6.xlarge, c7i/large]}
+  - {key: keys/new.pub, state: trusted, from: 2026-11-01T10:00:00+01:00, until: 2027-11-01T00:00:00Z, roles: [verifier], resources: ["oci://local/"], nodeTypes: [g6.xlarge, c7i/large]}
   - {key: keys/old.pub, state: retired, since: 2026-11-01T10:00:00+01:00, roles: [verifier, approver], resources: ["oci://local/"]}
   - {key: keys/lost.pub, state: revoked, since: 2026-11-02T00:00:00Z, roles: [promoter], resources: ["oci://local/prod/"]}
   - identity:
@@ -38,6 +38,7 @@ func TestVersion2(t *testing.T) {
 	want := []registry.TrustEntry{
 		{Key: "keys/builder.pub", Roles: []registry.Role{registry.RoleBuilder}, Resources: local},
 		{Key: "keys/new.pub", State: registry.KeyTrusted, Roles: []registry.Role{registry.RoleVerifier}, Resources: local,
+			Window:    registry.Window{From: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC), Until: time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC)},
 			NodeTypes: []string{"g6.xlarge", "c7i/large"}},
 		{Key: "keys/old.pub", State: registry.KeyRetired, RetiredAt: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC),
 			Roles: []registry.Role{registry.RoleVerifier, registry.RoleApprover}, Resources: local},
@@ -82,13 +83,20 @@ func TestVersion2Problems(t *testing.T) {
 		aTime  = "want a time such as 2026-11-21T09:00:00Z"
 	)
 	for name, c := range map[string]struct{ text, want string }{
-		"a newer version":      {file("version: 3\n", "key: k"), "1:10 version 3 of the file: this program knows 1 and 2"},
-		"version as text":      {file("version: \"2\"\n", "key: k"), `1:10 found "2": want a whole number`},
-		"state in version 1":   {file("", "key: k, state: revoked"), "4:14 key \"state\" needs version 2 of the file: add the line \"version: 2\" at its top\n4:21 key \"since\" is missing: the time from which the key is revoked; " + aTime},
-		"identity, version 1":  {file("version: 1\n", "identity: {issuer: https://example.com, subject: x}"), "5:6 key \"identity\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"a newer version":     {file("version: 3\n", "key: k"), "1:10 version 3 of the file: this program knows 1 and 2"},
+		"version as text":     {file("version: \"2\"\n", "key: k"), `1:10 found "2": want a whole number`},
+		"state in version 1":  {file("", "key: k, state: revoked"), "4:14 key \"state\" needs version 2 of the file: add the line \"version: 2\" at its top\n4:21 key \"since\" is missing: the time from which the key is revoked; " + aTime},
+		"identity, version 1": {file("version: 1\n", "identity: {issuer: https://example.com, subject: x}"), "5:6 key \"identity\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"window in version 1": {file("", "key: k, until: 2026-11-21T09:00:00Z"), "4:14 key \"until\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"no such bound":       {v2("key: k, from: soon"), `5:20 from "soon": ` + aTime},
+		"an empty bound":      {v2("key: k, until: ''"), `5:21 until "": ` + aTime},
+		"bound at year 1":     {v2("key: k, from: 0001-01-01T00:00:00Z"), `5:20 from "0001-01-01T00:00:00Z": ` + aTime},
+		"an empty window":     {v2("key: k, from: 2026-11-21T09:00:00Z, until: 2026-11-21T10:00:00+01:00"), "5:49 until is not after from, so nothing would count: to end trust in a key, set its state"},
+		"two windows of a key": {v2("key: k, until: 2026-11-20T09:00:00Z") + "  - {key: k, roles: [approver], resources: [\"oci://local/\"]}\n",
+			"6:11 key k has another window in an earlier entry: want the same from and until in all entries of a key"},
 		"neither":              {v2("state: trusted"), `5:5 key "key" is missing`},
 		"both":                 {v2("key: k, identity: {issuer: https://example.com, subject: x}"), "5:24 the entry has both a key and an identity: want one of them"},
-		"unknown key":          {v2("key: k, sate: revoked"), `5:14 unknown key "sate" (did you mean "state"?): want key, identity, state, since, roles, resources, nodeTypes`},
+		"unknown key":          {v2("key: k, sate: revoked"), `5:14 unknown key "sate" (did you mean "state"?): want key, identity, state, since, from, until, roles, resources, nodeTypes`},
 		"unknown state":        {v2("key: k, state: revokd"), `5:21 unknown state "revokd" (did you mean "revoked"?): want one of trusted, retired, revoked`},
 		"no time":              {v2("key: k, state: retired"), `5:21 key "since" is missing: the time from which the key is retired; ` + aTime},
 		"no such time":         {v2("key: k, state: retired, since: yesterday"), `5:37 since "yesterday": ` + aTime},

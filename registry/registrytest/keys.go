@@ -123,6 +123,7 @@ func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (regi
 		c.Keys = append(c.Keys, e.Key)
 		c.Roles = append(c.Roles, e.Roles...)
 		c.Key, c.RetiredAt = e.EffectiveState(), e.RetiredAt
+		c.Window = c.Window.Intersect(e.Window)
 	}
 	if c.Signer == "" {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "no key that is trusted for %s signed the bundle", resource)

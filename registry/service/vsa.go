@@ -97,6 +97,13 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 			"sign with another key: mlpromote key generate --role promoter, and add it to trust:",
 		)
 	}
+	// It is made and recorded now.
+	if claim.RecordedAt = s.Now(); !claim.Window.Contains(claim.RecordedAt) {
+		return "", registry.WithHint(
+			registry.Errorf(registry.CodeTrust, "key %s signs as promoter, but is valid %s, so its summary would be refused (environments.yaml, trust:)",
+				claim.Signer, claim.Window),
+			"sign with another key: mlpromote key generate --role promoter, and mlpromote trust add")
+	}
 	return claim.Signer, nil
 }
 

@@ -74,6 +74,9 @@ type Claim struct {
 	PredicateType string          `json:"predicateType"`
 	Signer        string          `json:"signer"`
 	Roles         []registry.Role `json:"roles"`
+	// Time is when it existed, and TimeSource what shows that; both are absent if nothing does.
+	Time       time.Time           `json:"time,omitzero"`
+	TimeSource registry.TimeSource `json:"timeSource,omitempty"`
 }
 
 // Of reads what is known about a release.
@@ -107,7 +110,8 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
 			found.CrossCheck = check
 		}
-		found.Evidence = append(found.Evidence, Claim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles})
+		at, by := c.Time()
+		found.Evidence = append(found.Evidence, Claim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles, at, by})
 	}
 	return found, nil
 }

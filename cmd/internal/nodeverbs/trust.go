@@ -35,7 +35,9 @@ lies in the folder, the trust in --trust FILE or the data directory.
 holds, and not that it is what this machine wants. An engine that was pulled from where
 builds write has no promoter: --unpromoted accepts it.
 
-For a REF: every bundle, who signed it, and which roles that key has there.`,
+For a REF: every bundle, when it was made, who signed it, and which roles that key has there. TIME
+says what shows it: a timestamp that is trusted here, the history that recorded it, or, without a
+history, only what is claimed.`,
 		Example: "  " + v.UI.Program + " trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
 		Args:    command.Exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -80,7 +82,7 @@ func (v Verbs) trustDir(ctx context.Context, dir, file string, want pull.Expecta
 	}
 	text := fmt.Sprintf("%s\nbuilder   %s", ui.Plain(result.Record.Ref), ui.Plain(result.Builder))
 	if result.Promoter != "" {
-		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s", ui.Plain(result.Promoter), ui.Plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime))
+		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s (%s)", ui.Plain(result.Promoter), ui.Plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime), result.PromotedBy)
 	}
 	return v.UI.Result(text, result)
 }
@@ -99,6 +101,14 @@ func (v Verbs) expectation(file, environment string, unpromoted bool) (pull.Expe
 	return want, err
 }
 
+// timeText is when evidence existed, and what shows it.
+func timeText(e inspection.Claim) string {
+	if e.TimeSource == "" {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s (%s)", e.Time.UTC().Format(time.DateTime), e.TimeSource)
+}
+
 func (v Verbs) trustRef(ctx context.Context, r *connect.Registry, arg string) error {
 	ref, err := registry.ParseRef(arg)
 	if err != nil {
@@ -112,9 +122,9 @@ func (v Verbs) trustRef(ctx context.Context, r *connect.Registry, arg string) er
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"SUBJECT", "PREDICATE", "SIGNER", "ROLES"}}
+	rows := [][]string{{"SUBJECT", "TIME", "PREDICATE", "SIGNER", "ROLES"}}
 	for _, e := range found.Evidence {
-		rows = append(rows, []string{ui.Short(e.Subject), e.PredicateType, e.Signer, fmt.Sprint(e.Roles)})
+		rows = append(rows, []string{ui.Short(e.Subject), timeText(e), e.PredicateType, e.Signer, fmt.Sprint(e.Roles)})
 	}
 	if out := v.UI.Result(ui.Table(rows), found); out != nil {
 		return out

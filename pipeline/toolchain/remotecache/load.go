@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -59,6 +60,7 @@ func (s *Steps) evaluate(ctx context.Context, key registry.Digest, m ocispec.Man
 		return toolchain.Outcome{}, err
 	}
 	claim, err := s.Verify(ctx, bundle, s.Resource)
+	claim.RecordedAt = time.Now()
 	// The time when a step was signed is not recorded, so entries of a retired key are ignored
 	// like those of a revoked one.
 	if registry.HasCode(err, registry.CodeTrust) || err == nil && !claim.SignedNowAs(registry.RoleBuilder) {

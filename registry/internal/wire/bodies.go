@@ -138,7 +138,10 @@ type Claim struct {
 	// Key is absent in responses of older services, which list only trusted keys.
 	Key       registry.KeyState `json:"key,omitempty"`
 	RetiredAt time.Time         `json:"retiredAt,omitzero"`
-	Recorded  int64             `json:"recorded,omitempty"`
+	// Window and Stamped are absent in responses of older services.
+	Window   registry.Window `json:"window,omitzero"`
+	Stamped  time.Time       `json:"stamped,omitzero"`
+	Recorded int64           `json:"recorded,omitempty"`
 	// WithoutHistory is false in responses of services, which have a history.
 	WithoutHistory bool      `json:"withoutHistory,omitempty"`
 	RecordedAt     time.Time `json:"recordedAt,omitzero"`
