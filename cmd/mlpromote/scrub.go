@@ -14,7 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
 )
@@ -91,9 +90,9 @@ func (a *app) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) error
 		return err
 	}
 	began := clock.Now()
-	a.ui.Progress(progress.Step{Name: scrubStep, State: progress.Started})
+	a.ui.Progress(ui.Piece{Name: scrubStep, State: ui.Started})
 	did, err := a.scrubBy(ctx, i, s, f)
-	step := progress.Step{Name: scrubStep, State: progress.EndState(err), Elapsed: clock.Now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
+	step := ui.Piece{Name: scrubStep, State: ui.EndState(err), Elapsed: clock.Now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
 	a.ui.Progress(step)
 	if err != nil {
 		return err
@@ -112,7 +111,7 @@ func (a *app) scrubProgress() func(int64) {
 		checked, bytes = checked+1, bytes+n
 		if clock.Now().Sub(told) > time.Second {
 			told = clock.Now()
-			a.ui.Progress(progress.Step{Name: scrubStep, State: progress.Moving, Note: pieces(checked) + ", " + ui.Size(bytes)})
+			a.ui.Progress(ui.Piece{Name: scrubStep, State: ui.Moving, Note: pieces(checked) + ", " + ui.Size(bytes)})
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/policyfile"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -50,11 +50,11 @@ type affectedHead struct {
 }
 
 // changeTrust runs one change: propose edits the file, or returns the same bytes.
-func (a *app) changeTrust(ctx context.Context, dryRun bool, propose func(*wiring.PolicyChange) (key string, data []byte, err error)) (err error) {
+func (a *app) changeTrust(ctx context.Context, dryRun bool, propose func(*policyfile.Change) (key string, data []byte, err error)) (err error) {
 	if a.Registry != "" {
 		return registry.Errorf(registry.CodeInvalid, "trust changes environments.yaml here, and not that of --registry %s: run it where that service reads its policy", a.Registry)
 	}
-	c, err := a.at().BeginPolicyChange()
+	c, err := policyfile.Begin(a.at())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func headsLose(n int) string {
 
 // affected compares what the present file and the proposed one decide about the heads. A directory
 // without a catalog has none.
-func (a *app) affected(ctx context.Context, c *wiring.PolicyChange) (found []affectedHead, err error) {
+func (a *app) affected(ctx context.Context, c *policyfile.Change) (found []affectedHead, err error) {
 	found = []affectedHead{}
 	if !a.at().HasDatabaseFile() && a.database == "" {
 		return found, nil

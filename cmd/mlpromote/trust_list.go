@@ -9,9 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/policyfile"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
-	"mlpromote.dev/mlpromote/signer"
 )
 
 func (a *app) trustListCommand() *cobra.Command {
@@ -37,9 +37,7 @@ func (a *app) listTrust() error {
 	if a.Registry != "" {
 		return registry.Errorf(registry.CodeInvalid, "trust list reads environments.yaml here, and not that of --registry %s", a.Registry)
 	}
-	files := a.at().Files()
-	files.KeyID = signer.KeyID
-	s, err := files.Read()
+	s, err := policyfile.Files(a.at()).Read()
 	if err != nil {
 		return err
 	}

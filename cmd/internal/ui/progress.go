@@ -18,6 +18,18 @@ func (u *UI) Step(name string) (done func(error)) {
 	return func(err error) { running.End("", err) }
 }
 
+// Piece is a part of a verb's work that takes long, and how it goes.
+type Piece = progress.Step
+
+// The states of a [Piece] that goes well.
+const (
+	Started = progress.Started
+	Moving  = progress.Moving
+)
+
+// EndState is the state of a piece that ended with err.
+func EndState(err error) progress.State { return progress.EndState(err) }
+
 // Progress shows the steps of the pipeline.
 func (u *UI) Progress(s progress.Step) {
 	u.mu.Lock()

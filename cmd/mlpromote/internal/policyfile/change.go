@@ -1,4 +1,6 @@
-package wiring
+// Package policyfile changes environments.yaml by commands: who is trusted, and in which state a key
+// is.
+package policyfile
 
 import (
 	"errors"
@@ -8,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/config"
@@ -16,8 +19,8 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// PolicyChange is a change of environments.yaml by a command.
-type PolicyChange struct {
+// Change is a change of environments.yaml by a command.
+type Change struct {
 	Path       string // of the file
 	Missing    bool   // there is no such file yet
 	Data       []byte // its bytes, or those of the default
@@ -28,17 +31,16 @@ type PolicyChange struct {
 	dir        string // of the candidate
 }
 
-// BeginPolicyChange reads environments.yaml, or the default, for a change. Until it ends, no other
+// Begin reads environments.yaml, or the default, for a change. Until it ends, no other
 // command changes the file. Errors: CodeConflict while another command changes it; those of
 // [config.Files.Read].
-func (l Location) BeginPolicyChange() (*PolicyChange, error) {
-	c := &PolicyChange{Path: filepath.Join(l.PolicyFolder(), environments.File), files: l.Files()}
-	c.files.KeyID = signer.KeyID
+func Begin(l wiring.Location) (*Change, error) {
+	c := &Change{Path: filepath.Join(l.PolicyFolder(), environments.File), files: Files(l)}
 	if err := os.MkdirAll(l.PolicyFolder(), 0o700); err != nil {
 		return nil, registry.Lastingf(registry.CodeUnavailable, "make folder for %s: %w", environments.File, err)
 	}
 	if l.PolicyDir == "" {
-		if err := IgnoreAll(l.Data); err != nil {
+		if err := wiring.IgnoreAll(l.Data); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +64,7 @@ func (l Location) BeginPolicyChange() (*PolicyChange, error) {
 }
 
 // End lets other commands change the file.
-func (c *PolicyChange) End() error {
+func (c *Change) End() error {
 	c.unlockFile()
 	if c.dir == "" {
 		return nil
@@ -71,7 +73,7 @@ func (c *PolicyChange) End() error {
 }
 
 // Propose sets the new bytes, and reads what they say. Errors: those of [config.Files.Read].
-func (c *PolicyChange) Propose(data []byte) (err error) {
+func (c *Change) Propose(data []byte) (err error) {
 	if c.dir == "" {
 		if c.dir, err = os.MkdirTemp("", "mlpromote-policy-*"); err != nil {
 			return err
@@ -86,17 +88,17 @@ func (c *PolicyChange) Propose(data []byte) (err error) {
 }
 
 // Present is the configuration without the change.
-func (c *PolicyChange) Present() config.Files { return c.files }
+func (c *Change) Present() config.Files { return c.files }
 
 // Candidate is the configuration with the proposed bytes in the place of environments.yaml, until End.
-func (c *PolicyChange) Candidate() config.Files {
+func (c *Change) Candidate() config.Files {
 	files := c.files
 	files.File = filepath.Join(c.dir, environments.File)
 	return files
 }
 
 // Write replaces environments.yaml.
-func (c *PolicyChange) Write() error {
+func (c *Change) Write() error {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(c.Path); err == nil {
 		mode = info.Mode().Perm()
@@ -118,4 +120,11 @@ func lockFolder(dir string) (unlock func(), err error) {
 		return nil, registry.Errorf(registry.CodeConflict, "another command changes %s at this moment: try again", filepath.Join(dir, environments.File))
 	}
 	return func() { f.Close() }, nil
+}
+
+// Files is the configuration that l names, with the identifiers of its keys.
+func Files(l wiring.Location) config.Files {
+	files := l.Files()
+	files.KeyID = signer.KeyID
+	return files
 }
