@@ -59,6 +59,8 @@ type build struct {
 	maker
 	made
 	left []FailedEngine
+	// calibrationPart is the manifest of the calibration in the stored sources; empty for none.
+	calibrationPart registry.Digest
 }
 
 // Build makes the release that the spec describes, in the first environment. What

@@ -1,14 +1,12 @@
 package pipeline
 
 import (
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
-
-// BuildType names how builds of this program are to be read in provenance.
-const BuildType = "https://mlpromote.dev/build/v1"
 
 // builderID names the builder: this program, run by the holder of the builder's key.
 const builderID = "https://mlpromote.dev/builder/cli"
@@ -58,12 +56,59 @@ type Resource struct {
 
 // dependencies are what all engines of a release are made of and measured by.
 func (b build) dependencies(r registry.Release) []Resource {
-	return []Resource{
+	all := []Resource{
 		{Name: "source", Digest: registry.NewDigestSet(b.plan.Source)},
 		{Name: "sources", Digest: registry.NewDigestSet(r.Sources)},
 		{Name: "limits", Digest: registry.NewDigestSet(r.Limits)},
 		{Name: "interface", Digest: registry.NewDigestSet(r.Interface)},
 	}
+	for _, d := range b.otherSources() {
+		all = append(all, Resource{Name: "source file", Digest: registry.NewDigestSet(d)})
+	}
+	return all
+}
+
+// otherSources lists the files of the model that are not plan.Source: external data, and the
+// further files of a source that was imported.
+func (b build) otherSources() []registry.Digest {
+	var files []registry.Digest
+	if b.plan.Import == nil && len(b.inputs.Model) > 0 {
+		for _, in := range b.inputs.Model[1:] {
+			files = append(files, in.Digest)
+		}
+	}
+	if p := b.plan.Import; p != nil {
+		for _, f := range p.Files {
+			files = append(files, f.Digest)
+		}
+	}
+	slices.Sort(files)
+	return slices.DeleteFunc(slices.Compact(files), func(d registry.Digest) bool { return d == b.plan.Source })
+}
+
+// calibrationOf lists the data that decided how an engine was quantized: the files that a step
+// read, and the part of the sources that has them. It is empty, and not nil, for an engine
+// without such data: restrictions read it, and what is not said counts as restricted.
+func (b build) calibrationOf(e builtEngine) []registry.Digest {
+	data := []registry.Digest{}
+	for _, s := range e.steps {
+		for _, in := range s.job.Inputs {
+			switch in.Role {
+			case toolchain.RoleCalibration, toolchain.RoleCases:
+				data = append(data, in.Digest)
+			case toolchain.RoleRanges: // a table that was made of the calibration
+				for _, f := range b.inputs.Calibration.Files {
+					data = append(data, f.Digest)
+				}
+			}
+		}
+	}
+	reads := func(f toolchain.Input) bool { return slices.Contains(data, f.Digest) }
+	if b.calibrationPart != "" && slices.ContainsFunc(b.inputs.Calibration.Files, reads) {
+		data = append(data, b.calibrationPart)
+	}
+	slices.Sort(data)
+	return slices.Compact(data)
 }
 
 // releaseProvenance says of a release as a whole which engines of the spec it was made without.
@@ -74,7 +119,7 @@ func (b build) releaseProvenance(r registry.Release) Provenance {
 	}
 	return Provenance{
 		BuildDefinition: BuildDefinition{
-			BuildType:            BuildType,
+			BuildType:            registry.BuildType,
 			ExternalParameters:   map[string]any{"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest},
 			InternalParameters:   map[string]any{"node": b.node, "leftOut": left},
 			ResolvedDependencies: b.dependencies(r),
@@ -107,6 +152,11 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 		}
 	}
 	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck}
+	calibration := b.calibrationOf(e)
+	internal["calibration"] = calibration
+	for _, d := range calibration {
+		dependencies = append(dependencies, Resource{Name: "calibration", Digest: registry.NewDigestSet(d)})
+	}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.imported.importer()
@@ -128,7 +178,7 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	}
 	return Provenance{
 		BuildDefinition: BuildDefinition{
-			BuildType:            BuildType,
+			BuildType:            registry.BuildType,
 			ExternalParameters:   external,
 			InternalParameters:   internal,
 			ResolvedDependencies: dependencies,

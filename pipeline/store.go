@@ -70,12 +70,14 @@ func (b build) count() (steps, cached int) {
 }
 
 // push stores sources and limits first, since every engine names their digests.
-func (b build) push(ctx context.Context, environment string) (registry.Release, error) {
+func (b *build) push(ctx context.Context, environment string) (registry.Release, error) {
 	repository := registry.Repository(environment, b.plan.Model)
-	sources, reference, err := b.pushSources(ctx, registry.SourcesRepository(environment, b.plan.Model))
+	sources, roles, err := b.pushSources(ctx, registry.SourcesRepository(environment, b.plan.Model))
 	if err != nil {
 		return registry.Release{}, err
 	}
+	reference := roles[registry.PartReference]
+	b.calibrationPart = roles[registry.PartCalibration]
 	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits.V, b.plan.Limits)
 	if err != nil {
 		return registry.Release{}, err
@@ -109,8 +111,8 @@ func (b build) push(ctx context.Context, environment string) (registry.Release, 
 }
 
 // pushSources stores what engines are made of and compared with. It returns the digests of the
-// sources index and of the reference in it.
-func (b build) pushSources(ctx context.Context, repository string) (sources, reference registry.Digest, err error) {
+// sources index and of the parts in it.
+func (b build) pushSources(ctx context.Context, repository string) (sources registry.Digest, roles map[registry.PartKind]registry.Digest, err error) {
 	golden, cases := b.golden.set, b.inputs.Cases.Record
 	parts := []registry.Part{
 		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: onnxFormat,
@@ -128,25 +130,24 @@ func (b build) pushSources(ctx context.Context, repository string) (sources, ref
 	}
 	tuning, err := b.tuningPart()
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 	if len(tuning.Files) > 0 {
 		parts = append(parts, tuning)
 	}
 	var refs []registry.PartRef
+	roles = make(map[registry.PartKind]registry.Digest)
 	for _, part := range parts {
 		ref, err := b.p.Parts.PutPart(ctx, repository, part)
 		if err != nil {
-			return "", "", err
+			return "", nil, err
 		}
-		if part.Role == registry.PartReference {
-			reference = ref.Digest
-		}
+		roles[part.Role] = ref.Digest
 		refs = append(refs, ref)
 	}
 	sources, err = b.p.Parts.Assemble(ctx, repository,
 		registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
-	return sources, reference, err
+	return sources, roles, err
 }
 
 func (b build) pushDocument(ctx context.Context, repository string,

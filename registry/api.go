@@ -12,6 +12,10 @@ type Reader interface {
 	// CodeNotFound if the release does not exist; CodePolicy if a protected environment has no
 	// proof for it; CodeNoEngine, with the Resolution, if no candidate is left.
 	Resolve(ctx context.Context, q ResolveQuery) (Resolution, error)
+	// Restrictions returns the restriction list in force in an environment. Without a list only
+	// Environment is set. Errors: CodeNotFound for an unknown environment; CodeTrust and CodeDigest
+	// if the list is missing, was changed or does not count.
+	Restrictions(ctx context.Context, environment string) (SignedRestrictions, error)
 	// History lists up to q.Limit events that the caller may see.
 	History(ctx context.Context, q HistoryQuery) ([]Event, error)
 }
@@ -36,6 +40,16 @@ type Writer interface {
 	// requirement is unmet; CodeConflict if the state that it rests on changed during every
 	// attempt; CodeDigest or CodeTrust if content was changed.
 	Promote(ctx context.Context, r PromoteRequest) (Promotion, error)
+}
+
+// Restricter changes what is restricted in an environment.
+type Restricter interface {
+	// Restrict puts a signed restriction list in force, and returns it. An approver of the whole
+	// environment must have signed it, and it must follow the list in force
+	// ([RestrictionList.CheckNext]). The list that is in force is accepted again. Errors: CodeTrust
+	// if the signature does not count, or the list is for another environment; CodeConflict if
+	// another list is in force than the one that it follows.
+	Restrict(ctx context.Context, environment string, bundle []byte) (SignedRestrictions, error)
 }
 
 // Operator moves environments back to earlier releases and holds them there.
@@ -99,6 +113,7 @@ type Lister interface {
 type Interface interface {
 	Reader
 	Writer
+	Restricter
 	Operator
 	Auditor
 	Inspector

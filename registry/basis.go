@@ -111,5 +111,5 @@ func basisMoved(format string, args ...any) error {
 // Restricts reports whether the event restricts releases or lifts a restriction. Such an event
 // can affect decisions about any release.
 func (e Event) Restricts() bool {
-	return e.Kind == EventAttach && e.PredicateType == PredicateQuarantine
+	return e.Kind == EventRestrict || e.Kind == EventAttach && e.PredicateType == PredicateQuarantine
 }

@@ -45,13 +45,14 @@ func (e Environment) Protected() bool { return e.From != "" }
 func (e Environment) External() bool { return e.Registry != "" }
 
 // Policy returns what the environment requires of a release. A policy without requirements
-// allows nothing. Every other policy refuses operator libraries that it does not list.
+// allows nothing. Every other policy refuses operator libraries that it does not list, and every
+// release until its Restrictions are set.
 func (e Environment) Policy() Policy {
 	if len(e.Require) == 0 {
 		return Policy{Operators: e.Operators}
 	}
 	p := e.rules()
-	p.Require = append(slices.Clone(e.Require), requireOperators)
+	p.Require = append(slices.Clone(e.Require), requireOperators, requireUnrestricted)
 	if e.Accuracy != nil {
 		p.Require = append(p.Require, requireAccuracy)
 	}

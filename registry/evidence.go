@@ -44,7 +44,7 @@ func RoleFor(predicateType string) (Role, bool) {
 		return RoleBuilder, true
 	case PredicateTestResult, PredicateParity, PredicatePerformance:
 		return RoleVerifier, true
-	case PredicateApproval, PredicateQuarantine:
+	case PredicateApproval, PredicateQuarantine, PredicateRestrictions:
 		return RoleApprover, true
 	case PredicateVSA:
 		return RolePromoter, true

@@ -18,6 +18,9 @@ const (
 	EventHoldRelease EventKind = "hold-release"
 	// EventConfigure: the environments, access or keys of the service changed. It has no model.
 	EventConfigure EventKind = "configure"
+	// EventRestrict: an approver signed the next restriction list of an environment. It has no model;
+	// Version is the counter of the list, and Evidence the digest of its bundle.
+	EventRestrict EventKind = "restrict"
 	// EventAccept: a person accepted a fault of the history, with the reason.
 	EventAccept EventKind = "history-accept"
 )
@@ -38,6 +41,7 @@ func EventKinds() []EventKind {
 		EventHoldSet,
 		EventHoldRelease,
 		EventConfigure,
+		EventRestrict,
 		EventAccept,
 	}
 }

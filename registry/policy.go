@@ -26,6 +26,10 @@ const requireApprovals = "approvals"
 // requireQuarantine is always required.
 const requireQuarantine = "no-quarantine"
 
+// requireUnrestricted applies in every environment that has requirements, and to every use of a
+// release. It cannot be turned off.
+const requireUnrestricted = "no-restriction"
+
 // requireOperators applies in every environment that has requirements, to engines with operator
 // libraries. It cannot be turned off.
 const requireOperators = "operators"
@@ -37,7 +41,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals, requireNoFreeze)
+	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals, requireNoFreeze)
 }
 
 // namedRequirements lists those that environments.yaml can name.
@@ -83,6 +87,9 @@ type PromotionContext struct {
 	// Newest is the time of the newest event in the history; zero if there is none. A clock that is
 	// behind it was turned back.
 	Newest time.Time
+	// Restrictions are those in force in that environment. A Policy from [Environment.Policy] allows
+	// nothing while they are unknown.
+	Restrictions Restrictions
 }
 
 // Requirement is one requirement and whether it is met.
@@ -197,8 +204,11 @@ func (p Policy) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 
 // require evaluates one requirement for each of its subjects.
 func (p Policy) require(name string, r Release, cs counted) []Requirement {
-	if name == requireOperators {
+	switch name {
+	case requireOperators:
 		return p.judgeOperators(r)
+	case requireUnrestricted:
+		return p.Promotion.Restrictions.check(r, cs)
 	}
 	subjects := r.Subjects()
 	if name != RequireSignature && name != requireQuarantine {

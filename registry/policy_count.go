@@ -94,6 +94,10 @@ func (c Claim) claimedTime() time.Time {
 		return a.ApprovedOn
 	case PredicateProvenance:
 		return c.Statement.provenanceMetadata().FinishedOn
+	case PredicateRestrictions:
+		var l RestrictionList
+		_ = DecodeSigned(c.Statement.Predicate, &l)
+		return l.IssuedOn
 	}
 	return time.Time{}
 }

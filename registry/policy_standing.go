@@ -11,52 +11,53 @@ const (
 // Objects reports whether the requirement is unmet because of evidence against the release,
 // rather than because a proof is missing.
 func (req Requirement) Objects() bool {
-	return req.Name == requireQuarantine || req.Name == requireNoFailure
+	return req.Name == requireQuarantine || req.Name == requireUnrestricted || req.Name == requireNoFailure
 }
 
 // CheckStanding decides whether a release that was promoted to the resource may still be used.
 // It requires that:
 //   - a trusted promoter's summary covers the release and its engines
 //   - neither the release nor an engine is in quarantine
+//   - no restriction in force concerns an engine
 //   - a builder whose key is not revoked signed each of them
 //   - every failing report about an engine was healed
 //
 // The promotion checked the other requirements of the policy. Changes of policy apply to the
 // next promotion. Old reports, retired keys and shorter lists in the configuration do not
 // withdraw engines from nodes.
-func CheckStanding(resource string, r Release, claims []Claim) Decision {
-	return standing(resource, r, r.Subjects(), claims)
+func CheckStanding(resource string, r Release, claims []Claim, in Restrictions) Decision {
+	return standing(resource, r, r.Subjects(), claims, in)
 }
 
 // CheckEngineStanding is CheckStanding for one engine of the release. Of the release itself it
 // requires the summary and no quarantine.
-func CheckEngineStanding(resource string, r Release, e Engine, claims []Claim) Decision {
+func CheckEngineStanding(resource string, r Release, e Engine, claims []Claim, in Restrictions) Decision {
 	alone := r
 	alone.Engines = []Engine{e}
-	return standing(resource, alone, alone.Subjects()[1:], claims)
+	return standing(resource, alone, alone.Subjects()[1:], claims, in)
 }
 
 // CheckReturn decides like CheckStanding whether a head may go back to the release. Engines
 // that failed since then do not prevent it: nodes do not get them, and an operator may need the
 // other engines.
-func CheckReturn(resource string, r Release, claims []Claim) Decision {
-	d := CheckStanding(resource, r, claims)
+func CheckReturn(resource string, r Release, claims []Claim, in Restrictions) Decision {
+	d := CheckStanding(resource, r, claims, in)
 	d.Requirements = slices.DeleteFunc(d.Requirements, func(req Requirement) bool { return req.Name == requireNoFailure })
 	return d
 }
 
 // CheckUnpromoted decides whether an unpromoted engine may be used on request. A trusted
-// builder must have signed it, neither it nor its release may be in quarantine, and every
-// failure must be healed.
-func CheckUnpromoted(r Release, e Engine, claims []Claim) Decision {
+// builder must have signed it, neither it nor its release may be in quarantine, no restriction may
+// concern it, and every failure must be healed.
+func CheckUnpromoted(r Release, e Engine, claims []Claim, in Restrictions) Decision {
 	r.Engines = []Engine{e}
 	counted, ignored := count(r, claims)
-	d := Decision{Requirements: append(objections(r, counted), signatures(r.Subjects()[1:], counted)...)}
+	d := Decision{Requirements: append(objections(r, counted, in), signatures(r.Subjects()[1:], counted)...)}
 	d.Ignore(ignored...)
 	return d
 }
 
-func standing(resource string, r Release, signed []Subject, claims []Claim) Decision {
+func standing(resource string, r Release, signed []Subject, claims []Claim, in Restrictions) Decision {
 	counted, ignored := count(r, outliveRetirement(claims))
 	summary := Requirement{
 		Name: requireSummary, Subject: "release",
@@ -66,7 +67,7 @@ func standing(resource string, r Release, signed []Subject, claims []Claim) Deci
 		summary.Met, summary.Detail = true, "a promoter's summary allows it"
 		summary.cite(found)
 	}
-	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted), signatures(signed, counted))}
+	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted, in), signatures(signed, counted))}
 	d.Ignore(ignored...)
 	return d
 }
@@ -88,15 +89,16 @@ func outliveRetirement(claims []Claim) []Claim {
 	return out
 }
 
-// objections returns the requirements that the release and its engines are not in quarantine
-// and that all failures are healed.
-func objections(r Release, cs counted) []Requirement {
+// objections returns the requirements that the release and its engines are not in quarantine,
+// that no restriction concerns an engine, and that all failures are healed.
+func objections(r Release, cs counted, in Restrictions) []Requirement {
 	var out []Requirement
 	for _, s := range r.Subjects() {
 		req := Requirement{Name: requireQuarantine, Subject: s.Name}
 		req.absent(cs.quarantines(s.Digest))
 		out = append(out, req)
 	}
+	out = append(out, in.check(r, cs)...)
 	for _, e := range r.Engines {
 		req := Requirement{Name: requireNoFailure, Subject: e.Label()}
 		judgeFailures(&req, r, e, cs)

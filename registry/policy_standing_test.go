@@ -58,25 +58,25 @@ func TestCheckStanding(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := registry.CheckEngineStanding(prodURI, r, bad, c.claims)
+			d := registry.CheckEngineStanding(prodURI, r, bad, c.claims, registry.NoRestrictions())
 			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("unmet is %q, want %q", got, c.want)
 			}
-			if whole := registry.CheckStanding(prodURI, r, c.claims); c.want != "" && whole.Allowed() {
+			if whole := registry.CheckStanding(prodURI, r, c.claims, registry.NoRestrictions()); c.want != "" && whole.Allowed() {
 				t.Errorf("the whole release stands, but its engine does not: %q", c.want)
 			}
 		})
 	}
-	if d := registry.CheckEngineStanding("oci://local/staging/vision/digits", r, bad, good); d.Allowed() {
+	if d := registry.CheckEngineStanding("oci://local/staging/vision/digits", r, bad, good, registry.NoRestrictions()); d.Allowed() {
 		t.Error("a summary for prod lets the engine into staging")
 	}
-	if d := registry.CheckStanding(prodURI, r, good); !d.Allowed() {
+	if d := registry.CheckStanding(prodURI, r, good, registry.NoRestrictions()); !d.Allowed() {
 		t.Errorf("the whole release: unmet %q", unmet(d))
 	}
-	if registry.CheckStanding(prodURI, registry.Release{}, nil).Allowed() {
+	if registry.CheckStanding(prodURI, registry.Release{}, nil, registry.NoRestrictions()).Allowed() {
 		t.Error("the zero release stands")
 	}
-	if registry.CheckEngineStanding(prodURI, r, registry.Engine{}, good).Allowed() {
+	if registry.CheckEngineStanding(prodURI, r, registry.Engine{}, good, registry.NoRestrictions()).Allowed() {
 		t.Error("the zero engine stands")
 	}
 }
@@ -87,7 +87,7 @@ func TestAdmissionIsMoreThanStanding(t *testing.T) {
 	r := sample()
 	r.Engines[0].Operators = []registry.Operators{{Path: "operators/a.so", Digest: r.Limits}}
 	for _, e := range r.Engines {
-		if d := registry.CheckEngineStanding(prodURI, r, e, inProd(r)); !d.Allowed() {
+		if d := registry.CheckEngineStanding(prodURI, r, e, inProd(r), registry.NoRestrictions()); !d.Allowed() {
 			t.Errorf("%s: unmet %q", e.Label(), unmet(d))
 		}
 	}
@@ -115,7 +115,7 @@ func TestCheckUnpromoted(t *testing.T) {
 		{"quarantine of the release", append(slices.Clone(good), quarantine(r.Digest)), "no-quarantine of release"},
 		{"failed", append(slices.Clone(good), parity(r, e, 1, registry.VerdictFail, nil)), "no-failure of x86/fp32"},
 	} {
-		if got := unmet(registry.CheckUnpromoted(r, e, c.claims)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := unmet(registry.CheckUnpromoted(r, e, c.claims, registry.NoRestrictions())); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: unmet is %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -395,15 +395,16 @@ func TestOperators(t *testing.T) {
 			t.Parallel()
 			r := sample()
 			r.Engines[1].Operators = c.carries
-			environment := registry.Environment{Name: "prod", From: "staging", Require: registry.DefaultRequire(), Operators: c.allowed}
+			policy := registry.Environment{Name: "prod", From: "staging", Require: registry.DefaultRequire(), Operators: c.allowed}.Policy()
+			policy.Promotion.Restrictions = registry.NoRestrictions()
 			for what, d := range map[string]registry.Decision{
-				"release": environment.Policy().Check(r, enough(r)), "engine": environment.Policy().CheckEngine(r, r.Engines[1], enough(r)),
+				"release": policy.Check(r, enough(r)), "engine": policy.CheckEngine(r, r.Engines[1], enough(r)),
 			} {
 				if d.Allowed() != (c.want == "") || !strings.Contains(unmet(d), c.want) {
 					t.Errorf("%s: unmet %q, want %q", what, unmet(d), c.want)
 				}
 			}
-			if d := environment.Policy().CheckEngine(r, r.Engines[0], enough(r)); !d.Allowed() {
+			if d := policy.CheckEngine(r, r.Engines[0], enough(r)); !d.Allowed() {
 				t.Errorf("the engine without operators: %q", unmet(d))
 			}
 		})

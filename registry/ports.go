@@ -153,6 +153,7 @@ type RepositoryRecords interface {
 // Catalog stores heads and history. It stores facts and makes no decisions. Implementations are
 // safe for concurrent use, also by several processes.
 type Catalog interface {
+	Latest
 	// Head returns the head of a model in an environment. Errors: CodeNotFound.
 	Head(ctx context.Context, environment, model string) (Head, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
@@ -173,7 +174,8 @@ type Catalog interface {
 // Latest tells a cache whether its entry is still current.
 type Latest interface {
 	// LastEvent returns the hash of the newest event of a model in an environment, or "" if there
-	// are no events. It costs one lookup by key.
+	// are no events. An empty model means events of the environment that have no model. It costs one
+	// lookup by key.
 	LastEvent(ctx context.Context, environment, model string) (Digest, error)
 }
 

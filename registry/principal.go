@@ -71,6 +71,16 @@ func (p Principal) MayAnywhere(permission Permission) bool {
 	return false
 }
 
+// MayIn reports whether the principal has a permission for any model in an environment.
+func (p Principal) MayIn(permission Permission, environment string) bool {
+	for _, g := range p.Grants {
+		if g.allows(permission) && MatchPattern(g.Environment, environment) && g.Model != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Validate refuses a grant that is empty or malformed. Errors: CodeInvalid.
 func (g Grant) Validate() error {
 	if len(g.Permissions) == 0 {

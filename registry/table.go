@@ -33,6 +33,15 @@ type NodeTypes = Table[Node]
 // "nvcr.io/nvidia/tritonserver:26.10-py3".
 type Runtimes = Table[Runtime]
 
+// RestrictionBundle is a signed restriction list as it is stored.
+type RestrictionBundle struct {
+	Bundle []byte `json:"bundle"`
+}
+
+// RestrictionBundles stores signed restriction lists by the digest of their bundles. A list stays
+// there when the next one is in force.
+type RestrictionBundles = Table[RestrictionBundle]
+
 // documentName matches names that are safe in a path and in an image reference.
 var documentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@:+-]*(/[A-Za-z0-9][A-Za-z0-9._@:+-]*)*$`)
 

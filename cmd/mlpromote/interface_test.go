@@ -142,7 +142,8 @@ func network(t *testing.T, s storage, g *authn.Authenticator) (url string, r reg
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: s.names, Records: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: s.names, Records: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
 		Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {

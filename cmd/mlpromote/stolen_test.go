@@ -159,7 +159,7 @@ func attempts() []attempt {
 			t.Helper()
 			r := w.release(t, "2.0.0")
 			w.build(t, r)
-			return registry.CheckStanding("oci://local/prod/"+r.Model, r, w.forged(t, r)).Allowed()
+			return registry.CheckStanding("oci://local/prod/"+r.Model, r, w.forged(t, r), registry.NoRestrictions()).Allowed()
 		}},
 		{"write into the repositories of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()

@@ -47,6 +47,10 @@ func (b between) Environments(ctx context.Context) (registry.Environments, error
 	return b.Registry.Environments(ctx)
 }
 
+func (b between) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+	return b.Registry.Restrictions(ctx, environment)
+}
+
 func (b between) Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (registry.FetchedPart, error) {
 	found, err := b.Parts.Fetch(ctx, repository, part, dir)
 	if err == nil && b.fetched != nil {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -49,6 +51,7 @@ type Puller struct {
 	Registry interface {
 		Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error)
 		Environments(ctx context.Context) (registry.Environments, error)
+		Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error)
 	}
 	Parts interface {
 		Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (registry.FetchedPart, error)
@@ -129,6 +132,9 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 			return Result{}, err
 		}
 	}
+	if err := p.writeRestrictions(ctx, q.Environment, dir); err != nil {
+		return Result{}, err
+	}
 	want.Environment, want.Model = q.Environment, q.Model
 	if _, err := p.Check(ctx, dir, want); err != nil {
 		return Result{}, err
@@ -143,6 +149,20 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 		}
 	}
 	return result, syncTree(dir)
+}
+
+// writeRestrictions writes the restriction list in force beside the evidence. Services of earlier
+// versions have none.
+func (p Puller) writeRestrictions(ctx context.Context, environment, dir string) error {
+	signed, err := p.Registry.Restrictions(ctx, environment)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil
+	}
+	if err != nil || len(signed.Bundle) == 0 {
+		return err
+	}
+	name := digest.FromBytes(signed.Bundle).Encoded() + bundleSuffix
+	return os.WriteFile(filepath.Join(dir, Dir, pulledBundles, name), signed.Bundle, 0o644)
 }
 
 func writePulled(dir string, record Record, part registry.FetchedPart) error {

@@ -35,6 +35,9 @@ type Expectation struct {
 	Model       string
 	Version     string        // tag of the release
 	MaxAge      time.Duration // since the promoter verified it
+	// Restrictions is a signed restriction list of the environment that the caller got elsewhere. It
+	// counts beside the one in the folder, and must not be older. Nil: only that in the folder.
+	Restrictions []byte
 	// Unpromoted accepts an engine without a promoter's summary. Its version is then not proven.
 	Unpromoted bool
 }
@@ -57,8 +60,8 @@ func (c Checker) now() time.Time {
 // Check checks a folder that Pull made. The folder has exactly the files that the manifest lists, with their
 // digests; the manifest is that of the resolved engine; and the evidence in the folder allows the engine by
 // [registry.CheckEngineStanding]. Errors: CodeInvalid if Pull did not make the folder; CodeDigest and CodeTrust if it was
-// changed, cannot be trusted or is not what was expected; CodePolicy if the engine is in quarantine or failed a
-// verification.
+// changed, cannot be trusted or is not what was expected; CodePolicy if the engine is in quarantine, is
+// restricted or failed a verification.
 func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof, error) {
 	folder, err := openPulled(dir)
 	if err != nil {
@@ -83,11 +86,15 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 		return Proof{}, err
 	}
 	r := pulledRelease(record, ref, part)
-	claims, err := c.claims(ctx, folder, record.Resource, r)
+	claims, lists, err := c.claims(ctx, folder, record.Resource, r)
 	if err != nil {
 		return Proof{}, err
 	}
-	return want.decide(dir, record, r, claims, c.now())
+	restrictions, err := c.restrictions(ctx, folder.dir, environmentOf(record, ref), lists, want.Restrictions)
+	if err != nil {
+		return Proof{}, err
+	}
+	return want.decide(dir, record, r, claims, restrictions, c.now())
 }
 
 // checkPlace refuses a record that contradicts itself or names another place than expected.
@@ -115,22 +122,25 @@ func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) r
 	}
 }
 
-// claims verifies the bundles of the folder that are about the engine or its release. It skips
-// bundles of signers who are not trusted. A bundle that cannot be checked is an error, because
+// claims verifies the bundles of the folder that are about the engine or its release, and returns
+// beside them the bundles with restriction lists. It skips bundles of signers who are not trusted. A bundle that cannot be checked is an error, because
 // it could be a quarantine or a failing report.
-func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) ([]registry.Claim, error) {
+func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) (claims []registry.Claim, lists [][]byte, err error) {
 	bundles, err := folder.bundles()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var claims []registry.Claim
 	for _, d := range slices.Sorted(maps.Keys(bundles)) {
 		claim, err := c.Verify(ctx, bundles[d], resource)
 		if registry.HasCode(err, registry.CodeTrust) {
 			continue
 		}
 		if err != nil {
-			return nil, registry.Errorf(registry.CodeOf(err), "%s: verify evidence %s: %w", folder.dir, d, err)
+			return nil, nil, registry.Errorf(registry.CodeOf(err), "%s: verify evidence %s: %w", folder.dir, d, err)
+		}
+		if claim.Statement.PredicateType == registry.PredicateRestrictions {
+			lists = append(lists, bundles[d])
+			continue
 		}
 		// A folder has no history. It is only known that the evidence exists by now.
 		claim.Bundle, claim.RecordedAt, claim.WithoutHistory = d, c.now(), true
@@ -141,21 +151,21 @@ func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource stri
 			}
 		}
 	}
-	return claims, nil
+	return claims, lists, nil
 }
 
 // decide applies the registry's rules, and compares the record with the statements on which
 // they rely.
-func (want Expectation) decide(dir string, record Record, r registry.Release, claims []registry.Claim, now time.Time) (Proof, error) {
+func (want Expectation) decide(dir string, record Record, r registry.Release, claims []registry.Claim, in registry.Restrictions, now time.Time) (Proof, error) {
 	engine := r.Engines[0]
 	result := Proof{Record: record, Claims: claims}
 	if record.Label != engine.Label() {
 		return result, registry.Errorf(registry.CodeTrust, "%s: its record names the engine %s, and it is %s: pull again", dir, record.Label, engine.Label())
 	}
 	found, summary, promoted := registry.FindVSA(claims, r, record.Resource)
-	decision := registry.CheckEngineStanding(record.Resource, r, engine, claims)
+	decision := registry.CheckEngineStanding(record.Resource, r, engine, claims, in)
 	if !promoted && want.Unpromoted {
-		decision = registry.CheckUnpromoted(r, engine, claims)
+		decision = registry.CheckUnpromoted(r, engine, claims, in)
 	}
 	if err := untrusted(record, decision); err != nil {
 		return result, err

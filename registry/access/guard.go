@@ -104,6 +104,27 @@ func (g guard) Attach(ctx context.Context, a registry.Attachment) (registry.Dige
 	return g.inner.Attach(ctx, a)
 }
 
+// Restrictions is allowed to every principal that may read a model in the environment, because what
+// is restricted there concerns each.
+func (g guard) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+	p, err := principal(ctx)
+	if err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	if !p.MayIn(registry.PermissionRead, environment) {
+		return registry.SignedRestrictions{}, denied(p, registry.PermissionRead, environment, "")
+	}
+	return g.inner.Restrictions(ctx, environment)
+}
+
+// Restrict needs the permission for every model of the environment.
+func (g guard) Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error) {
+	if err := Allow(ctx, registry.PermissionApprove, environment, ""); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	return g.inner.Restrict(ctx, environment, bundle)
+}
+
 // Promote checks the permission for the destination only. A caller who may decide about the
 // destination may use the source.
 func (g guard) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {

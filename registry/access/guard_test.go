@@ -68,6 +68,16 @@ func (r *recorder) SetHold(context.Context, string, string, string) error {
 	return nil
 }
 
+func (r *recorder) Restrictions(context.Context, string) (registry.SignedRestrictions, error) {
+	r.asked = "Restrictions"
+	return registry.SignedRestrictions{}, nil
+}
+
+func (r *recorder) Restrict(context.Context, string, []byte) (registry.SignedRestrictions, error) {
+	r.asked = "Restrict"
+	return registry.SignedRestrictions{}, nil
+}
+
 func (r *recorder) HistoryFaults(context.Context) ([]registry.HistoryFault, error) {
 	r.asked = "HistoryFaults"
 	var faults []registry.HistoryFault
@@ -194,6 +204,14 @@ func calls(t *testing.T) []call {
 		{"SetHold", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
 			return r.SetHold(ctx, "prod", model, "x")
 		}},
+		{"Restrictions", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+			_, err := r.Restrictions(ctx, "prod")
+			return err
+		}},
+		{"Restrict", registry.PermissionApprove, "prod", func(ctx context.Context, r registry.Interface) error {
+			_, err := r.Restrict(ctx, "prod", []byte("list"))
+			return err
+		}},
 		{"HistoryFaults", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
 			_, err := r.HistoryFaults(ctx)
 			return err
@@ -262,6 +280,12 @@ func TestGuard(t *testing.T) {
 				{where, model, true}, {"**", "**", true}, {where, "vision/*", true},
 				{"lab", model, c.environment == ""}, {where, "text/*", c.environment == ""}, {where, "", false},
 			} {
+				switch c.method { // about an environment, and no model
+				case "Restrictions":
+					place.fits = place.environment != "lab" && place.model != ""
+				case "Restrict":
+					place.fits = place.model == "**"
+				}
 				r := new(recorder)
 				err := c.do(as(t, permission, place.environment, place.model), access.Guard(r))
 				want := holds && place.fits

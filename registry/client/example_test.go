@@ -52,7 +52,8 @@ func serve() (url string, content registry.Content, stop func()) {
 	db, blobs, keys := mem.New(), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys())
 	parts := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: parts, Verify: keys.Verify, Sign: keys.Sign,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: parts, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
 		log.Fatal(err)

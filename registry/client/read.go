@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
+
+	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
@@ -43,6 +46,27 @@ func (c *Client) Heads(ctx context.Context, environment, model string) ([]regist
 		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Model, b.Model))
 	})
 	return heads, nil
+}
+
+// Restrictions returns the restriction list in force in an environment. The caller verifies the
+// bundle, if it does not trust the service.
+func (c *Client) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+	var signed registry.SignedRestrictions
+	if err := c.get(ctx, wire.RestrictionsPath, query("environment", environment), &signed); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	return signed, c.checkRestrictions(environment, signed)
+}
+
+// checkRestrictions refuses an answer about another environment, and one that contradicts itself.
+func (c *Client) checkRestrictions(environment string, signed registry.SignedRestrictions) error {
+	if signed.Environment != environment {
+		return c.strange("restrictions", fmt.Errorf("want those of %q, got %q", environment, signed.Environment))
+	}
+	if found := digest.FromBytes(signed.Bundle); signed.Digest != "" && found != signed.Digest {
+		return c.strange("restrictions", fmt.Errorf("the bundle has the digest %s, want %s", found, signed.Digest))
+	}
+	return nil
 }
 
 // History lists events, page by page.

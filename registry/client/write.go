@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -91,4 +92,14 @@ func (c *Client) AcceptHistory(ctx context.Context, environment, model, reason s
 func (c *Client) ReleaseHold(ctx context.Context, environment, model, reason string) error {
 	_, err := c.post(ctx, model, wire.OpHoldReleases, wire.HoldRelease{Environment: environment, Reason: reason}, nil)
 	return err
+}
+
+// Restrict puts a signed restriction list in force.
+func (c *Client) Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error) {
+	var signed registry.SignedRestrictions
+	body := wire.Restriction{Environment: environment, Bundle: bundle}
+	if _, err := c.send(ctx, http.MethodPost, wire.RestrictionsPath, body, &signed); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	return signed, c.checkRestrictions(environment, signed)
 }

@@ -20,7 +20,8 @@ func open(t *testing.T) registrytest.Registry {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +77,16 @@ func TestRegistryRefuses(t *testing.T) {
 			return r.AcceptHistory(ctx, "prod", model, "known")
 		},
 			true, registry.CodeInvalid},
+		"restrict": {func(ctx context.Context, r registry.Interface) error {
+			_, err := r.Restrict(ctx, "nowhere", []byte("none"))
+			return err
+		},
+			true, registry.CodeNotFound},
+		"restrictions": {func(ctx context.Context, r registry.Interface) error {
+			_, err := r.Restrictions(ctx, "prod")
+			return err
+		},
+			false, ""},
 		"resolve": {resolve, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

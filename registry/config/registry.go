@@ -33,6 +33,21 @@ func (g guarded) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 	return g.inner.Attach(ctx, a)
 }
 
+func (g guarded) Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error) {
+	if err := g.write(ctx); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	return g.inner.Restrict(ctx, environment, bundle)
+}
+
+// Restrictions is checked as a resolve is: the configuration decides who is an approver.
+func (g guarded) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+	if err := g.resolve(ctx); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	return g.inner.Restrictions(ctx, environment)
+}
+
 // Promote checks a dry run as it checks a resolve. A dry run changes nothing, but it must not
 // return a decision made under rules other than the agreed ones.
 func (g guarded) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {

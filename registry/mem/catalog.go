@@ -79,8 +79,10 @@ func (db *DB) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[re
 
 // LastEvent gives the hash of the newest event of a model in an environment.
 func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
-	for e, err := range db.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Descending: true, Limit: 1}) {
-		return e.Hash, err
+	for e, err := range db.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Descending: true}) {
+		if err != nil || e.Environment == environment && e.Model == model {
+			return e.Hash, err
+		}
 	}
 	return "", ctx.Err()
 }

@@ -25,6 +25,7 @@ type catalog struct {
 	runtimes   registry.Runtimes
 	webhooks   registry.Webhooks
 	deliveries registry.Deliveries
+	lists      registry.RestrictionBundles
 }
 
 func (c catalog) CatalogIdentity(context.Context) (registry.CatalogIdentity, error) {
@@ -36,11 +37,13 @@ func (c catalog) Runtimes() registry.Runtimes     { return c.runtimes }
 func (c catalog) Webhooks() registry.Webhooks     { return c.webhooks }
 func (c catalog) Deliveries() registry.Deliveries { return c.deliveries }
 
+func (c catalog) RestrictionBundles() registry.RestrictionBundles { return c.lists }
+
 // full is a catalog that has something of everything, as of some time ago.
 func full(t *testing.T) catalog {
 	t.Helper()
 	ago := time.Date(2025, 3, 1, 12, 0, 0, 123456000, time.UTC)
-	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](), mem.NewTable[registry.Delivery]()}
+	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](), mem.NewTable[registry.Delivery](), mem.NewTable[registry.RestrictionBundle]()}
 	c.Now = func() time.Time { return ago }
 	ctx, d := t.Context(), func(text string) registry.Digest { return digest.FromString(text) }
 	token, _, err := access.Mint("ci", []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
@@ -63,6 +66,7 @@ func full(t *testing.T) catalog {
 		c.CreateToken(ctx, token), c.CreateToken(ctx, gone), c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
 		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx, "nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
 		c.webhooks.Put(ctx, "w", registry.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}), c.deliveries.Put(ctx, "w", registry.Delivery{Delivered: 2}),
+		c.lists.Put(ctx, string(d("list")), registry.RestrictionBundle{Bundle: []byte("list")}),
 	} {
 		if err != nil {
 			t.Fatalf("%d: %v", n, err)
@@ -109,6 +113,8 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	keep("webhooks", webhooks, err)
 	deliveries, err := c.Deliveries().List(ctx, "", 10)
 	keep("deliveries", deliveries, err)
+	lists, err := c.RestrictionBundles().List(ctx, "", 10)
+	keep("restriction lists", lists, err)
 	return got
 }
 

@@ -21,7 +21,8 @@ func replica(t testing.TB, db *DB, content registry.Blobs, keys *registrytest.Ke
 		return oci.Local(content, db, name), nil
 	}, oci.Options{})
 	config := service.Config{
-		Environments: registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: store, Mirror: store,
+		RestrictionBundles: db.RestrictionBundles(),
+		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: store, Mirror: store,
 		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
 	}
 	for _, edit := range edits {

@@ -44,6 +44,8 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"version is taken":        testVersionTaken,
 		"approval":                testApproval,
 		"quarantine":              testQuarantine,
+		"restrict":                testRestrict,
+		"restrict refuses":        testRestrictRefuses,
 		"rollback":                testRollback,
 		"rollback warns":          testRollbackWarns,
 		"rollback refuses":        testRollbackRefuses,

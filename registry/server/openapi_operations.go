@@ -53,6 +53,9 @@ func lists() map[string]operation {
 			one("all"), one("newest promotions", "kind", "promote", "order", "desc", "limit", "5"), one("of a model", "environment", "prod", "model", exampleModel, "after", "1", "before", "1000"),
 			one("about an engine", "subject", exampleEngine)}},
 		"GET " + wire.VerificationPath: {id: "verifyHistory", tag: "history", answer: wire.Verification{}, examples: []example{one("all")}},
+		"GET " + wire.RestrictionsPath: {id: "restrictions", tag: "environments", answer: registry.SignedRestrictions{}, examples: []example{one("of an environment", "environment", "prod")}},
+		"POST " + wire.RestrictionsPath: {id: "restrict", tag: "environments", body: wire.Restriction{}, answer: registry.SignedRestrictions{}, statuses: []int{409}, examples: []example{
+			withBody("the next list", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, wire.IdempotencyKey, "c0ffee-6")}},
 		"GET " + wire.EventsPath: {id: "events", tag: "history", kind: streamType, examples: []example{
 			one("from the beginning", "after", "0"), one("go on", "Last-Event-ID", "2", "environment", "prod", "kind", "promote", "model", exampleModel)}},
 		"GET " + wire.PromotionsPath + "{seq}": {id: "promotion", tag: "promotions", answer: registry.Event{}, examples: []example{one("one", "seq", examplePromotion)}},

@@ -70,6 +70,8 @@ func table() []route {
 		{Route{get, wire.TargetsPath, read, true, "The targets of the engines at heads; limit counts models", paged("environment")}, server.targets},
 		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
 		{Route{get, wire.VerificationPath, read, false, "Check the hash chain of the whole history, and that it explains every head", nil}, server.verification},
+		{Route{get, wire.RestrictionsPath, read, true, "The restriction list in force in an environment, with its signed bundle", []string{"environment"}}, server.restrictions},
+		{Route{post, wire.RestrictionsPath, registry.PermissionApprove, true, "Put the next restriction list of an environment in force", nil}, server.restrict},
 		{Route{get, wire.EventsPath, read, true, "Events as they happen, as a stream", eventsQuery()}, server.events},
 		{Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil}, server.promotion},
 

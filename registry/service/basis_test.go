@@ -48,6 +48,12 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 		"a quarantine": {func(t *testing.T, w *world, next registry.Release) {
 			w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, struct{}{})
 		}, "quarantine"},
+		"a restriction": {func(t *testing.T, w *world, next registry.Release) {
+			w.Restricting(t, "prod", registrytest.SourceOf(next), nil)
+		}, "no-restriction of"},
+		"a restriction elsewhere": {func(t *testing.T, w *world, next registry.Release) {
+			w.Restricting(t, "staging", registrytest.SourceOf(next), nil)
+		}, ""},
 		"a hold": {func(t *testing.T, w *world, _ registry.Release) {
 			must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "the fair"))
 		}, "held at 1.1.0: the fair"},

@@ -109,6 +109,10 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	if m.basis, err = s.basis(ctx, m.to.Name, m.release); err != nil {
 		return err
 	}
+	restrictions, err := s.restrictions(ctx, m.to.Name)
+	if err != nil {
+		return err
+	}
 	resource := s.resource(m.to.Name, m.release.Model)
 	here, err := s.evidence(ctx, m.source(), resource, m.release)
 	if err != nil {
@@ -124,7 +128,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		if again, err := s.bring(ctx, m, here.claims); again || err != nil {
 			return errors.Join(err, s.decide(ctx, m))
 		}
-		m.decision = registry.CheckStanding(resource, m.release, all)
+		m.decision = registry.CheckStanding(resource, m.release, all, restrictions)
 		m.decision.IgnoreAll(here.ignored)
 		return mayStay(*m)
 	}
@@ -139,6 +143,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	}
 	policy.Promotion = registry.PromotionContext{
 		Environment: m.to.Name, Head: m.basis.Head.Release, Comparison: comparison, Resource: resource, Now: s.Now(), Newest: newest.Time,
+		Restrictions: restrictions,
 	}
 	m.weigh(policy, here.claims, all)
 	m.basis.From, m.basis.Until = policy.Promotion.Now, m.decision.Until

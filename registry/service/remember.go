@@ -9,8 +9,9 @@ import (
 
 // Remembering is a Service that caches releases with verified evidence and policy results for
 // resolve. Before each resolve it asks the catalog for the last event of the model in the
-// environment. An unchanged event means an unchanged head and evidence, whoever writes to the
-// catalog. It is safe for concurrent use.
+// environment, and for the last one that restricted anything there. Unchanged events mean an
+// unchanged head, evidence and restriction list, whoever writes to the catalog. It is safe for
+// concurrent use.
 //
 // The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
@@ -24,11 +25,11 @@ var _ registry.Interface = (*Remembering)(nil)
 // asked identifies the question of a resolve, without the node.
 type asked struct{ environment, model, version string }
 
-// remembered is a resolvable as of an event. Each is read once, so that its address is the ground of
+// remembered is a resolvable as of two events. Each is read once, so that its address is the ground of
 // all resolutions from it.
 type remembered struct {
 	resolvable
-	event registry.Digest
+	event, restriction registry.Digest
 }
 
 // Remember returns s with a cache of about the given number of bytes. latest must use the
@@ -65,22 +66,26 @@ func lasting(e registry.Environment, q registry.ResolveQuery) bool {
 	return !e.External() && (q.Version == "" || e.Protected() && registry.ValidTag(q.Version))
 }
 
-// recall returns the cached resolvable if its event is still the last one, and otherwise reads it.
-// It asks for the event before reading, so that a concurrent change is read again the next
+// recall returns the cached resolvable if its events are still the last ones, and otherwise reads it.
+// It asks for the events before reading, so that a concurrent change is read again the next
 // time.
 func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (*remembered, error) {
 	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
 	if err != nil {
 		return nil, err
 	}
-	if known, ok := m.known.Get(a); ok && known.event == event {
+	restriction, err := m.latest.LastEvent(ctx, a.environment, "") // a restriction list has no model
+	if err != nil {
+		return nil, err
+	}
+	if known, ok := m.known.Get(a); ok && known.event == event && known.restriction == restriction {
 		return known, nil
 	}
 	d, err := m.resolvable(ctx, environment, a.model, a.version)
 	if err != nil {
 		return nil, err
 	}
-	read := &remembered{d, event}
+	read := &remembered{d, event, restriction}
 	if event != "" {
 		m.known.Put(a, read, d.bytes())
 	}

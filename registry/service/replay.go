@@ -96,13 +96,17 @@ func (s *Service) replay(
 	if err != nil {
 		return err
 	}
-	into.Standing = registry.CheckStanding(resource, r, there.claims)
+	restrictions, err := s.restrictions(ctx, after.Name)
+	if err != nil {
+		return err
+	}
+	into.Standing = registry.CheckStanding(resource, r, there.claims, restrictions)
 	here, err := s.evidence(ctx, registry.Repository(after.From, r.Model), resource, r)
 	if err != nil {
 		return err
 	}
 	policy := after.Policy()
-	policy.Promotion = registry.PromotionContext{Replay: true, Resource: resource, Now: s.Now()}
+	policy.Promotion = registry.PromotionContext{Replay: true, Resource: resource, Now: s.Now(), Restrictions: restrictions}
 	into.Admission = policy.Check(r, union(here.claims, there.claims))
 	return nil
 }
@@ -115,22 +119,16 @@ func (s *Service) usable(
 	r registry.Release,
 ) (given []string, reasons map[string][]string, err error) {
 	reasons = make(map[string][]string)
-	if !e.Protected() {
-		for _, engine := range r.Engines {
-			given = append(given, engine.Label())
-		}
-		return given, reasons, nil
-	}
-	claims, _, err := s.Claims(ctx, e.Name, r)
+	standing, err := s.engineChecks(ctx, e, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, engine := range r.Engines {
-		decision := registry.CheckEngineStanding(s.resource(e.Name, r.Model), r, engine, claims)
-		if decision.Allowed() {
+		unmet := standing(engine)
+		if len(unmet) == 0 {
 			given = append(given, engine.Label())
 		}
-		for _, u := range decision.Unmet() {
+		for _, u := range unmet {
 			reasons[engine.Label()] = append(reasons[engine.Label()], fmt.Sprintf("%s of %s: %s", u.Name, u.Subject, u.Detail))
 		}
 	}

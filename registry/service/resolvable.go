@@ -37,20 +37,42 @@ func (s *Service) resolvable(
 	for _, e := range registry.RankEngines(r.Engines) {
 		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
-	if !environment.Protected() {
-		return d, nil
-	}
-	claims, _, err := s.Claims(ctx, environment.Name, r)
+	standing, err := s.engineChecks(ctx, environment, r)
 	if err != nil {
 		return resolvable{}, err
 	}
-	if err := s.summarized(environment.Name, r, claims); err != nil {
-		return resolvable{}, err
-	}
 	for i, e := range d.engines {
-		for _, unmet := range registry.CheckEngineStanding(s.resource(environment.Name, model), r, e.Engine, claims).Unmet() {
+		for _, unmet := range standing(e.Engine) {
 			d.engines[i].unmet = append(d.engines[i].unmet, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
 		}
 	}
 	return d, nil
+}
+
+// engineChecks returns what lists the requirements that an engine of the release does not meet in
+// an environment. Without from, only restrictions apply. Errors: as Claims; CodePolicy if no
+// promoter allowed the release in a protected environment.
+func (s *Service) engineChecks(
+	ctx context.Context,
+	environment registry.Environment,
+	r registry.Release,
+) (func(registry.Engine) []registry.Requirement, error) {
+	restrictions, err := s.restrictions(ctx, environment.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !environment.Protected() && !restrictions.Exist() {
+		return func(registry.Engine) []registry.Requirement { return nil }, nil
+	}
+	claims, _, err := s.Claims(ctx, environment.Name, r)
+	if err != nil {
+		return nil, err
+	}
+	if !environment.Protected() {
+		return func(e registry.Engine) []registry.Requirement { return restrictions.CheckEngine(r, e, claims).Unmet() }, nil
+	}
+	resource := s.resource(environment.Name, r.Model)
+	return func(e registry.Engine) []registry.Requirement {
+		return registry.CheckEngineStanding(resource, r, e, claims, restrictions).Unmet()
+	}, s.summarized(environment.Name, r, claims)
 }

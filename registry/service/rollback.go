@@ -190,7 +190,11 @@ func (s *Service) mayReturn(ctx context.Context, m *retreat, r registry.Release)
 	if err != nil {
 		return registry.Decision{}, errors.Join(rehash, err)
 	}
-	decision := registry.CheckReturn(s.resource(m.Environment, r.Model), r, claims)
+	restrictions, err := s.restrictions(ctx, m.Environment)
+	if err != nil {
+		return registry.Decision{}, errors.Join(rehash, err)
+	}
+	decision := registry.CheckReturn(s.resource(m.Environment, r.Model), r, claims, restrictions)
 	decision.IgnoreAll(ignored)
 	return decision, errors.Join(rehash, unmet(m.Environment, decision))
 }

@@ -11,7 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config configures a Service. Only Mirror, Compare, Manifests, NodeTypes and Now are optional.
+// Config configures a Service. Only Mirror, Compare, Manifests, NodeTypes, RestrictionBundles and Now
+// are optional.
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
@@ -29,8 +30,11 @@ type Config struct {
 	NodeTypes registry.NodeTypes // rollbacks warn of types that lose their engine; nil: no node types
 	// CheckStatement holds the predicate of new evidence against its schema. Nil: it is only decoded, strictly.
 	CheckStatement func(registry.Statement) error
-	Tool           registry.ToolIdentity
-	Now            registry.Clock // nil means time.Now
+	// RestrictionBundles are of the same database as Catalog. Nil: restriction lists cannot be read, so
+	// that an environment whose history names one allows nothing.
+	RestrictionBundles registry.RestrictionBundles
+	Tool               registry.ToolIdentity
+	Now                registry.Clock // nil means time.Now
 }
 
 // Service implements registry.Interface with its ports. It is safe for concurrent use.

@@ -47,7 +47,8 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	}, oci.Options{})
 	w.Parts = store
 	w.config = service.Config{
-		Environments: registrytest.Chain(), Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.refs,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.refs,
 		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
 	}
 	for _, edit := range edits {

@@ -30,6 +30,11 @@ func (db *DB) Damages() registry.Damages { return catalog.Damages(documents{db})
 // ScrubStates is the table of the scrubber's progress.
 func (db *DB) ScrubStates() registry.ScrubStates { return catalog.ScrubStates(documents{db}) }
 
+// RestrictionBundles is the table of signed restriction lists.
+func (db *DB) RestrictionBundles() registry.RestrictionBundles {
+	return catalog.RestrictionBundles(documents{db})
+}
+
 // documents reads and writes the rows of tables.
 type documents struct{ db *DB }
 

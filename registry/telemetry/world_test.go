@@ -42,7 +42,8 @@ func setup(t *testing.T) *world {
 	}, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: w.telemetry.Catalog(w.db), Records: w.telemetry.Records(w.db),
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: w.telemetry.Catalog(w.db), Records: w.telemetry.Records(w.db),
 		Listing: w.db, Intents: w.db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
 	if err != nil {
@@ -107,6 +108,11 @@ type observedStore struct {
 	registry.Listing
 	registry.Intents
 	registry.ReferrerCounts
+}
+
+// LastEvent is that of the observed Latest; the catalog has one too.
+func (s observedStore) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
+	return s.Latest.LastEvent(ctx, environment, model)
 }
 
 func TestStore(t *testing.T) {

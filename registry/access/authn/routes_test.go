@@ -41,7 +41,8 @@ func newHouse(t *testing.T) *house {
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, h.db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: h.db, Records: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: h.db, Records: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +134,10 @@ func (c caller) may(permission registry.Permission, environment string) bool {
 		return p.MayAnywhere(permission)
 	case environment == all:
 		return p.May(permission, "", "")
+	case environment == wholeProd:
+		return p.May(permission, "prod", "")
+	case environment == someOfProd:
+		return p.MayIn(permission, "prod")
 	}
 	return p.May(permission, environment, registrytest.Model)
 }
@@ -146,8 +151,13 @@ type row struct {
 	environment string
 }
 
-// all stands for what belongs to no model.
-const all = "all"
+// all stands for what belongs to no model, wholeProd for every model in prod, and someOfProd for
+// any model there.
+const (
+	all        = "all"
+	wholeProd  = "prod, every model"
+	someOfProd = "prod, any model"
+)
 
 // expected is who may do what over REST, by method and pattern. A route that is not here
 // fails the test.
@@ -179,6 +189,8 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.TargetsPath:              {anywhere},
 		"GET " + wire.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
 		"GET " + wire.VerificationPath:         {anywhere},
+		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
+		"POST " + wire.RestrictionsPath:        {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
 		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
 		"GET " + wire.PromotionsPath + "{seq}": {anywhere},
 		"GET " + ofModel(wire.OpResolve):       {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?environment=staging&arch=amd64", nil, read, "staging"}},

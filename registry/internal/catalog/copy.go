@@ -16,6 +16,7 @@ type Tables interface {
 	Runtimes() registry.Runtimes
 	Webhooks() registry.Webhooks
 	Deliveries() registry.Deliveries
+	RestrictionBundles() registry.RestrictionBundles
 }
 
 // PutDocument stores a document as [Documents] does.
@@ -32,7 +33,10 @@ func CopyTables(ctx context.Context, from Tables, put PutDocument) error {
 	if err := copyTable(ctx, webhookKind, from.Webhooks(), put); err != nil {
 		return err
 	}
-	return copyTable(ctx, deliveryKind, from.Deliveries(), put)
+	if err := copyTable(ctx, deliveryKind, from.Deliveries(), put); err != nil {
+		return err
+	}
+	return copyTable(ctx, listKind, from.RestrictionBundles(), put)
 }
 
 func copyTable[T any](ctx context.Context, kind string, from registry.Table[T], put PutDocument) error {

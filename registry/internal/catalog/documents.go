@@ -31,11 +31,14 @@ const (
 	deliveryKind = "delivery"
 	damageKind   = "damage"
 	scrubKind    = "scrub"
+	listKind     = "restriction list"
 )
 
 // LastingKinds are the kinds of documents that users made or that must not be lost. The others
 // can be found out again.
-func LastingKinds() []string { return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind} }
+func LastingKinds() []string {
+	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind}
+}
 
 // NodeTypes is the table of named nodes.
 func NodeTypes(d Documents) registry.NodeTypes { return table[registry.Node]{d, nodeTypeKind} }
@@ -54,6 +57,11 @@ func Damages(d Documents) registry.Damages { return table[registry.Damage]{d, da
 
 // ScrubStates is the table of the scrubber's progress.
 func ScrubStates(d Documents) registry.ScrubStates { return table[registry.ScrubState]{d, scrubKind} }
+
+// RestrictionBundles is the table of signed restriction lists.
+func RestrictionBundles(d Documents) registry.RestrictionBundles {
+	return table[registry.RestrictionBundle]{d, listKind}
+}
 
 // table stores the documents of one kind as JSON.
 type table[T any] struct {

@@ -34,6 +34,12 @@ type Attachment struct {
 	Figures []byte `json:"figures,omitempty"`
 }
 
+// Restriction is the body of POST restrictions: the next restriction list of an environment.
+type Restriction struct {
+	Environment string `json:"environment"`
+	Bundle      []byte `json:"bundle"` // base64
+}
+
 // Attached is the response to POST evidence.
 type Attached struct {
 	Bundle registry.Digest `json:"bundle"` // of its manifest

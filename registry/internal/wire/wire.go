@@ -25,6 +25,7 @@ const (
 	WebhooksPath      = Prefix + "/webhooks" // and an identifier
 	TokensPath        = Prefix + "/tokens"   // and an identifier
 	ConfigurationPath = Prefix + "/configuration"
+	RestrictionsPath  = Prefix + "/restrictions" // ?environment=
 	OpenAPIPath       = Prefix + "/openapi.json"
 	ModelListPath     = Prefix + "/models"
 	ModelsPath        = ModelListPath + "/"

@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -32,6 +31,7 @@ func types() map[reflect.Type]object {
 		reflect.TypeFor[registry.Verdict](): {"enum": []registry.Verdict{
 			registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided, registry.VerdictRecorded, "",
 		}},
+		reflect.TypeFor[registry.RestrictionKind](): {"enum": registry.RestrictionKinds()},
 		reflect.TypeFor[registry.Reproducibility](): {"enum": []registry.Reproducibility{
 			registry.ReproducibleBytes, registry.ReproducibleSemantic, registry.ReproducibleNone,
 		}},
@@ -43,36 +43,42 @@ func types() map[reflect.Type]object {
 func limits() map[string]object {
 	count, some := object{"minimum": 0}, object{"minLength": 1}
 	all := map[string]object{
-		"registry.Approval.resourceUri":       {"pattern": "^oci://."},
-		"registry.Approval.comment":           some,
-		"registry.Approval.accepts":           {"maxItems": registry.MaxAccepts},
-		"registry.VSA.resourceUri":            some,
-		"registry.VSA.verificationResult":     {"enum": []string{registry.VSAPassed, "FAILED"}},
-		"registry.VSA.verifiedLevels":         {"type": "array", "minItems": 1},
-		"registry.VSAVerifier.id":             some,
-		"registry.VSAPolicy.uri":              some,
-		"registry.CaseFigures.size":           {"minimum": 0, "maximum": registry.MaxCaseFigures},
-		"pipeline.TestResult.result":          {"enum": []string{"PASSED", "WARNED", "FAILED"}},
-		"pipeline.BuildDefinition.buildType":  {"const": pipeline.BuildType},
-		"pipeline.Builder.id":                 some,
-		"remotecache.File.name":               some,
-		"registry.PerformanceReport.budgetNs": count,
-		"registry.PerformanceReport.tookNs":   count,
-		"registry.PerformanceReport.warmup":   count,
-		"registry.RunSettings.threads":        count,
-		"registry.ConsistencyCheck.affected":  count,
-		"registry.ConsistencyCheck.cases":     count,
-		"registry.Accuracy.cases":             count,
-		"registry.Accuracy.count":             count,
-		"registry.ProviderShare.nodes":        count,
-		"registry.ProviderShare.timeNs":       count,
-		"registry.OutputFigures.newNaN":       count,
-		"registry.OutputFigures.newInf":       count,
-		"registry.PlainLoad.cases":            count,
-		"registry.ParityReport.rules":         count,
-		"registry.ParityReport.attempts":      count,
-		"registry.LatencyRatio.blocks":        count,
-		"registry.LatencyRatio.currentP50Ns":  count,
+		"registry.Approval.resourceUri":        {"pattern": "^oci://."},
+		"registry.Approval.comment":            some,
+		"registry.Approval.accepts":            {"maxItems": registry.MaxAccepts},
+		"registry.RestrictionList.resourceUri": {"pattern": "^oci://."},
+		"registry.RestrictionList.counter":     {"minimum": 1},
+		"registry.RestrictionList.reason":      some,
+		"registry.RestrictionList.entries":     {"type": "array", "maxItems": registry.MaxRestrictions},
+		"registry.Restriction.reason":          some,
+		"registry.Restriction.by":              some,
+		"registry.VSA.resourceUri":             some,
+		"registry.VSA.verificationResult":      {"enum": []string{registry.VSAPassed, "FAILED"}},
+		"registry.VSA.verifiedLevels":          {"type": "array", "minItems": 1},
+		"registry.VSAVerifier.id":              some,
+		"registry.VSAPolicy.uri":               some,
+		"registry.CaseFigures.size":            {"minimum": 0, "maximum": registry.MaxCaseFigures},
+		"pipeline.TestResult.result":           {"enum": []string{"PASSED", "WARNED", "FAILED"}},
+		"pipeline.BuildDefinition.buildType":   {"const": registry.BuildType},
+		"pipeline.Builder.id":                  some,
+		"remotecache.File.name":                some,
+		"registry.PerformanceReport.budgetNs":  count,
+		"registry.PerformanceReport.tookNs":    count,
+		"registry.PerformanceReport.warmup":    count,
+		"registry.RunSettings.threads":         count,
+		"registry.ConsistencyCheck.affected":   count,
+		"registry.ConsistencyCheck.cases":      count,
+		"registry.Accuracy.cases":              count,
+		"registry.Accuracy.count":              count,
+		"registry.ProviderShare.nodes":         count,
+		"registry.ProviderShare.timeNs":        count,
+		"registry.OutputFigures.newNaN":        count,
+		"registry.OutputFigures.newInf":        count,
+		"registry.PlainLoad.cases":             count,
+		"registry.ParityReport.rules":          count,
+		"registry.ParityReport.attempts":       count,
+		"registry.LatencyRatio.blocks":         count,
+		"registry.LatencyRatio.currentP50Ns":   count,
 	}
 	for of, keys := range map[string][]string{
 		"registry.CasesRun": {"count", "ran", "earlier"},

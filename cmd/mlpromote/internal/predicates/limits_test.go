@@ -73,6 +73,8 @@ func fill(v reflect.Value, depth int) {
 		*x = registry.NewDigestSet(filledDigest)
 	case *registry.Verdict:
 		*x = registry.VerdictPass
+	case *registry.RestrictionKind:
+		*x = registry.RestrictSource
 	case *registry.Reproducibility:
 		*x = registry.ReproducibleBytes
 	case *time.Time:

@@ -43,6 +43,7 @@ type Database interface {
 	Deliveries() registry.Deliveries
 	Damages() registry.Damages
 	ScrubStates() registry.ScrubStates
+	RestrictionBundles() registry.RestrictionBundles
 	ResetDerived(ctx context.Context) error
 	Close() error
 }

@@ -113,7 +113,8 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	}
 	svc, err := service.New(service.Config{
 		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB, Content: store, Mirror: store, Compare: comparer{store}.compare,
-		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), Tool: l.Tool(), Now: clock.Now,
+		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
+		Tool: l.Tool(), Now: clock.Now,
 		CheckStatement: predicates.CheckNew,
 	})
 	if err != nil {

@@ -1,0 +1,200 @@
+package service
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Restrictions returns the restriction list in force in an environment.
+func (s *Service) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+	if _, err := s.find(environment); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	signed, _, err := s.readRestrictions(ctx, environment)
+	return signed, err
+}
+
+// restrictions returns what is restricted in an environment. Every decision asks it. Errors: those
+// of readRestrictions, so that nothing is allowed while it is unknown.
+func (s *Service) restrictions(ctx context.Context, environment string) (registry.Restrictions, error) {
+	_, in, err := s.readRestrictions(ctx, environment)
+	return in, err
+}
+
+// readRestrictions reads the list that the newest event of its kind names, and lists before it as far
+// as they count too. Errors: CodeTrust for a list that is missing or does not count; CodeDigest for
+// one that was changed.
+func (s *Service) readRestrictions(ctx context.Context, environment string) (registry.SignedRestrictions, registry.Restrictions, error) {
+	signed := registry.SignedRestrictions{Environment: environment}
+	event, err := s.lastRestriction(ctx, environment)
+	if err != nil {
+		return signed, registry.Restrictions{}, err
+	}
+	if event.Kind == "" {
+		return signed, registry.NoRestrictions(), nil
+	}
+	if len(event.Evidence) != 1 {
+		return signed, registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "event %d of %s names %d restriction lists, want one", event.Seq, environment, len(event.Evidence))
+	}
+	resource := s.Config.Environments.EnvironmentURI(environment)
+	var claims []registry.Claim
+	for d := event.Evidence[0]; d != ""; {
+		claim, list, bundle, err := s.restrictionList(ctx, environment, d)
+		if err != nil {
+			return signed, registry.Restrictions{}, err
+		}
+		if len(claims) == 0 {
+			signed.Digest, signed.List, signed.Bundle, signed.Signer, signed.RecordedAt = d, list, bundle, claim.Signer, event.Time
+		}
+		claims = append(claims, claim)
+		if d = list.Previous; !claim.OnlyRestricts() {
+			break
+		}
+	}
+	in, err := registry.RestrictionsInForce(resource, claims...)
+	signed.InForce = in.Entries()
+	return signed, in, err
+}
+
+// lastRestriction returns the newest event of an environment that names a restriction list, or the
+// zero Event.
+func (s *Service) lastRestriction(ctx context.Context, environment string) (registry.Event, error) {
+	hash, err := s.Catalog.LastEvent(ctx, environment, "")
+	if err != nil || hash == "" {
+		return registry.Event{}, err
+	}
+	for _, q := range []registry.HistoryQuery{
+		{Hash: hash, Environment: environment, Kind: registry.EventRestrict},
+		{Environment: environment, Kind: registry.EventRestrict, Descending: true, Limit: 1},
+	} {
+		for e, err := range s.Catalog.History(ctx, q) {
+			return e, err
+		}
+	}
+	return registry.Event{}, nil
+}
+
+// restrictionList reads and verifies one list of an environment.
+func (s *Service) restrictionList(ctx context.Context, environment string, d registry.Digest) (registry.Claim, registry.RestrictionList, []byte, error) {
+	fail := func(err error) (registry.Claim, registry.RestrictionList, []byte, error) {
+		return registry.Claim{}, registry.RestrictionList{}, nil, registry.WithHint(
+			registry.Errorf(registry.CodeOf(err), "restriction list %s of %s: %w", d, environment, err),
+			"nothing is promoted or resolved in %s without it: restore it from a backup, or with mlpromote quarantine restore FILE; keep the keys of approvers in trust, also revoked ones", environment)
+	}
+	if s.RestrictionBundles == nil {
+		return fail(registry.Errorf(registry.CodeTrust, "this process cannot read restriction lists"))
+	}
+	stored, err := s.RestrictionBundles.Get(ctx, string(d))
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return fail(registry.Errorf(registry.CodeTrust, "the history names it, but it is missing"))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if found := digest.FromBytes(stored.Bundle); found != d {
+		return fail(registry.Errorf(registry.CodeDigest, "its bytes were changed: they have the digest %s", found))
+	}
+	resource := s.Config.Environments.EnvironmentURI(environment)
+	claim, err := s.Verify(ctx, stored.Bundle, resource)
+	if err != nil {
+		return fail(err)
+	}
+	records, err := s.Records.Recorded(ctx, "", []registry.Digest{d})
+	if err != nil {
+		return fail(err)
+	}
+	claim.Bundle, claim.Recorded, claim.RecordedAt = d, records[d].Seq, records[d].Time
+	list, err := claim.RestrictionList(resource)
+	if err != nil {
+		return fail(err)
+	}
+	return claim, list, stored.Bundle, nil
+}
+
+// Restrict puts a signed restriction list in force in its environment, if it follows the one in
+// force. A list that is in force already is stored again, in case it was lost.
+func (s *Service) Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error) {
+	if _, err := s.find(environment); err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	claim, list, err := s.admitRestrictions(ctx, environment, bundle)
+	if err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	err = decided(func() error { return s.restrict(ctx, environment, bundle, claim, list) })
+	if err != nil {
+		return registry.SignedRestrictions{}, err
+	}
+	return s.Restrictions(ctx, environment)
+}
+
+// admitRestrictions checks that a trusted approver of the whole environment signed the list just now.
+func (s *Service) admitRestrictions(ctx context.Context, environment string, bundle []byte) (registry.Claim, registry.RestrictionList, error) {
+	refuse := func(err error) (registry.Claim, registry.RestrictionList, error) {
+		return registry.Claim{}, registry.RestrictionList{}, err
+	}
+	if s.RestrictionBundles == nil {
+		return refuse(registry.Errorf(registry.CodeUnavailable, "this process cannot store restriction lists"))
+	}
+	if len(bundle) > registry.MaxRestrictionBundle {
+		return refuse(registry.Errorf(registry.CodeInvalid, "restriction list: %d bytes, want at most %d", len(bundle), registry.MaxRestrictionBundle))
+	}
+	resource := s.Config.Environments.EnvironmentURI(environment)
+	claim, err := s.Verify(ctx, bundle, resource)
+	if err != nil {
+		return refuse(err)
+	}
+	if s.CheckStatement != nil {
+		if err := s.CheckStatement(claim.Statement); err != nil {
+			return refuse(err)
+		}
+	}
+	claim.Bundle = digest.FromBytes(bundle)
+	list, err := claim.RestrictionList(resource)
+	return claim, list, err
+}
+
+// restrict records a list as the next one, unless it is the one in force.
+func (s *Service) restrict(ctx context.Context, environment string, bundle []byte, claim registry.Claim, list registry.RestrictionList) error {
+	state, err := s.Catalog.ModelState(ctx, environment, "")
+	if err != nil {
+		return err
+	}
+	basis := registry.NewDecisionBasis(state, s.Config.Environments, registry.Release{})
+	stored := registry.RestrictionBundle{Bundle: bundle}
+	last, err := s.lastRestriction(ctx, environment)
+	if err != nil {
+		return err
+	}
+	if len(last.Evidence) == 1 && last.Evidence[0] == claim.Bundle {
+		return s.RestrictionBundles.Put(ctx, string(claim.Bundle), stored)
+	}
+	current, in, err := s.readRestrictions(ctx, environment)
+	if err != nil {
+		return err
+	}
+	if err := list.CheckNext(current.List, current.Digest, in, claim.Signer); err != nil {
+		return err
+	}
+	if claim.RecordedAt = s.Now(); registry.ClaimsFuture(list.IssuedOn, claim.RecordedAt) {
+		return registry.Errorf(registry.CodeTrust, "restriction list: it says that it was signed on %s, and now it is %s: set the clock of the approver, or of this machine",
+			list.IssuedOn.UTC(), claim.RecordedAt.UTC())
+	}
+	if err := claim.CheckNew(); err != nil {
+		return err
+	}
+	if err := s.RestrictionBundles.Put(ctx, string(claim.Bundle), stored); err != nil {
+		return err
+	}
+	return s.apply(ctx, registry.Change{
+		Event: registry.Event{
+			Time: claim.RecordedAt, Kind: registry.EventRestrict, Environment: environment, Version: strconv.FormatInt(list.Counter, 10),
+			PredicateType: registry.PredicateRestrictions, Evidence: []registry.Digest{claim.Bundle}, Signer: claim.Signer, Reason: list.Reason,
+		},
+		DecisionBasis: &basis,
+	})
+}
