@@ -70,7 +70,7 @@ func (b build) missingStatements(r registry.Release, subject registry.Subject, c
 	}
 	engine, ok := r.Engine(subject.Digest)
 	if !ok {
-		if len(b.left) > 0 {
+		if len(b.left) > 0 || b.origin != nil { // engines that another release has too say where that came from
 			about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
 			if err := add(registry.PredicateProvenance, b.releaseProvenance(r), about, ""); err != nil {
 				return nil, err

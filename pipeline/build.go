@@ -61,6 +61,7 @@ type build struct {
 	left []FailedEngine
 	// calibrationPart is the manifest of the calibration in the stored sources; empty for none.
 	calibrationPart registry.Digest
+	origin          *registry.Origin // nil: not known
 }
 
 // Build makes the release that the spec describes, in the first environment. What
@@ -93,6 +94,11 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		return BuildResult{}, err
 	}
 	b := build{p: p, options: o, began: began}
+	if p.Origin != nil {
+		if b.origin, err = p.Origin(ctx, s.File, s.Files.Opened()); err != nil {
+			return BuildResult{}, err
+		}
+	}
 	if b.maker, err = p.maker(ctx, prepared, w); err != nil {
 		return BuildResult{}, err
 	}

@@ -34,6 +34,9 @@ type Pipeline struct {
 	ImporterOf func(format string) (string, error)
 	// Node describes this machine with the runtimes that are given to it.
 	Node func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
+	// Origin reads where a spec comes from, for the provenance: the commit and the CI job. used are the files
+	// that it uses, absolute. Nil says nothing.
+	Origin func(ctx context.Context, spec string, used []string) (*registry.Origin, error)
 	// Space says what is free where a build writes. Nil asks nothing.
 	Space func(ctx context.Context) (Space, error)
 	// Unfinished is a folder for what verifications have run until they are done. Empty

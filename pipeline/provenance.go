@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,8 +43,10 @@ type Builder struct {
 
 // BuildMetadata are the times of a build.
 type BuildMetadata struct {
-	StartedOn  time.Time `json:"startedOn"`
-	FinishedOn time.Time `json:"finishedOn"`
+	// InvocationID is the URL of the CI run, if a token of the CI names it.
+	InvocationID string    `json:"invocationId,omitempty"`
+	StartedOn    time.Time `json:"startedOn"`
+	FinishedOn   time.Time `json:"finishedOn"`
 	// The name is registry.ReproducibleField.
 	Reproducible registry.Reproducibility `json:"mlpromote_reproducible,omitempty"`
 }
@@ -50,9 +54,14 @@ type BuildMetadata struct {
 // Resource is an in-toto ResourceDescriptor.
 type Resource struct {
 	Name        string             `json:"name"`
+	URI         string             `json:"uri,omitempty"`
 	Digest      registry.DigestSet `json:"digest,omitempty"`
 	Annotations map[string]any     `json:"annotations,omitempty"`
 }
+
+// maxNamed is how many files of cases, calibration and assets provenance names. The sources of the release,
+// which it names too, have all of them.
+const maxNamed = 64
 
 // dependencies are what all engines of a release are made of and measured by.
 func (b build) dependencies(r registry.Release) []Resource {
@@ -64,6 +73,22 @@ func (b build) dependencies(r registry.Release) []Resource {
 	}
 	for _, d := range b.otherSources() {
 		all = append(all, Resource{Name: "source file", Digest: registry.NewDigestSet(d)})
+	}
+	var files []Resource
+	named := func(what string, inputs ...toolchain.Input) {
+		for _, in := range inputs {
+			files = append(files, Resource{Name: what + " " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+		}
+	}
+	named("cases", b.inputs.Cases.Files...)
+	named("asset", b.inputs.Assets...)
+	named("operators", b.inputs.Operators...)
+	if b.inputs.program != nil {
+		named("program", *b.inputs.program)
+	}
+	all = append(all, files[:min(len(files), maxNamed)]...)
+	if git := b.git(); git.Commit != "" {
+		all = append(all, repository(git))
 	}
 	return all
 }
@@ -111,22 +136,67 @@ func (b build) calibrationOf(e builtEngine) []registry.Digest {
 	return slices.Compact(data)
 }
 
-// releaseProvenance says of a release as a whole which engines of the spec it was made without.
+// git is the state of the repository; the zero GitOrigin where it was not read.
+func (b build) git() registry.GitOrigin {
+	if b.origin == nil {
+		return registry.GitOrigin{}
+	}
+	return b.origin.Git
+}
+
+// repository is a commit as SLSA writes it. Source: https://slsa.dev/spec/v1.0/provenance#resourcedescriptor and
+// https://github.com/in-toto/attestation/blob/main/spec/v1/digest_set.md.
+func repository(git registry.GitOrigin) Resource {
+	said := map[string]any{"state": cmp.Or(git.State, "unknown")}
+	if git.Ref != "" {
+		said["ref"] = git.Ref
+	}
+	commit := Resource{Name: "repository", Digest: registry.DigestSet{"gitCommit": git.Commit}, Annotations: said}
+	if git.Repository != "" {
+		commit.URI = "git+" + git.Repository
+	}
+	return commit
+}
+
+// internal are the parameters that the builder set, of a release and of its engines alike.
+func (b build) internal() map[string]any {
+	all := map[string]any{"node": b.node}
+	if b.origin != nil {
+		all["origin"] = b.origin
+	}
+	return all
+}
+
+// metadata are the times of the build, and its run.
+func (b build) metadata() BuildMetadata {
+	m := BuildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()}
+	if b.origin != nil {
+		m.InvocationID = b.origin.CI.Run()
+	}
+	return m
+}
+
+// releaseProvenance says of a release as a whole where its spec came from, and which engines of the spec it was
+// made without.
 func (b build) releaseProvenance(r registry.Release) Provenance {
 	left := make([]registry.LeftOut, len(b.left))
 	for i, e := range b.left {
 		left[i] = registry.LeftOut{Label: e.Label, Code: e.Code}
 	}
+	internal := b.internal()
+	if len(left) > 0 {
+		internal["leftOut"] = left
+	}
 	return Provenance{
 		BuildDefinition: BuildDefinition{
 			BuildType:            registry.BuildType,
 			ExternalParameters:   map[string]any{"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest},
-			InternalParameters:   map[string]any{"node": b.node, "leftOut": left},
+			InternalParameters:   internal,
 			ResolvedDependencies: b.dependencies(r),
 		},
 		RunDetails: RunDetails{
 			Builder:  Builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
-			Metadata: BuildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()},
+			Metadata: b.metadata(),
 		},
 	}
 }
@@ -144,6 +214,9 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 		}
 		dependencies = append(dependencies, Resource{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
+	if q := e.planned.Quantizer; q != nil && q.Lock != "" {
+		dependencies = append(dependencies, Resource{Name: "quantizer lock", Digest: registry.NewDigestSet(q.Lock)})
+	}
 	for _, s := range e.steps {
 		for _, in := range s.job.Inputs {
 			if in.Role == toolchain.RoleTuning {
@@ -151,7 +224,10 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 			}
 		}
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck}
+	internal := b.internal()
+	maps.Copy(internal, map[string]any{
+		"toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck,
+	})
 	calibration := b.calibrationOf(e)
 	internal["calibration"] = calibration
 	for _, d := range calibration {
@@ -176,6 +252,8 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	for i, s := range taken {
 		steps[i] = s.provenance()
 	}
+	metadata := b.metadata()
+	metadata.Reproducible = b.reproducible(e)
 	return Provenance{
 		BuildDefinition: BuildDefinition{
 			BuildType:            registry.BuildType,
@@ -185,7 +263,7 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 		},
 		RunDetails: RunDetails{
 			Builder:    Builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
-			Metadata:   BuildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC(), Reproducible: b.reproducible(e)},
+			Metadata:   metadata,
 			Byproducts: steps,
 		},
 	}

@@ -88,7 +88,7 @@ identical bytes from staging to prod.
 
 // secretVariables are the variables that a file can hold instead, as NAME_FILE names it.
 func secretVariables() []string {
-	return []string{"COSIGN_PASSWORD", "MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE", "MLPROMOTE_TOKEN"}
+	return []string{"COSIGN_PASSWORD", "MLPROMOTE_CI_TOKEN", "MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE", "MLPROMOTE_TOKEN"}
 }
 
 func (a *app) configure() error {

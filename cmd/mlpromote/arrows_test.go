@@ -67,6 +67,7 @@ func arrows() []rule {
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
 		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
+		{"pipeline/origin", []string{"registry"}},   // runs git on what strangers wrote
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
 		{"pipeline/approver", []string{"registry"}},
 		{"pipeline/validation", nil}, // tests of the verifier from outside

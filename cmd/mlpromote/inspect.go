@@ -75,8 +75,16 @@ func inspectText(i inspection.Result) string {
 	for _, e := range r.Engines {
 		loads += loadText(e.Label(), e.Load)
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
+	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
+}
+
+// originText says from which commit the release was built.
+func originText(o *registry.Origin) string {
+	if o == nil {
+		return ""
+	}
+	return "built of " + ui.Plain(o.String()) + "\n"
 }
 
 // leftOutText lists the engines that the release was made without, with the class of each failure.

@@ -10,11 +10,13 @@ package confined
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -30,6 +32,21 @@ type Folder struct {
 	path    string // absolute, without symbolic links
 	what    string // "the folder of the spec"
 	private []string
+	opened  *opened // nil for the zero Folder
+}
+
+// opened are the files that were opened, by absolute path. It is safe for concurrent use.
+type opened struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+func (o *opened) add(path string) {
+	if o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.paths[path] = true
+	}
 }
 
 // New returns the folder dir. what is its description in messages, such as "the folder of the
@@ -43,7 +60,7 @@ func New(dir, what string, private ...string) (Folder, error) {
 	if err != nil {
 		return Folder{}, registry.Errorf(registry.CodeInvalid, "%s: %w", what, err)
 	}
-	f := Folder{path: resolved, what: what, private: slices.Clone(private)}
+	f := Folder{path: resolved, what: what, private: slices.Clone(private), opened: &opened{paths: make(map[string]bool)}}
 	for _, path := range private {
 		if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Folder{}, registry.Errorf(registry.CodeInvalid,
@@ -70,6 +87,17 @@ func New(dir, what string, private ...string) (Folder, error) {
 // Path is the absolute path of the folder, without symbolic links.
 func (f Folder) Path() string { return f.path }
 
+// Opened lists the files that were opened so far, by this Folder or a copy of it: absolute paths without
+// symbolic links, sorted.
+func (f Folder) Opened() []string {
+	if f.opened == nil {
+		return nil
+	}
+	f.opened.mu.Lock()
+	defer f.opened.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.opened.paths))
+}
+
 // Open opens the regular file that name leads to, for reading. The name of the result is its
 // absolute path without symbolic links. Errors: CodeInvalid, in a sentence that begins with
 // name; it is also fs.ErrNotExist if there is no such file.
@@ -86,7 +114,11 @@ func (f Folder) Open(name string) (*os.File, error) {
 	case info.IsDir():
 		return nil, w.errorf("want a file, found a folder")
 	}
-	return w.open(base, info)
+	file, err := w.open(base, info)
+	if err == nil {
+		f.opened.add(file.Name())
+	}
+	return file, err
 }
 
 // OpenRoot opens the folder that name leads to. The caller closes it. Errors: as those of

@@ -26,6 +26,9 @@ type Result struct {
 	Engines []Engine         `json:"engines"`
 	// CrossCheck says who checked the golden outputs; absent where no builder's provenance says it.
 	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
+	// Origin says from which commit the release was built, and by which CI job; absent where no builder's
+	// provenance of the release says it.
+	Origin *registry.Origin `json:"origin,omitempty"`
 	// LeftOut are engines of the spec that the release was made without.
 	LeftOut []registry.LeftOut `json:"leftOut,omitempty"`
 	// Names are the names of classes and features; absent where there are none. [Of] leaves them to
@@ -109,6 +112,9 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	for _, c := range counted {
 		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
 			found.CrossCheck = check
+		}
+		if from := c.Statement.Origin(); from != nil && c.Subject == r.Digest && found.Origin == nil {
+			found.Origin = from
 		}
 		at, by := c.Time()
 		found.Evidence = append(found.Evidence, Claim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles, at, by})

@@ -3,6 +3,7 @@ package oidc
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,8 +91,18 @@ func (i *Identifier) Identify(ctx context.Context, token string) (registry.Princ
 	return issuer.principal(claims)
 }
 
-// issuerOf returns the trusted issuer that a token names. The token is not verified yet.
-func (i *Identifier) issuerOf(token string) (*trusted, error) {
+// Claims returns the claims of a token, without asking whether a rule names its bearer. Errors: as Identify.
+func (i *Identifier) Claims(ctx context.Context, token string) (map[string]json.RawMessage, error) {
+	issuer, err := i.issuerOf(token)
+	if err != nil {
+		return nil, err
+	}
+	return issuer.verify(ctx, token)
+}
+
+// IssuerOf returns the issuer that a token names. The token is not verified. Errors: CodeUnauthenticated if it is not
+// a token.
+func IssuerOf(token string) (string, error) {
 	parsed, err := jwt.ParseSigned(token, signatureAlgorithms())
 	var named struct {
 		Issuer string `json:"iss"`
@@ -100,13 +111,22 @@ func (i *Identifier) issuerOf(token string) (*trusted, error) {
 		err = parsed.UnsafeClaimsWithoutVerification(&named)
 	}
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeUnauthenticated,
+		return "", registry.Errorf(registry.CodeUnauthenticated,
 			"the token is not a JWT with an asymmetric signature of its issuer")
 	}
-	issuer, ok := i.issuers[named.Issuer]
+	return named.Issuer, nil
+}
+
+// issuerOf returns the trusted issuer that a token names. The token is not verified yet.
+func (i *Identifier) issuerOf(token string) (*trusted, error) {
+	name, err := IssuerOf(token)
+	if err != nil {
+		return nil, err
+	}
+	issuer, ok := i.issuers[name]
 	if !ok {
 		return nil, registry.Errorf(registry.CodeUnauthenticated,
-			"this service does not trust the issuer %.200q (access.yaml)", named.Issuer)
+			"this service does not trust the issuer %.200q (access.yaml)", name)
 	}
 	return issuer, nil
 }

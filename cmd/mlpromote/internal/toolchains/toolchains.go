@@ -6,7 +6,9 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ci"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/origin"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
@@ -48,8 +50,17 @@ func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *
 	}
 	return &pipeline.Pipeline{
 		Toolchain: c.drivers(missing, steps, own), ImporterOf: drivers.Importer, Node: Describe, Progress: c.UI.Progress, Warn: c.UI.Warn,
-		Score: own.python(c.Getenv("MLPROMOTE_PYTHON")).Score,
+		Score: own.python(c.Getenv("MLPROMOTE_PYTHON")).Score, Origin: c.origin,
 	}
+}
+
+// origin reads the repository of a spec, and the CI job.
+func (c Config) origin(ctx context.Context, spec string, used []string) (*registry.Origin, error) {
+	job, err := ci.Job(ctx, c.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return &registry.Origin{Git: origin.Read(ctx, origin.Query{Spec: spec, Used: used}), CI: job}, nil
 }
 
 // Root is where finished steps, and installs unless MLPROMOTE_INSTALLS names another folder, are shared between

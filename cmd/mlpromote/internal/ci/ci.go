@@ -1,0 +1,107 @@
+// Package ci says which CI job runs this program: by a token that the CI's issuer signed, else by the variables
+// of the job, which any step of it can set.
+package ci
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access/oidc"
+)
+
+// TokenVariable is the variable with an OIDC token of the CI job.
+const TokenVariable = "MLPROMOTE_CI_TOKEN" //nolint:gosec // a name
+
+// Audience is the audience that such a token must be for. A token for another one is for a service, and is not
+// taken as a statement about a build.
+const Audience = "mlpromote"
+
+// maxToken is how many bytes a token may have.
+const maxToken = 16 << 10
+
+// Job reads which CI job this is; nil where nothing says that it is one. Errors: CodeInvalid for a token that is not
+// valid here: by its signature, its audience or its times. If the keys of its issuer cannot be fetched, the result
+// has its claims among those that nothing confirms.
+func Job(ctx context.Context, getenv func(string) string) (*registry.CIOrigin, error) {
+	token := strings.TrimSpace(getenv(TokenVariable))
+	if token == "" {
+		claimed := variables(getenv)
+		if claimed == nil {
+			return nil, nil
+		}
+		return &registry.CIOrigin{Claimed: claimed, Unverified: "there is no token: " + TokenVariable + " is not set"}, nil
+	}
+	if len(token) > maxToken {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", TokenVariable, len(token), maxToken)
+	}
+	issuer, err := oidc.IssuerOf(token)
+	if err == nil && !registry.IsIssuerURL(issuer) {
+		err = registry.Errorf(registry.CodeInvalid, "its issuer %.200q is no https URL", issuer)
+	}
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", TokenVariable, err)
+	}
+	identifier := oidc.New(oidc.Config{Issuers: []oidc.Issuer{{URL: issuer, Audience: Audience}}}, clock.Now, nil)
+	claims, err := identifier.Claims(ctx, token)
+	switch {
+	case registry.HasCode(err, registry.CodeUnavailable):
+		return &registry.CIOrigin{Claimed: variables(getenv), Unverified: "the keys of " + issuer + " could not be fetched"}, nil
+	case err != nil:
+		err = registry.Errorf(registry.CodeInvalid, "%s: %w", TokenVariable, err)
+		return nil, registry.WithHint(err, "ask the CI for a token with the audience "+Audience+", right before the build")
+	}
+	return &registry.CIOrigin{Issuer: issuer, Claims: public(claims)}, nil
+}
+
+// public are the claims that name a job. Others, such as the name of a person, stay out of the evidence.
+func public(claims map[string]json.RawMessage) map[string]string {
+	all := make(map[string]string)
+	for _, name := range claimNames() {
+		var text string
+		if json.Unmarshal(claims[name], &text) == nil && text != "" {
+			all[name] = registry.PlainText(text)
+		}
+	}
+	return all
+}
+
+// claimNames are those of GitHub and GitLab. Sources: https://docs.github.com/en/actions/reference/security/oidc and
+// https://docs.gitlab.com/ci/secrets/id_token_authentication/.
+func claimNames() []string {
+	return []string{
+		"sub", "repository", "repository_id", "repository_owner", "repository_owner_id", "ref", "ref_type", "sha", "workflow_ref", "workflow_sha",
+		"job_workflow_ref", "job_workflow_sha", "run_id", "run_number", "run_attempt", "event_name", "environment", "runner_environment",
+		"project_path", "project_id", "namespace_path", "namespace_id", "ref_protected", "pipeline_id", "pipeline_source", "job_id",
+		"ci_config_ref_uri", "ci_config_sha",
+	}
+}
+
+// variables are what the variables of a job say, by the names of claims; nil outside of a job.
+func variables(getenv func(string) string) map[string]string {
+	var names map[string]string
+	switch {
+	case getenv("GITHUB_ACTIONS") == "true":
+		names = map[string]string{
+			"repository": "GITHUB_REPOSITORY", "repository_id": "GITHUB_REPOSITORY_ID", "sha": "GITHUB_SHA", "ref": "GITHUB_REF",
+			"workflow_ref": "GITHUB_WORKFLOW_REF", "workflow_sha": "GITHUB_WORKFLOW_SHA", "run_id": "GITHUB_RUN_ID", "run_attempt": "GITHUB_RUN_ATTEMPT",
+			"event_name": "GITHUB_EVENT_NAME", "runner_environment": "RUNNER_ENVIRONMENT",
+		}
+	case getenv("GITLAB_CI") == "true":
+		names = map[string]string{
+			"project_path": "CI_PROJECT_PATH", "project_id": "CI_PROJECT_ID", "sha": "CI_COMMIT_SHA", "ref": "CI_COMMIT_REF_NAME",
+			"pipeline_id": "CI_PIPELINE_ID", "pipeline_source": "CI_PIPELINE_SOURCE", "job_id": "CI_JOB_ID",
+		}
+	default:
+		return nil
+	}
+	all := make(map[string]string)
+	for claim, variable := range names {
+		if text := getenv(variable); text != "" {
+			all[claim] = registry.PlainText(text)
+		}
+	}
+	return all
+}

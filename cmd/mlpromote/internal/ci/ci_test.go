@@ -1,0 +1,119 @@
+package ci_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ci"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// issuer is a CI's issuer of tokens on loopback.
+type issuer struct {
+	server *httptest.Server
+	key    *ecdsa.PrivateKey
+}
+
+func startIssuer(t *testing.T) issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: "ES256"}}}
+	i := issuer{httptest.NewServer(inner), key}
+	t.Cleanup(i.server.Close)
+	inner.SetIssuer(i.server.URL)
+	return i
+}
+
+// token signs claims beside those of every token; nil leaves one out.
+func (i issuer) token(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	now := time.Now()
+	all := map[string]any{"iss": i.server.URL, "aud": ci.Audience, "sub": "repo:team/models", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Minute).Unix()}
+	for name, value := range claims {
+		all[name] = value
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oidctest.SignIDToken(i.key, "one", "ES256", string(text))
+}
+
+// variables are those of a job of GitHub, with others over them.
+func variables(over map[string]string) func(string) string {
+	return func(name string) string {
+		if text, ok := over[name]; ok {
+			return text
+		}
+		return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "team/claimed", "GITHUB_TOKEN": "secret"}[name]
+	}
+}
+
+func TestJob(t *testing.T) {
+	t.Parallel()
+	i, other := startIssuer(t), startIssuer(t)
+	good := i.token(t, map[string]any{"repository": "team/models", "run_id": "17", "actor": "a person", "email": "a@example.com", "sha": 5})
+	claimed := map[string]string{"repository": "team/claimed"}
+	for name, c := range map[string]struct {
+		variables map[string]string
+		want      *registry.CIOrigin
+		err       string // in the error, which has code invalid
+	}{
+		"no CI":           {map[string]string{"GITHUB_ACTIONS": ""}, nil, ""},
+		"variables alone": {nil, &registry.CIOrigin{Claimed: claimed, Unverified: "there is no token: MLPROMOTE_CI_TOKEN is not set"}, ""},
+		"variables of GitLab": {map[string]string{"GITHUB_ACTIONS": "", "GITLAB_CI": "true", "CI_JOB_ID": "4"},
+			&registry.CIOrigin{Claimed: map[string]string{"job_id": "4"}, Unverified: "there is no token: MLPROMOTE_CI_TOKEN is not set"}, ""},
+		"a token": {map[string]string{ci.TokenVariable: good},
+			&registry.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}, ""},
+		"a token with a line end": {map[string]string{ci.TokenVariable: good + "\n", "GITHUB_ACTIONS": ""},
+			&registry.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}, ""},
+		"a token for another service":  {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"aud": "sigstore"})}, nil, "audience"},
+		"an old token":                 {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})}, nil, "expired"},
+		"a token of another key":       {map[string]string{ci.TokenVariable: other.token(t, map[string]any{"iss": i.server.URL})}, nil, "signature"},
+		"a changed token":              {map[string]string{ci.TokenVariable: changed(good)}, nil, "signature"},
+		"no token":                     {map[string]string{ci.TokenVariable: "secret"}, nil, "not a JWT"},
+		"an issuer without encryption": {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"iss": "http://ci.example.com"})}, nil, "no https URL"},
+		"a token of a megabyte":        {map[string]string{ci.TokenVariable: strings.Repeat("a", 1<<20)}, nil, "bytes"},
+		"an issuer that is away": {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"iss": "http://127.0.0.1:1"})},
+			&registry.CIOrigin{Claimed: claimed, Unverified: "the keys of http://127.0.0.1:1 could not be fetched"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ci.Job(t.Context(), variables(c.variables))
+			if c.err != "" {
+				if got != nil || !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %+v and error %v, want an error with %q and code %s", got, err, c.err, registry.CodeInvalid)
+				}
+				if err != nil && strings.Contains(err.Error(), good) {
+					t.Errorf("the error shows the token: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// changed is a token whose claims are others than those that were signed.
+func changed(token string) string {
+	parts := strings.Split(token, ".")
+	parts[1] = parts[1][:20] + map[bool]string{true: "B", false: "A"}[parts[1][20] == 'A'] + parts[1][21:]
+	return strings.Join(parts, ".")
+}

@@ -1,0 +1,55 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	const github = "https://token.actions.githubusercontent.com"
+	commit := strings.Repeat("a", 40)
+	for name, c := range map[string]struct {
+		origin registry.Origin
+		want   string
+	}{
+		"clean": {registry.Origin{Git: registry.GitOrigin{Commit: commit, Repository: "https://example.com/m", State: registry.GitClean}}, "commit " + commit + " of https://example.com/m"},
+		"dirty": {registry.Origin{Git: registry.GitOrigin{Commit: commit, State: registry.GitDirty, Changed: []string{"a", "b", "c", "d"}, ChangedCount: 9}},
+			"commit " + commit + " with 9 changed files: a, b, c, ..."},
+		"a count without names": {registry.Origin{Git: registry.GitOrigin{Commit: commit, State: registry.GitDirty, ChangedCount: 9}}, "commit " + commit + " with 9 changed files"},
+		"state not known":       {registry.Origin{Git: registry.GitOrigin{Commit: commit}}, "commit " + commit + ", changed or not"},
+		"no repository":         {registry.Origin{Git: registry.GitOrigin{Missing: "git is not installed"}}, "not known: git is not installed"},
+		"a job": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Issuer: github, Claims: map[string]string{"repository": "t/m", "run_id": "7", "run_attempt": "2"}}},
+			"not known: x; https://github.com/t/m/actions/runs/7/attempts/2"},
+		"a job of GitLab": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Issuer: "https://gitlab.com", Claims: map[string]string{"project_path": "t/m", "job_id": "7"}}},
+			"not known: x; https://gitlab.com/t/m/-/jobs/7"},
+		"a claimed job": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Claimed: map[string]string{"repository": "t/m", "run_id": "7"}}},
+			"not known: x; claims to be a CI job (not verified)"},
+		"claims of GitHub by another issuer": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Issuer: "https://example.com", Claims: map[string]string{"repository": "t/m", "run_id": "7"}}},
+			"not known: x; a job of https://example.com"},
+		"claims without an issuer": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Claims: map[string]string{"repository": "t/m", "run_id": "7"}}},
+			"not known: x; claims to be a CI job (not verified)"},
+		"an escape sequence": {registry.Origin{Git: registry.GitOrigin{Missing: "x\x1b[2J"}}, `not known: x\u001b[2J`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.origin.String(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			text, err := json.Marshal(map[string]any{"buildDefinition": map[string]any{"internalParameters": map[string]any{"origin": c.origin}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := registry.Statement{PredicateType: registry.PredicateProvenance, Predicate: text}.Origin()
+			if read == nil || read.String() != c.want {
+				t.Errorf("read from provenance: got %v, want %q", read, c.want)
+			}
+			if other := (registry.Statement{PredicateType: registry.PredicateSign, Predicate: text}).Origin(); other != nil {
+				t.Errorf("read from another statement: got %v, want nothing", other)
+			}
+		})
+	}
+}
