@@ -74,11 +74,19 @@ func (e Environment) validateRegistry() error {
 	return ValidateHost(e.Registry)
 }
 
+// ValidateRegistry checks the name of a registry. Errors: CodeInvalid.
+func ValidateRegistry(name string) error {
+	if !namePattern.MatchString(name) {
+		return Errorf(CodeInvalid, "registry %.200q: want a lower-case name", name)
+	}
+	return nil
+}
+
 // Validate checks that the list is a set of chains with known requirements, and that each chain
 // starts at an unprotected environment. Errors: CodeInvalid.
 func (es Environments) Validate() error {
-	if !namePattern.MatchString(es.Registry) {
-		return Errorf(CodeInvalid, "registry %q: want a lower-case name", es.Registry)
+	if err := ValidateRegistry(es.Registry); err != nil {
+		return err
 	}
 	if len(es.List) == 0 || es.List[0].Protected() {
 		return Errorf(CodeInvalid, "environments: want at least one, the first without from")

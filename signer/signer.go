@@ -20,6 +20,9 @@ type Signer interface {
 	// with one DSSE signature. ctx limits the call if the key is remote. Errors: CodeInvalid
 	// for bytes that [Trust.Verify] would not accept as a statement.
 	Sign(ctx context.Context, statement []byte) (bundle []byte, err error)
+	// SignNote signs a text under a name, which is the first line of the text, and returns a C2SP
+	// signed-note. Errors: CodeInvalid for another text.
+	SignNote(ctx context.Context, name, text string) (note []byte, err error)
 	// KeyID identifies the key: the SHA-256 of its DER SubjectPublicKeyInfo, in hex.
 	KeyID() string
 	// PublicKeyPEM is the public key as a PEM block "PUBLIC KEY" (SubjectPublicKeyInfo, RFC

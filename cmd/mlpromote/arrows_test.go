@@ -128,6 +128,7 @@ func arrows() []rule {
 		{"registry/postgres/pgtest", nil},
 		{"registry/backup", []string{"registry", "registry/atomicfile"}},
 		{"registry/blob", []string{"registry"}},
+		{"registry/checkpoint", []string{"registry"}},
 		{"registry/datadir", []string{"registry", "registry/atomicfile"}},
 		{"registry/client", []string{"registry", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
@@ -38,7 +39,6 @@ func documents() map[string][]reflect.Type {
 		"health":               of[ready](),
 		"history accept":       of[acceptedHistory](),
 		"history list":         {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
-		"history verify":       of[checkedHistory](),
 		"hold release":         of[heldHead](),
 		"hold set":             of[heldHead](),
 		"init":                 of[initAnswer](),
@@ -80,6 +80,7 @@ func documents() map[string][]reflect.Type {
 		"version":              of[command.About](),
 	}
 	maps.Copy(all, nodeverbs.Documents())
+	maps.Copy(all, auditing.Documents())
 	return all
 }
 

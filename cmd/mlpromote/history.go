@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,78 +9,22 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) historyCommand() *cobra.Command {
-	return command.Group("history", "Check the history", a.historyVerifyCommand(), a.historyListCommand(), a.historyAcceptCommand())
-}
-
-func (a *app) historyVerifyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "Check that no event of the history was changed, removed or added",
-		Long: `Checks that
-  - each event has the hash of the one before it,
-  - every head is where the newest events put it,
-  - events name every release with a tag in a protected environment and all evidence there,
-    and the reports and quarantines that were attached elsewhere,
-  - the catalog lists evidence in the order of the events.
-If a check fails, the newest events were deleted or the catalog was changed without an event:
-exit code 5, and the error says what is wrong.`,
-		Example: "  mlpromote history verify",
-		Args:    command.Exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *wiring.Instance) error {
-				events, last, err := verifyChain(c.Context(), i)
-				if err != nil {
-					return err
-				}
-				faults, err := i.HistoryFaults(c.Context())
-				for _, f := range faults {
-					err = errors.Join(err, f.Err())
-				}
-				if err != nil {
-					return err
-				}
-				return a.ui.Result(fmt.Sprintf("%s, last %s", registry.Count(events, "event"), ui.Dash(string(last))),
-					checkedHistory{events, last})
-			})
-		},
-	}
-}
-
-// checkedHistory is a history whose chain is whole.
-type checkedHistory struct {
-	Events int             `json:"events"`
-	Last   registry.Digest `json:"last"` // hash of the last event; empty without any
+	audit := auditing.Verbs{UI: a.ui, With: a.with, PolicyFolder: a.PolicyFolder}
+	return command.Group("history", "Check the history, and prove what it is", audit.Verify(), a.historyListCommand(), a.historyAcceptCommand(),
+		audit.Checkpoint(), audit.Prove(), audit.CheckProof(), audit.Export())
 }
 
 // acceptedHistory is what promotions go on with.
 type acceptedHistory struct {
 	Model       string `json:"model"`
 	Environment string `json:"environment"`
-}
-
-// verifyChain checks the chain of the whole history and gives its length and last hash.
-func verifyChain(ctx context.Context, i *wiring.Instance) (int, registry.Digest, error) {
-	events, err := i.History(ctx, registry.HistoryQuery{})
-	if err != nil {
-		return 0, "", err
-	}
-	var before registry.Event
-	for _, e := range events {
-		if i.Host != "" && e.Seq > before.Seq+1 {
-			return 0, "", registry.Errorf(registry.CodeForbidden, "events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
-		}
-		if err := e.VerifyChain(before); err != nil {
-			return 0, "", err
-		}
-		before = e
-	}
-	return len(events), before.Hash, nil
 }
 
 func (a *app) historyAcceptCommand() *cobra.Command {
@@ -166,11 +108,4 @@ func newestEvents(ctx context.Context, i *wiring.Instance, q registry.HistoryQue
 		events = slices.DeleteFunc(events, func(e registry.Event) bool { return clock.Now().Sub(e.Time) > since })
 	}
 	return events, last, err
-}
-
-func detail(e registry.Event) string {
-	if e.PredicateType != "" && e.Reason != "" {
-		return e.PredicateType + ": " + e.Reason
-	}
-	return e.PredicateType + e.Reason
 }

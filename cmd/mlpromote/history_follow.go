@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -90,7 +91,7 @@ func (a *app) tellEvents(all []registry.Event) error {
 
 // eventCells are the columns of an event.
 func eventCells(e registry.Event) []string {
-	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), ui.Dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, ui.Dash(detail(e))}
+	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), ui.Dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, ui.Dash(auditing.Detail(e))}
 }
 
 // eventLine lines up the cells of one event with those of others that are not known yet.

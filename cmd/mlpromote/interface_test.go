@@ -173,6 +173,7 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authe
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
+		Checkpoints:     checkpointsOf(t, s.names.History),
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})

@@ -9,7 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/node"
 )
 
 func (a *app) nodeTypeCommand() *cobra.Command {
@@ -19,7 +18,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		Example: "  mlpromote node describe > node.json\n  mlpromote node-type put g6.xlarge node.json",
 		Args:    command.Exactly("NAME", "FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			described, err := node.ParseFile(args[1])
+			described, err := wiring.ReadNode(args[1])
 			if err != nil {
 				return err
 			}

@@ -102,7 +102,12 @@ type answer struct {
 // do sends a request, with retries. It returns the error of a failed response, with its
 // problem.
 func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem, error) {
-	request.Header.Set("Accept", "application/json")
+	text, plain := into.(*[]byte)
+	if plain {
+		request.Header.Set("Accept", "text/plain")
+	} else {
+		request.Header.Set("Accept", "application/json")
+	}
 	got, err := c.persist(request)
 	if cause := request.Context().Err(); err != nil && cause != nil {
 		return nil, nil, cause
@@ -119,6 +124,10 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		return nil, &problem, err
 	}
 	if into == nil {
+		return got.header, nil, nil
+	}
+	if plain {
+		*text = got.body
 		return got.header, nil, nil
 	}
 	if err := json.Unmarshal(got.body, into); err != nil {

@@ -147,3 +147,24 @@ func (c *Client) RevokeToken(ctx context.Context, id string, _ time.Time) error 
 	_, err := c.send(ctx, http.MethodDelete, wire.TokensPath+"/"+url.PathEscape(id), nil, nil)
 	return err
 }
+
+// Checkpoint asks for a signed checkpoint of all events. Its signature is not verified here.
+func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
+	var note []byte
+	err := c.get(ctx, wire.CheckpointPath, nil, &note)
+	return note, err
+}
+
+// Proof asks for a proof that a checkpoint covers an event. It is not checked here. Errors:
+// CodeNotFound.
+func (c *Client) Proof(ctx context.Context, seq int64) ([]byte, error) {
+	var proof []byte
+	err := c.get(ctx, wire.ProofsPath+strconv.FormatInt(seq, 10), nil, &proof)
+	return proof, err
+}
+
+// KeptAfter lists up to limit checkpoints of more than size events that the service keeps, by size.
+func (c *Client) KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error) {
+	values := query("after", strconv.FormatInt(size, 10), "limit", strconv.Itoa(registry.PageLimit(limit)))
+	return all[registry.KeptCheckpoint](ctx, c, wire.CheckpointsPath, values, limit)
+}

@@ -56,6 +56,9 @@ func lists() map[string]operation {
 		"GET " + wire.RestrictionsPath: {id: "restrictions", tag: "environments", answer: registry.SignedRestrictions{}, examples: []example{one("of an environment", "environment", "prod")}},
 		"POST " + wire.RestrictionsPath: {id: "restrict", tag: "environments", body: wire.Restriction{}, answer: registry.SignedRestrictions{}, statuses: []int{409}, examples: []example{
 			withBody("the next list", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, wire.IdempotencyKey, "c0ffee-6")}},
+		"GET " + wire.CheckpointPath:       {id: "checkpoint", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("now")}},
+		"GET " + wire.CheckpointsPath:      {id: "checkpoints", tag: "history", answer: []registry.KeptCheckpoint{}, examples: []example{one("all"), one("page", "after", "100", "limit", "10")}},
+		"GET " + wire.ProofsPath + "{seq}": {id: "proof", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("one", "seq", "1")}},
 		"GET " + wire.EventsPath: {id: "events", tag: "history", kind: streamType, examples: []example{
 			one("from the beginning", "after", "0"), one("go on", "Last-Event-ID", "2", "environment", "prod", "kind", "promote", "model", exampleModel)}},
 		"GET " + wire.PromotionsPath + "{seq}": {id: "promotion", tag: "promotions", answer: registry.Event{}, examples: []example{one("one", "seq", examplePromotion)}},

@@ -26,6 +26,9 @@ type Config struct {
 	// History returns the unfiltered history of the catalog, to check its chain.
 	History func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 
+	// Checkpoints makes signed checkpoints of the history; nil if the service makes none.
+	Checkpoints Checkpoints
+
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
 	// ReadNode and ReadRuntime parse documents; name identifies the document in errors. ReadLabels

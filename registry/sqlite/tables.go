@@ -24,6 +24,9 @@ func (db *DB) Webhooks() registry.Webhooks { return catalog.Webhooks(documents{d
 // Deliveries is the table of the delivery states of webhooks.
 func (db *DB) Deliveries() registry.Deliveries { return catalog.Deliveries(documents{db}) }
 
+// Checkpoints is the table of signed checkpoints of the history.
+func (db *DB) Checkpoints() registry.Checkpoints { return catalog.Checkpoints(documents{db}) }
+
 // Damages is the table of known damage.
 func (db *DB) Damages() registry.Damages { return catalog.Damages(documents{db}) }
 

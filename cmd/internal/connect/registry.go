@@ -15,8 +15,10 @@ type Registry struct {
 	Store   *oci.Store
 	Content *remote.Repositories // what Store opens repositories with
 	Verify  registry.VerifyEvidence
-	Host    string // of a service; empty for a data directory
-	Name    string // what messages call a registry without a host
+	// VerifyNote verifies signed notes, such as checkpoints, by the same trust.
+	VerifyNote registry.VerifyNote
+	Host       string // of a service; empty for a data directory
+	Name       string // what messages call a registry without a host
 }
 
 // HostOf is the registry that has the content of an environment, or "" for the data

@@ -51,11 +51,11 @@ func (s Service) Open(ctx context.Context) (*Registry, *client.Client, error) {
 		return nil, nil, strangeCertificate(err)
 	}
 	content.Environments = envs
-	verify, err := Trust{PolicyFolder: s.PolicyFolder}.Verify()
+	trust, err := Trust{PolicyFolder: s.PolicyFolder}.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Registry{Interface: api, Envs: envs, Store: store, Content: content, Verify: verify, Host: url.Host}, api, nil
+	return &Registry{Interface: api, Envs: envs, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, Host: url.Host}, api, nil
 }
 
 // strangeCertificate says what to do about a CA that this machine does not know.

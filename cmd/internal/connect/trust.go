@@ -14,19 +14,33 @@ type Trust struct {
 	PolicyFolder string // has environments.yaml
 }
 
-// Verify verifies signatures by the keys that are trusted.
-func (t Trust) Verify() (registry.VerifyEvidence, error) {
-	entries, dir, err := t.entries()
+// VerifyNote gives what verifies signed notes.
+func (t Trust) VerifyNote() (registry.VerifyNote, error) {
+	trust, err := t.open()
 	if err != nil {
 		return nil, err
 	}
-	trust, err := signer.NewTrust(entries, func(path string) ([]byte, error) {
-		return os.ReadFile(environments.KeyPath(dir, path))
-	})
+	return trust.VerifyNote, nil
+}
+
+// Verify verifies signatures by the keys that are trusted.
+func (t Trust) Verify() (registry.VerifyEvidence, error) {
+	trust, err := t.open()
 	if err != nil {
 		return nil, err
 	}
 	return trust.Verify, nil
+}
+
+// open gives what verifies by the keys that are trusted.
+func (t Trust) open() (*signer.Trust, error) {
+	entries, dir, err := t.entries()
+	if err != nil {
+		return nil, err
+	}
+	return signer.NewTrust(entries, func(path string) ([]byte, error) {
+		return os.ReadFile(environments.KeyPath(dir, path))
+	})
 }
 
 // entries are those of the file, with the folder that paths of keys start from.

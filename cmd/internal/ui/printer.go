@@ -99,6 +99,9 @@ func seen(text, keep string, escape func(string) string) string {
 	return b.String()
 }
 
+// SeenJSON is a JSON document in which every character can be seen, and which says the same.
+func SeenJSON(document string) string { return seenJSON(document) }
+
 // seenJSON is seen for a JSON document, which then says the same.
 func seenJSON(document string) string {
 	return seen(document, "\n", func(character string) string {

@@ -17,6 +17,7 @@ type Tables interface {
 	Webhooks() registry.Webhooks
 	Deliveries() registry.Deliveries
 	RestrictionBundles() registry.RestrictionBundles
+	Checkpoints() registry.Checkpoints
 }
 
 // PutDocument stores a document as [Documents] does.
@@ -36,7 +37,10 @@ func CopyTables(ctx context.Context, from Tables, put PutDocument) error {
 	if err := copyTable(ctx, deliveryKind, from.Deliveries(), put); err != nil {
 		return err
 	}
-	return copyTable(ctx, listKind, from.RestrictionBundles(), put)
+	if err := copyTable(ctx, listKind, from.RestrictionBundles(), put); err != nil {
+		return err
+	}
+	return copyTable(ctx, checkpointKind, from.Checkpoints(), put)
 }
 
 func copyTable[T any](ctx context.Context, kind string, from registry.Table[T], put PutDocument) error {

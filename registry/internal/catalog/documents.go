@@ -25,19 +25,20 @@ type DocumentRow struct {
 
 // The kinds of documents.
 const (
-	nodeTypeKind = "node type"
-	runtimeKind  = "runtime"
-	webhookKind  = "webhook"
-	deliveryKind = "delivery"
-	damageKind   = "damage"
-	scrubKind    = "scrub"
-	listKind     = "restriction list"
+	nodeTypeKind   = "node type"
+	runtimeKind    = "runtime"
+	webhookKind    = "webhook"
+	deliveryKind   = "delivery"
+	checkpointKind = "checkpoint"
+	damageKind     = "damage"
+	scrubKind      = "scrub"
+	listKind       = "restriction list"
 )
 
 // LastingKinds are the kinds of documents that users made or that must not be lost. The others
 // can be found out again.
 func LastingKinds() []string {
-	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind}
+	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind, checkpointKind}
 }
 
 // NodeTypes is the table of named nodes.
@@ -51,6 +52,11 @@ func Webhooks(d Documents) registry.Webhooks { return table[registry.Webhook]{d,
 
 // Deliveries is the table of the delivery states of webhooks.
 func Deliveries(d Documents) registry.Deliveries { return table[registry.Delivery]{d, deliveryKind} }
+
+// Checkpoints is the table of signed checkpoints of the history.
+func Checkpoints(d Documents) registry.Checkpoints {
+	return table[registry.KeptCheckpoint]{d, checkpointKind}
+}
 
 // Damages is the table of known damage.
 func Damages(d Documents) registry.Damages { return table[registry.Damage]{d, damageKind} }

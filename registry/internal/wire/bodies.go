@@ -85,6 +85,9 @@ type Adoption struct {
 	Adopt registry.Configuration `json:"adopt"` // the expected configuration in the files of the replica
 }
 
+// NoteType is the media type of a signed checkpoint and of a proof, which are text.
+const NoteType = "text/plain; charset=utf-8"
+
 // BundleType is the media type of a bundle's bytes.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 

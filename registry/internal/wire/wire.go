@@ -17,7 +17,10 @@ const (
 	HeadsPath         = Prefix + "/heads"
 	HistoryPath       = Prefix + "/history"
 	VerificationPath  = HistoryPath + "/verification"
-	PromotionsPath    = Prefix + "/promotions/" // and the number of the event
+	CheckpointPath    = HistoryPath + "/checkpoint"  // of all events
+	CheckpointsPath   = HistoryPath + "/checkpoints" // that were made
+	ProofsPath        = HistoryPath + "/proofs/"     // and the number of the event
+	PromotionsPath    = Prefix + "/promotions/"      // and the number of the event
 	TargetsPath       = Prefix + "/targets"
 	NodeTypesPath     = Prefix + "/node-types" // and a name
 	RuntimesPath      = Prefix + "/runtimes"   // and a name

@@ -20,7 +20,7 @@ func (sv *Service) apiConfig(i *wiring.Instance) server.Config {
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.NodeTypes, Runtimes: defaults.Over(db.Runtimes(), defaults.Runtimes()),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
-		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv,
+		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv, Checkpoints: sv.points,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
 		StillAdmitted:   func(r *http.Request) error { return sv.authn.StillAdmitted(r) }, // the authenticator is made later
 		Rate:            sv.config.Limit(), Stop: sv.stop, Now: clock.Now, Logger: sv.logger,

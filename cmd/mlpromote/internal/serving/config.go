@@ -27,6 +27,8 @@ type Config struct {
 
 	scrubInterval time.Duration // from the end of a pass to the next; 0: none
 	scrubRate     int           // bytes a second; 0: any number
+	// checkpointEvents is after how many events a checkpoint of the history is made; 0: only on demand.
+	checkpointEvents int
 
 	reload time.Duration // between looks at the files of the configuration; 0: only at SIGHUP
 
@@ -74,6 +76,7 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 		{Name: "gc-keep-for", at: &c.keep.Period, Fallback: keep.Period.String(), usage: "keep releases that were a head within this time"},
 		{Name: "scrub-interval", at: &c.scrubInterval, Fallback: "168h0m0s", usage: "pause between two passes of the scrubber, which reads all content to find damage; 0s: no scrubbing"},
 		{Name: "scrub-rate", at: &c.scrubRate, Fallback: "8388608", usage: "bytes per second that the scrubber reads; 0: no limit"},
+		{Name: "checkpoint-events", at: &c.checkpointEvents, Fallback: "100", usage: "sign a checkpoint of the history after so many events; 0: only on demand"},
 		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false", usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
 		{Name: "rate-limit", at: &c.Rate, Fallback: "-1", usage: "requests per second to the REST API for each caller, with bursts of ten times as many; 0: no limit; -1: 200 on an address that other machines can reach, no limit on loopback"},
 		{Name: "login-limit", at: &c.Logins, Fallback: "-1", usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; -1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
@@ -159,6 +162,8 @@ func (c *Config) checkBounds() error {
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
 	case c.scrubInterval != 0 && c.scrubInterval < time.Second || c.scrubRate < 0:
 		return registry.Errorf(registry.CodeInvalid, "scrub-interval %v, scrub-rate %d: want at least 1s, or 0s for never, and 0 or more bytes a second", c.scrubInterval, c.scrubRate)
+	case c.checkpointEvents < 0:
+		return registry.Errorf(registry.CodeInvalid, "checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)
 	case c.Rate < -1 || c.Logins < -1 || c.maxUploads < 0 || c.maxReferrers < 0:
 		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d, max-referrers %d: want 0 for any number, or how many", c.Rate, c.Logins, c.maxUploads, c.maxReferrers)
 	case c.ShutdownDelay < 0 || c.ShutdownGrace < 0:

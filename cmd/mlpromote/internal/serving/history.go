@@ -35,7 +35,15 @@ func (sv *Service) compareHistory(ctx context.Context) {
 		}
 		return
 	}
-	sv.telemetry.HistoryFaults(len(faults))
+	contradicted := sv.points.Check(ctx)
+	if registry.HasCode(contradicted, registry.CodeTrust) {
+		sv.telemetry.HistoryFaults(len(faults) + 1)
+	} else {
+		sv.telemetry.HistoryFaults(len(faults))
+	}
+	if contradicted != nil && ctx.Err() == nil {
+		sv.logger.ErrorContext(ctx, "the history could not be shown to be what its checkpoints say", "error", contradicted)
+	}
 	for _, f := range faults {
 		sv.logger.ErrorContext(ctx, "the history does not explain what is there", "environment", f.Environment, "model", f.Model,
 			"detail", f.Detail, "hint", strings.Join(registry.Hints(f.Err()), "; "))

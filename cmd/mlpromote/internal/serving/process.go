@@ -86,6 +86,7 @@ func (sv *Service) background(ctx context.Context) (stop func(), err error) {
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
 	running.Go(func() { sv.watchHistory(ctx) })
+	running.Go(func() { sv.makeCheckpoints(ctx) })
 	running.Go(func() { sv.scrubber.Run(ctx) })
 	deliverer, err := s.config.hooks.deliverer(sv.Here.DB, s.holder, s.logger)
 	if err != nil {

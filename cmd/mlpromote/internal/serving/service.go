@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
@@ -31,7 +32,8 @@ type Service struct {
 	keys   *signer.Keyring
 	authn  *authn.Authenticator
 	keeper *config.Keeper[*generation]
-	stop   <-chan struct{} // closed when the service stops
+	points *checkpoint.Keeper // of the history
+	stop   <-chan struct{}    // closed when the service stops
 
 	gate     *gate.Gate
 	scrubber *scrub.Background
@@ -56,6 +58,10 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 		return nil, err
 	}
 	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done(), gate: gate.New(here.Blobs.Open)}
+	sv.points = here.Keeper(wiring.SignNoteServed(sv.keys), func() *wiring.Instance { return sv.keeper.InForce().Instance })
+	sv.points.May = func(ctx context.Context) error {
+		return sv.lastAgreement(sv.keeper.InForce().own).Check(ctx, "environments", "promoter")
+	}
 	if sv.scrubber, err = sv.newScrubber(); err != nil {
 		return sv, err
 	}

@@ -41,6 +41,7 @@ type Database interface {
 	Runtimes() registry.Runtimes
 	Webhooks() registry.Webhooks
 	Deliveries() registry.Deliveries
+	Checkpoints() registry.Checkpoints
 	Damages() registry.Damages
 	ScrubStates() registry.ScrubStates
 	RestrictionBundles() registry.RestrictionBundles

@@ -30,6 +30,8 @@ type Instance struct {
 	// Agreed refuses to work by files that are not those which the catalog agreed on; a
 	// service says that itself.
 	Agreed func(context.Context) error
+	// Checkpoints makes signed checkpoints of the history, and has those that were made.
+	Checkpoints checkpoints
 	// HeadFaults lists heads that the history does not explain; nil for a service.
 	HeadFaults func(context.Context) ([]registry.HistoryFault, error)
 	Close      func() error
@@ -46,6 +48,13 @@ type Tokens interface {
 	CreateToken(ctx context.Context, t registry.Token) error
 	ListTokens(ctx context.Context) ([]registry.Token, error)
 	RevokeToken(ctx context.Context, id string, at time.Time) error
+}
+
+// checkpoints is what the verbs do with checkpoints: of a catalog here, or of a service.
+type checkpoints interface {
+	Checkpoint(ctx context.Context) ([]byte, error)
+	Proof(ctx context.Context, seq int64) ([]byte, error)
+	KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error)
 }
 
 // events follows the history of a service from behind an event on.

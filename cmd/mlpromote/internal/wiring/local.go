@@ -75,6 +75,8 @@ func (l Location) OpenDirectory(ctx context.Context) (*Instance, error) {
 	}
 	write, resolve := l.agreementOf(here, own)
 	i.Interface, i.Agreed = config.Registry(i.Interface, write, resolve), resolve
+	k := here.Keeper(l.Keyring().SignNote, func() *Instance { return i })
+	k.May, i.Checkpoints = resolve, k
 	return i, nil
 }
 
@@ -122,7 +124,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	}
 	return &Instance{
 		Registry: connect.Registry{
-			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify,
+			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote,
 			Name: "the data directory " + l.Data,
 		},
 		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,

@@ -72,6 +72,9 @@ func (l Location) Tool() registry.ToolIdentity {
 	return registry.ToolIdentity{Name: "mlpromote", Version: l.Version}
 }
 
+// ReadNode reads a node document.
+func ReadNode(path string) (registry.Node, error) { return node.ParseFile(path) }
+
 // localNodeTypes are those that were put, and those that the operator wrote as files:
 // DATA/node-types/NAME.json.
 func (l Location) localNodeTypes(db Database) registry.NodeTypes {
@@ -86,10 +89,14 @@ func signServed(keys *signer.Keyring) registry.SignEvidence {
 		if err == nil || ctx.Err() != nil {
 			return bundle, err
 		}
-		return nil, registry.ForClients(
-			registry.Lastingf(registry.CodeUnavailable, "%s", err.Error()),
-			"the service cannot sign as %s: its operator finds the reason in its log", role)
+		return nil, notSigned(role, err)
 	}
+}
+
+func notSigned(role registry.Role, err error) error {
+	return registry.ForClients(
+		registry.Lastingf(registry.CodeUnavailable, "%s", err.Error()),
+		"the service cannot sign as %s: its operator finds the reason in its log", role)
 }
 
 // IgnoreAll keeps a folder out of version control.

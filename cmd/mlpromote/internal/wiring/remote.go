@@ -15,7 +15,7 @@ func (l Location) openRemote(ctx context.Context) (*Instance, error) {
 		return nil, err
 	}
 	return &Instance{
-		Registry: *far, Keys: l.Keyring(), NodeTypes: api.NodeTypes(), Tokens: api, Configuration: api, Events: api.Events,
+		Registry: *far, Keys: l.Keyring(), NodeTypes: api.NodeTypes(), Tokens: api, Configuration: api, Checkpoints: api, Events: api.Events,
 		Agreed: func(context.Context) error { return nil }, Close: func() error { return nil },
 	}, nil
 }

@@ -1,0 +1,166 @@
+package auditing
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/checkpoint"
+)
+
+// anchors are the checkpoints that a history must extend.
+type anchors struct {
+	files []anchor
+	kept  []checkpoint.Seen
+}
+
+// anchor is a checkpoint in a file.
+type anchor struct {
+	file   string
+	signed checkpoint.Signed
+}
+
+func trustFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVar(file, "trust", "", "file with the registry: and trust: to judge signatures by (default: the data directory's)")
+}
+
+// trustOf is the trust in a file, or else that of the data directory.
+func (v Verbs) trustOf(file string) connect.Trust {
+	return connect.Trust{File: file, PolicyFolder: v.PolicyFolder()}
+}
+
+// noteVerifier verifies checkpoints by a trust file, or else as the registry here does.
+func (v Verbs) noteVerifier(i *wiring.Instance, file string) (registry.VerifyNote, error) {
+	if file == "" {
+		return i.VerifyNote, nil
+	}
+	return v.trustOf(file).VerifyNote()
+}
+
+// anchors reads the checkpoints in files and those that the registry keeps. It does so before the
+// history is read, which then has all events that they cover.
+func (v Verbs) anchors(ctx context.Context, i *wiring.Instance, files []string, trust string) (anchors, error) {
+	var found anchors
+	verify, err := v.noteVerifier(i, trust)
+	if err != nil {
+		return found, err
+	}
+	for _, file := range files {
+		signed, err := openCheckpoint(ctx, verify, file)
+		if err != nil {
+			return found, err
+		}
+		found.files = append(found.files, anchor{file, signed})
+	}
+	kept, err := i.Checkpoints.KeptAfter(ctx, 0, 0)
+	if registry.HasCode(err, registry.CodeNotFound) { // a service that has none yet
+		return found, nil
+	}
+	if err != nil {
+		return found, err
+	}
+	for _, k := range kept {
+		seen, err := checkpoint.SeenIn(k, i.Envs.Registry)
+		if err != nil {
+			return found, err
+		}
+		_, uncounted := checkpoint.Open(ctx, verify, []byte(k.Note))
+		seen.Counts = uncounted == nil
+		found.kept = append(found.kept, seen)
+	}
+	return found, nil
+}
+
+// openCheckpoint reads and verifies the checkpoint in a file.
+func openCheckpoint(ctx context.Context, verify registry.VerifyNote, file string) (checkpoint.Signed, error) {
+	note, err := readSome(file, checkpoint.MaxNote)
+	if err != nil {
+		return checkpoint.Signed{}, err
+	}
+	signed, err := checkpoint.Open(ctx, verify, note)
+	if err != nil {
+		return checkpoint.Signed{}, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
+	}
+	return signed, nil
+}
+
+// readSome reads a file of at most so many bytes.
+func readSome(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	switch {
+	case err != nil:
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	case int64(len(data)) > most:
+		return nil, registry.Errorf(registry.CodeInvalid, "%s has more than %d bytes, want a checkpoint or a proof", file, most)
+	}
+	return data, nil
+}
+
+// reader takes the events of a history in order: it checks their chain and builds their tree.
+type reader struct {
+	tree  checkpoint.Tree
+	times map[int64]time.Time // of the newest events that anchors cover
+}
+
+// read gives what takes the events.
+func (a anchors) read() *reader {
+	r := &reader{times: make(map[int64]time.Time)}
+	for _, f := range a.files {
+		r.times[f.signed.Size] = time.Time{}
+	}
+	return r
+}
+
+func (r *reader) add(e registry.Event) error {
+	if _, wanted := r.times[e.Seq]; wanted {
+		r.times[e.Seq] = e.Time
+	}
+	return r.tree.Append(e)
+}
+
+// check reads the whole history and compares it.
+func (a anchors) check(ctx context.Context, i *wiring.Instance) (checkedHistory, error) {
+	r := a.read()
+	for e, err := range wholeHistory(ctx, i) {
+		if err != nil {
+			return checkedHistory{}, err
+		}
+		if err := r.add(e); err != nil {
+			return checkedHistory{}, err
+		}
+	}
+	return a.compare(i, r)
+}
+
+// compare compares the history that was read. Errors: CodeTrust, with every contradiction.
+func (a anchors) compare(i *wiring.Instance, r *reader) (checkedHistory, error) {
+	all := a.kept
+	checked := checkedHistory{Events: int(r.tree.Size()), Last: r.tree.Last(), Kept: len(a.kept)}
+	var wrong []error
+	for _, f := range a.files {
+		all = append(all, checkpoint.Seen{Checkpoint: f.signed.Checkpoint, Name: "checkpoint " + f.file, Counts: true})
+		checked.Checkpoints = append(checked.Checkpoints, checkedByAnchor{f.file, f.signed.Size, f.signed.Signer})
+		if at := r.times[f.signed.Size]; !at.IsZero() { // else the history is shorter, which is a fault of its own
+			if err := f.signed.CountsAt(at); err != nil {
+				wrong = append(wrong, registry.Errorf(registry.CodeTrust, "checkpoint %s, whose newest event is of %s: %w", f.file, at.UTC().Format(time.DateTime), err))
+			}
+		}
+	}
+	faults, err := r.tree.Compare(i.Envs.Registry, all)
+	for _, f := range faults {
+		wrong = append(wrong, f.Err())
+	}
+	return checked, errors.Join(append(wrong, err)...)
+}

@@ -1,0 +1,144 @@
+// Package auditing has the verbs that check the history and prove to others what it is.
+package auditing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Verbs are the verbs below history that need all of it.
+type Verbs struct {
+	UI *ui.UI
+	// With opens the registry that the flags name, runs verb on it and closes it.
+	With func(ctx context.Context, verb func(*wiring.Instance) error) error
+	// PolicyFolder has environments.yaml, which says whom this machine trusts.
+	PolicyFolder func() string
+}
+
+// Documents are the types of what the verbs print with --output json.
+func Documents() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"history check-proof": {reflect.TypeFor[provenEvent]()},
+		"history checkpoint":  {reflect.TypeFor[madeCheckpoint]()},
+		"history export":      {reflect.TypeFor[exportedHistory]()},
+		"history prove":       {reflect.TypeFor[madeProof]()},
+		"history verify":      {reflect.TypeFor[checkedHistory]()},
+	}
+}
+
+// Verify checks the history.
+func (v Verbs) Verify() *cobra.Command {
+	var files []string
+	var trust string
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that no event of the history was changed, removed or added",
+		Long: `Checks that
+  - each event has the hash of the one before it,
+  - the history extends every signed checkpoint that the registry keeps, and those in FILE,
+  - every head is where the newest events put it,
+  - events name every release with a tag in a protected environment and all evidence there,
+    and the reports and quarantines that were attached elsewhere,
+  - the catalog lists evidence in the order of the events.
+If a check fails, events were changed or deleted, or the catalog was changed without an event:
+exit code 5, and the error says what is wrong. Against a checkpoint that somebody kept elsewhere,
+also a history that was made again from some event on is found: the error says whether it was
+truncated, rewritten, forked or replaced.
+
+A FILE counts if a key signed it that is trusted as promoter for the whole registry.`,
+		Example: "  mlpromote history verify\n  mlpromote history verify --checkpoint last-month.checkpoint --trust trust.yaml",
+		Args:    command.Exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return v.With(c.Context(), func(i *wiring.Instance) error { return v.verify(c.Context(), i, files, trust) })
+		},
+	}
+	c.Flags().StringArrayVar(&files, "checkpoint", nil, "file with a signed checkpoint that the history must extend; may be repeated")
+	trustFlag(c, &trust)
+	return c
+}
+
+func (v Verbs) verify(ctx context.Context, i *wiring.Instance, files []string, trust string) error {
+	against, err := v.anchors(ctx, i, files, trust)
+	if err != nil {
+		return err
+	}
+	checked, err := against.check(ctx, i)
+	if err != nil {
+		return err
+	}
+	faults, err := i.HistoryFaults(ctx)
+	for _, f := range faults {
+		err = errors.Join(err, f.Err())
+	}
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s, last %s", registry.Count(checked.Events, "event"), ui.Dash(string(checked.Last)))
+	for _, c := range checked.Checkpoints {
+		text += fmt.Sprintf("\nextends %s, a checkpoint of %s by key %s", ui.Plain(c.File), registry.Count(c.Size, "event"), c.Signer)
+	}
+	if checked.Kept > 0 {
+		text += fmt.Sprintf("\nextends %s that the registry keeps", registry.Count(checked.Kept, "checkpoint"))
+	}
+	return v.UI.Result(text, checked)
+}
+
+// checkedHistory is a history whose chain is whole.
+type checkedHistory struct {
+	Events      int               `json:"events"`
+	Last        registry.Digest   `json:"last"`                  // hash of the last event; empty without any
+	Checkpoints []checkedByAnchor `json:"checkpoints,omitempty"` // of files, which the history extends
+	Kept        int               `json:"kept,omitempty"`        // checkpoints of the registry, which it extends
+}
+
+// checkedByAnchor is a checkpoint in a file.
+type checkedByAnchor struct {
+	File   string `json:"file"`
+	Size   int64  `json:"size"`   // number of events
+	Signer string `json:"signer"` // key identifier
+}
+
+// wholeHistory reads all events, in order and page by page. An error ends the sequence:
+// CodeForbidden if a service does not show some.
+func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		for last := int64(0); ; {
+			events, err := i.History(ctx, registry.HistoryQuery{After: last, Limit: registry.MaxPage})
+			if err != nil {
+				yield(registry.Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if i.Host != "" && e.Seq > last+1 {
+					yield(registry.Event{}, registry.Errorf(registry.CodeForbidden, "events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", last+1, e.Seq-1))
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+				last = e.Seq
+			}
+			if len(events) < registry.MaxPage {
+				return
+			}
+		}
+	}
+}
+
+// Detail says in one text what an event is about.
+func Detail(e registry.Event) string {
+	if e.PredicateType != "" && e.Reason != "" {
+		return e.PredicateType + ": " + e.Reason
+	}
+	return e.PredicateType + e.Reason
+}

@@ -1,0 +1,32 @@
+package wiring
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// Keeper makes checkpoints of the history of the data directory. current is the registry by the
+// configuration that is in force.
+func (here *Local) Keeper(sign registry.SignNote, current func() *Instance) *checkpoint.Keeper {
+	return &checkpoint.Keeper{
+		Registry: func() string { return current().Envs.Registry }, History: here.DB.History, Kept: here.DB.Checkpoints(), Sign: sign, Now: clock.Now,
+		Verify: func(ctx context.Context, note []byte, role registry.Role, name, resource string) (registry.SignedNote, error) {
+			return current().VerifyNote(ctx, note, role, name, resource)
+		},
+	}
+}
+
+// SignNoteServed is signServed for notes.
+func SignNoteServed(keys *signer.Keyring) registry.SignNote {
+	return func(ctx context.Context, role registry.Role, name, text string) ([]byte, error) {
+		note, err := keys.SignNote(ctx, role, name, text)
+		if err == nil || ctx.Err() != nil {
+			return note, err
+		}
+		return nil, notSigned(role, err)
+	}
+}

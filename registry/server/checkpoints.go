@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// Checkpoints makes signed checkpoints of the history and lists those that were made.
+type Checkpoints interface {
+	// Checkpoint returns a signed checkpoint of all events. Errors: CodeNotFound without events;
+	// CodeTrust if the history contradicts an earlier checkpoint.
+	Checkpoint(ctx context.Context) ([]byte, error)
+	// Proof returns a proof that a checkpoint covers an event. Errors: those of Checkpoint;
+	// CodeNotFound if there is no such event.
+	Proof(ctx context.Context, seq int64) ([]byte, error)
+	// KeptAfter lists up to limit checkpoints of more than size events, by size.
+	KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error)
+}
+
+func (s server) withCheckpoints() (Checkpoints, error) {
+	if s.Checkpoints == nil {
+		return nil, registry.Errorf(registry.CodeNotFound, "this service makes no checkpoints")
+	}
+	return s.Checkpoints, nil
+}
+
+// checkpoint returns a checkpoint of what the history is now. It tells no more than the number of
+// events, so that everybody who may read anything can keep one.
+func (s server) checkpoint(r *request) (*response, error) {
+	from, err := s.withCheckpoints()
+	if err != nil {
+		return nil, err
+	}
+	note, err := from.Checkpoint(r.Context())
+	return noteResponse(note, err)
+}
+
+func (s server) checkpoints(r *request) (*response, error) {
+	from, err := s.withCheckpoints()
+	if err != nil {
+		return nil, err
+	}
+	cursor, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	if cursor == "" {
+		cursor = r.Values.Get("after")
+	}
+	after, err := sequence("after", cursor)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := from.KeptAfter(r.Context(), after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	kept, next := cut(kept, limit, func(c registry.KeptCheckpoint) string { return strconv.FormatInt(c.Size, 10) })
+	return page(r, kept, next)
+}
+
+// proof returns the proof of an event that the caller may read, since the proof has its text.
+func (s server) proof(r *request) (*response, error) {
+	seq, err := sequence("event", r.Name)
+	if err != nil || seq == 0 {
+		return nil, noResource(r.Request)
+	}
+	from, err := s.withCheckpoints()
+	if err != nil {
+		return nil, err
+	}
+	events, err := s.Registry.History(r.Context(), registry.HistoryQuery{After: seq - 1, Before: seq + 1, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, registry.Errorf(registry.CodeNotFound, "no event %d", seq)
+	}
+	note, err := from.Proof(r.Context(), seq)
+	return noteResponse(note, err)
+}
+
+// noteResponse returns a signed note.
+func noteResponse(note []byte, err error) (*response, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &response{status: http.StatusOK, kind: wire.NoteType, body: note}, nil
+}
