@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	ggcrregistry "github.com/google/go-containerregistry/pkg/registry"
 	ggcr "github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -37,7 +40,7 @@ func TestPlainClients(t *testing.T) {
 	p := newPlain(t)
 	for name, test := range map[string]func(*testing.T, *plain){
 		"oras-go": testOras, "go-containerregistry": testContainerRegistry, "direct push": testDirectPush,
-		"cosign": testCosign, "oras": testOrasProgram, "readme": testReadmeServed,
+		"cosign": testCosign, "cosign, release": testCosignRelease, "oras": testOrasProgram, "readme": testReadmeServed,
 		"node types": testNodeTypes, "crane": testCrane, "regctl": testRegctl, "skopeo": testSkopeo,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +254,7 @@ func testCosign(t *testing.T, p *plain) {
 	public := filepath.Join(p.Dir, "keys", "local.pub")
 	other := filepath.Join(cosign.dir, "local.pub")
 	p.must(t, "key", "generate", "--keys", cosign.dir)
-	for _, ref := range []string{p.staged, p.prod} {
+	for _, ref := range []string{p.staged, p.prod, copyElsewhere(t, p.prod)} {
 		for name, c := range map[string]struct {
 			key  string
 			pass bool
@@ -264,6 +267,28 @@ func testCosign(t *testing.T, p *plain) {
 			}
 		}
 	}
+}
+
+// The release itself is signed, and in prod its summary is attached to it.
+func testCosignRelease(t *testing.T, p *plain) {
+	cosign := newStock(t, "cosign")
+	offline := []string{"--key", filepath.Join(p.Dir, "keys", "local.pub"), "--insecure-ignore-tlog", "--allow-http-registry"}
+	for _, environment := range []string{"staging", "prod"} {
+		cosign.must(t, append(append([]string{"verify"}, offline...), p.Host()+"/"+environment+"/vision/digits:1.0.0")...)
+	}
+	cosign.must(t, append(append([]string{"verify-attestation", "--type", registry.PredicateVSA}, offline...), p.Host()+"/prod/vision/digits:1.0.0")...)
+}
+
+// copyElsewhere copies an engine with its evidence to another registry that knows referrers, and returns its
+// place there.
+func copyElsewhere(t *testing.T, ref string) string {
+	t.Helper()
+	elsewhere := httptest.NewServer(ggcrregistry.New(ggcrregistry.WithReferrersSupport(true), ggcrregistry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(elsewhere.Close)
+	_, engine, _ := strings.Cut(ref, "@")
+	repository := strings.TrimPrefix(elsewhere.URL, "http://") + "/copied/digits"
+	newStock(t, "oras").must(t, "cp", "--recursive", "--from-plain-http", "--to-plain-http", ref, repository+":1")
+	return repository + "@" + engine
 }
 
 func testOrasProgram(t *testing.T, p *plain) {
