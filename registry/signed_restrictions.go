@@ -16,6 +16,12 @@ type SignedRestrictions struct {
 	Bundle  []byte        `json:"bundle,omitempty"` // the sigstore bundle
 }
 
+// Restrictions returns those in force, as the registry says them. The zero SignedRestrictions, of no
+// environment, gives the zero Restrictions.
+func (s SignedRestrictions) Restrictions() Restrictions {
+	return Restrictions{known: s.Environment != "", entries: s.InForce}
+}
+
 // Next returns the list that follows, with the restrictions in force, for a change by an approver.
 // Errors: CodeConflict for a restriction that is in force already; CodeNotFound for one to lift
 // that is not.

@@ -35,9 +35,10 @@ lies in the folder, the trust in --trust FILE or the data directory.
 holds, and not that it is what this machine wants. An engine that was pulled from where
 builds write has no promoter: --unpromoted accepts it.
 
-For a REF: every bundle, when it was made, who signed it, and which roles that key has there. TIME
-says what shows it: a timestamp that is trusted here, the history that recorded it, or, without a
-history, only what is claimed.`,
+For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and
+nothing speaks against it. It lists every bundle, when it was made, who signed it, and which roles
+that key has there. TIME says what shows it: a timestamp that is trusted here, the history that
+recorded it, or, without a history, only what is claimed.`,
 		Example: "  " + v.UI.Program + " trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
 		Args:    command.Exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -129,8 +130,31 @@ func (v Verbs) trustRef(ctx context.Context, r *connect.Registry, arg string) er
 	if out := v.UI.Result(ui.Table(rows), found); out != nil {
 		return out
 	}
-	if unsigned := (registry.Policy{Require: []string{registry.RequireSignature}}).Check(found.Release, found.Claims).Unmet(); len(unsigned) > 0 {
-		return registry.Errorf(registry.CodeTrust, "%s: %s of %s: %s", arg, unsigned[0].Name, unsigned[0].Subject, unsigned[0].Detail)
+	return stands(ctx, r, ref.Environment, found)
+}
+
+// stands checks that a release may be used: that a builder signed it and, in a protected environment, all that
+// [registry.CheckStanding] requires there.
+func stands(ctx context.Context, r *connect.Registry, environment string, found inspection.Result) error {
+	all, err := r.Environments(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	e, err := all.Find(environment)
+	if err != nil {
+		return err
+	}
+	decision := registry.Policy{Require: []string{registry.RequireSignature}}.Check(found.Release, found.Claims)
+	if e.Protected() {
+		restricted, err := r.Restrictions(ctx, environment)
+		if err != nil {
+			return err
+		}
+		decision = registry.CheckStanding(all.ResourceURI(environment, found.Release.Model), found.Release, found.Claims, restricted.Restrictions())
+	}
+	var errs []error
+	for _, unmet := range decision.Unmet() {
+		errs = append(errs, registry.Errorf(registry.CodeTrust, "%s: %s of %s: %s", found.Ref, unmet.Name, unmet.Subject, unmet.Detail))
+	}
+	return errors.Join(errs...)
 }

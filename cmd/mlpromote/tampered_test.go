@@ -1,0 +1,486 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql" //nolint:depguard // to do what an intruder with the file could
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// TestTampered changes every kind of object in a data directory, and in a pulled folder, and runs every
+// command that reads it. Which exit code finds the change is the table in docs/threat-model.md.
+func TestTampered(t *testing.T) {
+	t.Parallel()
+	w := newTampered(t)
+	rows := make([]string, len(tampers()))
+	t.Run("objects", func(t *testing.T) {
+		for i, object := range tampers() {
+			t.Run(object.name, func(t *testing.T) {
+				t.Parallel()
+				rows[i] = w.row(t, object)
+			})
+		}
+	})
+	var table strings.Builder
+	table.WriteString("| changed |")
+	for _, c := range tamperCommands() {
+		fmt.Fprintf(&table, " %s |", c.name)
+	}
+	table.WriteString("\n|---|" + strings.Repeat("---|", len(tamperCommands())) + "\n" + strings.Join(rows, ""))
+	page, err := os.ReadFile(programtest.Root("docs", "threat-model.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("docs/threat-model.md does not have the table of what finds a change:\n%s", &table)
+	}
+}
+
+// tamperCommand is a column.
+type tamperCommand struct {
+	name string
+	args []string
+}
+
+// refuses lists the exit codes with which it may end. Where no engine is left that may be used, resolve and
+// pull end with 6 and the reason of each.
+func (c tamperCommand) refuses() []int {
+	if c.name == "resolve" || c.name == "pull" {
+		return []int{registry.ExitPolicy, registry.ExitTrust, registry.ExitNoEngine}
+	}
+	return []int{registry.ExitPolicy, registry.ExitTrust}
+}
+
+func tamperCommands() []tamperCommand {
+	return []tamperCommand{
+		{"promote", []string{"promote", "staging/vision/digits:1.1.0"}},
+		{"resolve", []string{"resolve", "vision/digits", "--env", "prod"}},
+		{"pull", []string{"pull", "vision/digits", "--env", "prod", "-o", "fresh"}},
+		{"trust, release", []string{"trust", "prod/vision/digits:1.0.0"}},
+		{"trust, pulled folder", []string{"trust", "pulled"}},
+		{"rollback", []string{"rollback", "vision/digits", "--env", "prod", "--to-version", "0.9.0", "--reason", "try"}},
+		{"history verify", []string{"history", "verify"}},
+		{"scrub", []string{"scrub"}},
+	}
+}
+
+// tampered is a folder where 0.9.0 and then 1.0.0 were promoted to prod, 1.1.0 can be, and an engine was pulled.
+type tampered struct {
+	program, cache, dir string
+	evidence            []tamperedEvidence // of all three releases, in staging and prod
+	releases            map[string]registry.Digest
+	engines             []registry.Digest
+	limits              registry.Digest
+	untouched           []string // what the commands print
+}
+
+type tamperedEvidence struct {
+	Bundle, Subject registry.Digest
+	PredicateType   string
+	environment     string
+}
+
+const tamperedPolicy = `version: 2
+registry: local
+environments:
+  staging:
+  prod: {from: staging, require: [signature, provenance, parity, recorded-cases], approvals: 1}
+trust:
+  - {key: keys/local.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}
+  - {key: keys/approver.pub, roles: [approver], resources: ["oci://local/"]}
+`
+
+func newTampered(t *testing.T) *tampered {
+	t.Helper()
+	w := &tampered{program: programtest.Program(t), cache: programtest.Cache(t), dir: filepath.Join(t.TempDir(), "digits"), releases: make(map[string]registry.Digest)}
+	if err := programtest.Digits(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "key", "generate")
+	w.must(t, "key", "generate", "--role", "approver")
+	write(t, filepath.Join(w.dir, defaultData, "environments.yaml"), tamperedPolicy)
+	spec := filepath.Join(w.dir, "mlpromote.yaml")
+	text, err := os.ReadFile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"0.9.0", "1.0.0", "1.1.0"} {
+		write(t, spec, strings.Replace(string(text), "version: 1.0.0", "version: "+version, 1))
+		w.must(t, "build")
+		w.must(t, "verify")
+		w.must(t, "approve", "staging/vision/digits:"+version, "--env", "prod", "--comment", "tried it")
+		environments := []string{"staging"}
+		if version != "1.1.0" {
+			w.must(t, "promote")
+			environments = append(environments, "prod")
+		}
+		for _, environment := range environments {
+			w.inspect(t, environment, version)
+		}
+	}
+	w.must(t, "pull", "vision/digits", "--env", "prod", "-o", "pulled")
+	for _, c := range tamperCommands() {
+		out, told, code := w.run(t, w.copy(t, w.dir), c.args...)
+		if code != 0 {
+			t.Fatalf("%s of what was not changed: exit code %d\n%s", c.name, code, told)
+		}
+		w.untouched = append(w.untouched, out)
+	}
+	return w
+}
+
+// inspect notes the digests of a release and of its evidence.
+func (w *tampered) inspect(t *testing.T, environment, version string) {
+	t.Helper()
+	var found struct {
+		Release struct {
+			Digest, Limits registry.Digest
+			Engines        []struct{ Digest registry.Digest }
+		}
+		Evidence []tamperedEvidence
+	}
+	if err := json.Unmarshal([]byte(w.must(t, "inspect", environment+"/vision/digits:"+version, "--output", "json")), &found); err != nil {
+		t.Fatal(err)
+	}
+	w.releases[version], w.limits, w.engines = found.Release.Digest, found.Release.Limits, nil
+	for _, e := range found.Release.Engines {
+		w.engines = append(w.engines, e.Digest)
+	}
+	for _, e := range found.Evidence {
+		// Releases share engines, and so the evidence about them.
+		if e.environment = environment; !slices.Contains(w.evidence, e) {
+			w.evidence = append(w.evidence, e)
+		}
+	}
+}
+
+// of lists the evidence with a predicate type.
+func (w *tampered) of(predicateType string) []tamperedEvidence {
+	return slices.DeleteFunc(slices.Clone(w.evidence), func(e tamperedEvidence) bool { return e.PredicateType != predicateType })
+}
+
+// run runs the program, and returns what it printed, with DIR for the folder.
+func (w *tampered) run(t *testing.T, dir string, args ...string) (out, told string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), w.program, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), programtest.Environment(filepath.Dir(dir), w.cache)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(stdout.String(), dir, "DIR"), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+func (w *tampered) must(t *testing.T, args ...string) string {
+	t.Helper()
+	return w.mustIn(t, w.dir, args...)
+}
+
+func (w *tampered) mustIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, told, code := w.run(t, dir, args...)
+	if code != 0 {
+		t.Fatalf("mlpromote %s: exit code %d\n%s", strings.Join(args, " "), code, told)
+	}
+	return out
+}
+
+func (w *tampered) copy(t *testing.T, from string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "digits")
+	if err := programtest.CopyTree(from, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// row changes an object and runs all commands, each in a folder of its own.
+func (w *tampered) row(t *testing.T, object tamper) string {
+	t.Helper()
+	changed := w.copy(t, w.dir)
+	names := object.change(t, w, changed)
+	row, found := "| "+object.name+" |", false
+	for i, c := range tamperCommands() {
+		dir := w.copy(t, changed)
+		out, told, code := w.run(t, dir, c.args...)
+		left, _ := filepath.Glob(filepath.Join(dir, "fresh*"))
+		switch {
+		case code == 0 && (out == w.untouched[i] || object.otherwise):
+			row += " – |"
+			continue
+		case strings.Contains(told, "is already at 0.9.0"): // there is nothing to roll back
+			row += " – |"
+			continue
+		case code == 0:
+			t.Errorf("%s: exit code 0, and it printed something else than before:\n%s", c.name, out)
+		case !slices.Contains(c.refuses(), code):
+			t.Errorf("%s: exit code %d, want %v:\n%s", c.name, code, c.refuses(), told)
+		case !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(told+out, name) }):
+			t.Errorf("%s: the message has nothing of %q:\n%s", c.name, names, told)
+		case len(left) > 0:
+			t.Errorf("%s: it failed, and left %q", c.name, left)
+		}
+		row, found = fmt.Sprintf("%s %d |", row, code), true
+	}
+	if !found {
+		t.Error("no command finds the change")
+	}
+	return row + "\n"
+}
+
+// tamper is a row.
+type tamper struct {
+	name string
+	// change changes an object in a folder, and returns what a message can call it.
+	change func(t *testing.T, w *tampered, dir string) []string
+	// otherwise is true if commands that do not find the change may print something else.
+	otherwise bool
+}
+
+func tampers() []tamper {
+	evidence := func(predicateType string) func(*testing.T, *tampered, string) []string {
+		return func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			var names []string
+			for _, e := range w.of(predicateType) {
+				// One bundle is about several subjects, in both environments.
+				if !slices.Contains(names, e.Bundle.Encoded()) && !slices.Contains(names, filepath.Base(layerOf(t, dir, e.Bundle))) {
+					names = append(names, flipLayer(t, dir, e.Bundle)...)
+				}
+			}
+			return names
+		}
+	}
+	forgotten := func(predicateType string) func(*testing.T, *tampered, string) []string {
+		return func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			var names []string
+			for _, e := range w.of(predicateType) {
+				forget(t, dir, e.environment+"/vision/digits", e.Bundle)
+				names = append(names, e.Bundle.Encoded())
+			}
+			return append(names, "no "+predicateType, "summary", "approv", "parity", "signature", "provenance")
+		}
+	}
+	return []tamper{
+		{"a file of an engine", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			names := flipFile(t, filepath.Join(dir, "pulled", "model.onnx"))
+			for _, e := range w.engines {
+				names = append(names, flipLayer(t, dir, e)...)
+			}
+			return names
+		}, false},
+		{"the manifest of an engine", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			var names []string
+			for _, e := range w.engines {
+				names = append(names, flipBlob(t, dir, e)...)
+			}
+			return names
+		}, false},
+		{"the index of a release", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			var names []string
+			for _, d := range w.releases {
+				names = append(names, flipBlob(t, dir, d)...)
+			}
+			return names
+		}, false},
+		{"the limits", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			return flipLayer(t, dir, w.limits)
+		}, false},
+		{"signatures", evidence(registry.PredicateSign), false},
+		{"provenance", evidence(registry.PredicateProvenance), false},
+		{"parity reports", evidence(registry.PredicateParity), false},
+		{"approvals", evidence(registry.PredicateApproval), false},
+		{"summaries (VSA)", evidence(registry.PredicateVSA), false},
+		{"signatures, left out of the list of referrers", forgotten(registry.PredicateSign), true},
+		{"parity reports, left out", forgotten(registry.PredicateParity), true},
+		{"approvals, left out", forgotten(registry.PredicateApproval), true},
+		{"summaries, left out", forgotten(registry.PredicateVSA), true},
+		{"a quarantine of the release in staging", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			return flipLayer(t, dir, w.quarantine(t, dir))
+		}, true},
+		{"a quarantine, left out", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			d := w.quarantine(t, dir)
+			forget(t, dir, "staging/vision/digits", d)
+			return []string{d.Encoded()}
+		}, true},
+		{"an event of the history", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			execute(t, dir, "DROP TRIGGER IF EXISTS history_append_only_update", "UPDATE history SET body = replace(body, '1.0.0', '1.0.1') WHERE seq = (SELECT max(seq) FROM history WHERE kind = 'promote')")
+			return []string{"event "}
+		}, true},
+		{"the newest events of the history, left out", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			execute(t, dir, "DROP TRIGGER IF EXISTS history_append_only_delete", "DELETE FROM history WHERE seq >= (SELECT max(seq) FROM history WHERE kind = 'promote')")
+			return []string{"history", "event"}
+		}, true},
+		{"a head", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			execute(t, dir, fmt.Sprintf("UPDATE heads SET release = '%s', version = '0.9.0' WHERE environment = 'prod'", w.releases["0.9.0"]))
+			return []string{"head"}
+		}, true},
+		{"the trusted key of the builder, another one in its file", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			other, err := os.ReadFile(filepath.Join(dir, defaultData, "keys", "approver.pub"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, defaultData, "keys", "local.pub"), string(other))
+			return []string{"key", "signature", "trust"}
+		}, true},
+		{"the role of the builder, taken away", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			write(t, filepath.Join(dir, defaultData, "environments.yaml"), strings.Replace(tamperedPolicy, "builder, ", "", 1))
+			return []string{"environments.yaml", "builder"}
+		}, true},
+		{"evidence in a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			var names []string
+			err := filepath.WalkDir(filepath.Join(dir, "pulled"), func(path string, entry os.DirEntry, err error) error {
+				if err == nil && strings.HasSuffix(path, ".sigstore.json") {
+					names = append(names, flipFile(t, path)...)
+				}
+				return err
+			})
+			if err != nil || len(names) == 0 {
+				t.Fatalf("%d bundles, error %v", len(names), err)
+			}
+			return append(names, "no verification summary of a trusted promoter")
+		}, false},
+		{"evidence left out of a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			found, err := filepath.Glob(filepath.Join(dir, "pulled", "*", "*", "*.sigstore.json"))
+			if more, again := filepath.Glob(filepath.Join(dir, "pulled", "*", "*.sigstore.json")); again == nil {
+				found = append(found, more...)
+			}
+			if err != nil || len(found) == 0 {
+				t.Fatalf("%d bundles, error %v", len(found), err)
+			}
+			for _, path := range found {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return []string{"evidence", "summary", "signature"}
+		}, false},
+	}
+}
+
+// quarantine puts 1.1.0 in quarantine, and returns the digest of that evidence.
+func (w *tampered) quarantine(t *testing.T, dir string) registry.Digest {
+	t.Helper()
+	w.mustIn(t, dir, "quarantine", "staging/vision/digits:1.1.0", "--reason", "wrong labels")
+	var found struct{ Evidence []tamperedEvidence }
+	if err := json.Unmarshal([]byte(w.mustIn(t, dir, "inspect", "staging/vision/digits:1.1.0", "--output", "json")), &found); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(found.Evidence, func(e tamperedEvidence) bool { return e.PredicateType == registry.PredicateQuarantine })
+	if i < 0 {
+		t.Fatalf("no quarantine among %d bundles", len(found.Evidence))
+	}
+	return found.Evidence[i].Bundle
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flipFile changes a bit in the middle of a file.
+func flipFile(t *testing.T, path string) []string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return []string{filepath.Base(path)}
+}
+
+func blobOf(dir string, d registry.Digest) string {
+	return filepath.Join(dir, defaultData, "blobs", d.Algorithm().String(), d.Encoded()[:2], d.Encoded())
+}
+
+func flipBlob(t *testing.T, dir string, d registry.Digest) []string {
+	t.Helper()
+	return flipFile(t, blobOf(dir, d))
+}
+
+// layerOf is the file of the first layer of a manifest.
+func layerOf(t *testing.T, dir string, manifest registry.Digest) string {
+	t.Helper()
+	data, err := os.ReadFile(blobOf(dir, manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Layers []struct{ Digest digest.Digest }
+	}
+	if err := json.Unmarshal(data, &m); err != nil || len(m.Layers) == 0 {
+		t.Fatalf("%s has %d layers, error %v", manifest, len(m.Layers), err)
+	}
+	return blobOf(dir, m.Layers[0].Digest)
+}
+
+// flipLayer changes what a manifest has as its first layer.
+func flipLayer(t *testing.T, dir string, manifest registry.Digest) []string {
+	t.Helper()
+	return append(flipFile(t, layerOf(t, dir, manifest)), manifest.Encoded())
+}
+
+// forget deletes the record of a manifest.
+func forget(t *testing.T, dir, repository string, d registry.Digest) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(dir, defaultData, "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.DeleteManifest(context.WithoutCancel(t.Context()), repository, d), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(t *testing.T, dir string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, defaultData, "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		result, err := db.ExecContext(t.Context(), s)
+		if err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 && !strings.HasPrefix(s, "DROP") {
+			t.Fatalf("%s: %d rows, error %v", s, n, err)
+		}
+	}
+}
