@@ -119,7 +119,7 @@ func (s *Service) usable(
 	r registry.Release,
 ) (given []string, reasons map[string][]string, err error) {
 	reasons = make(map[string][]string)
-	standing, err := s.engineChecks(ctx, e, r)
+	standing, _, err := s.engineChecks(ctx, e, r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -37,7 +37,10 @@ func (s *Service) resolvable(
 	for _, e := range registry.RankEngines(r.Engines) {
 		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
-	standing, err := s.engineChecks(ctx, environment, r)
+	standing, claims, err := s.engineChecks(ctx, environment, r)
+	if err == nil && environment.Protected() {
+		err = s.summarized(environment.Name, r, claims)
+	}
 	if err != nil {
 		return resolvable{}, err
 	}
@@ -50,29 +53,29 @@ func (s *Service) resolvable(
 }
 
 // engineChecks returns what lists the requirements that an engine of the release does not meet in
-// an environment. Without from, only restrictions apply. Errors: as Claims; CodePolicy if no
-// promoter allowed the release in a protected environment.
+// an environment, and the claims about the release if it read them. Without from, only restrictions
+// apply. Errors: as Claims.
 func (s *Service) engineChecks(
 	ctx context.Context,
 	environment registry.Environment,
 	r registry.Release,
-) (func(registry.Engine) []registry.Requirement, error) {
+) (func(registry.Engine) []registry.Requirement, []registry.Claim, error) {
 	restrictions, err := s.restrictions(ctx, environment.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !environment.Protected() && !restrictions.Exist() {
-		return func(registry.Engine) []registry.Requirement { return nil }, nil
+		return func(registry.Engine) []registry.Requirement { return nil }, nil, nil
 	}
 	claims, _, err := s.Claims(ctx, environment.Name, r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !environment.Protected() {
-		return func(e registry.Engine) []registry.Requirement { return restrictions.CheckEngine(r, e, claims).Unmet() }, nil
+		return func(e registry.Engine) []registry.Requirement { return restrictions.CheckEngine(r, e, claims).Unmet() }, claims, nil
 	}
 	resource := s.resource(environment.Name, r.Model)
 	return func(e registry.Engine) []registry.Requirement {
 		return registry.CheckEngineStanding(resource, r, e, claims, restrictions).Unmet()
-	}, s.summarized(environment.Name, r, claims)
+	}, claims, nil
 }
