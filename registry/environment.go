@@ -11,6 +11,7 @@ type Environments struct {
 	Registry string        `json:"registry"` // a name; part of every resource URI
 	List     []Environment `json:"environments"`
 	Trust    []TrustEntry  `json:"trust"`
+	Roots    []Root        `json:"roots,omitempty"`
 	Digest   Digest        `json:"digest"` // of the file's bytes
 	// Configuration covers the file's bytes and those of the public keys that it names:
 	// the Environments of a [Configuration]. Empty if the keys were not read.

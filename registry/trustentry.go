@@ -30,6 +30,19 @@ type TrustEntry struct {
 	NodeTypes []string `json:"nodeTypes,omitempty"`
 }
 
+// Root is a file with authorities that are trusted: either for identities and times, or for times
+// alone.
+type Root struct {
+	// Sigstore is the path of a trusted_root.json: certificate authorities, logs, and authorities for
+	// timestamps.
+	Sigstore string `json:"sigstore,omitempty"`
+	// Timestamps is the path of the certificate chain (PEM) of an authority for timestamps (RFC 3161).
+	Timestamps string `json:"timestamps,omitempty"`
+}
+
+// Path is the path of the file.
+func (r Root) Path() string { return cmp.Or(r.Sigstore, r.Timestamps) }
+
 // Identity is a signer identified by an OIDC issuer. The signer's token must match all fields
 // that are set, character by character.
 type Identity struct {
@@ -41,12 +54,9 @@ type Identity struct {
 // EffectiveState returns the state of the key. The default is [KeyTrusted].
 func (e TrustEntry) EffectiveState() KeyState { return cmp.Or(e.State, KeyTrusted) }
 
-// Grants returns the roles that take effect. It leaves out roles that this program cannot
-// check: those of an identity, and that of a verifier bound to node types.
+// Grants returns the roles that take effect. It leaves out the role that this program cannot
+// check: that of a verifier bound to node types.
 func (e TrustEntry) Grants() []Role {
-	if e.Identity != nil {
-		return nil
-	}
 	if len(e.NodeTypes) == 0 {
 		return e.Roles
 	}

@@ -45,7 +45,7 @@ func TestTrustEntryGrants(t *testing.T) {
 	}{
 		{"a key", registry.TrustEntry{Key: "k", Roles: both}, both},
 		{"a revoked key", registry.TrustEntry{Key: "k", Roles: both, State: registry.KeyRevoked}, both},
-		{"an identity", registry.TrustEntry{Identity: &registry.Identity{Issuer: "https://example.com"}, Roles: both}, nil},
+		{"an identity", registry.TrustEntry{Identity: &registry.Identity{Issuer: "https://example.com"}, Roles: both}, both},
 		{"node types", registry.TrustEntry{Key: "k", Roles: both, NodeTypes: []string{"g6.xlarge"}}, []registry.Role{registry.RoleApprover}},
 	} {
 		if got := c.entry.Grants(); !slices.Equal(got, c.want) {

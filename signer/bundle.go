@@ -27,8 +27,13 @@ type envelope struct {
 	signed [sha256.Size]byte // hash of the signed bytes
 }
 
+// certified reports whether a certificate names the signer.
+func (e envelope) certified() bool {
+	return e.bundle.GetVerificationMaterial().GetCertificate() != nil
+}
+
 // parseBundle reads a sigstore bundle v0.3 that holds an in-toto statement in a DSSE
-// envelope with one signature by a key. Source: the Bundle message of sigstore
+// envelope with one signature, by a key or by the key of a certificate. Source: the Bundle message of sigstore
 // protobuf-specs v0.5 and cosign's BUNDLE_SPEC.
 func parseBundle(data []byte) (envelope, error) {
 	if len(data) > MaxBundle {
@@ -51,8 +56,9 @@ func checkBundle(b *bundle.Bundle) error {
 	if version, err := b.Version(); err != nil || version != "v0.3" {
 		return fmt.Errorf("media type %.80q, want application/vnd.dev.sigstore.bundle.v0.3+json", b.GetMediaType())
 	}
-	if b.GetVerificationMaterial().GetPublicKey() == nil {
-		return errors.New("it was signed with a certificate, and trust lists name keys: want one that was signed with a key")
+	material := b.GetVerificationMaterial()
+	if material.GetPublicKey() == nil && material.GetCertificate() == nil {
+		return errors.New("it has neither the hint of a key nor one certificate, as bundles v0.3 have")
 	}
 	dsse := b.GetDsseEnvelope()
 	switch {

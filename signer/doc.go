@@ -9,6 +9,9 @@
 // The only algorithm is ECDSA on P-256 with SHA-256. It is what cosign's own keys use, and with
 // one algorithm an attacker cannot choose a weaker one.
 //
-// This package needs no network, transparency log or clock. It ignores log entries and
-// timestamps in a bundle, and checks only the signature.
+// A bundle has a key or a certificate. That of a key needs no log and no timestamp; a timestamp by a
+// trusted authority gives the claim its time, and others are ignored. That of a certificate needs a
+// root that vouches for it ([Trust.WithRoots]), and a timestamp or log entry that dates it.
+//
+// This package needs no network and no clock.
 package signer

@@ -16,19 +16,23 @@ import (
 // Trust knows which keys have which roles for which resources. The zero Trust trusts no key. It
 // is safe for concurrent use.
 type Trust struct {
-	entries []registry.TrustEntry
-	load    func(path string) ([]byte, error)
+	entries    []registry.TrustEntry // of keys
+	identities []registry.TrustEntry
+	roots      []registry.Root
+	load       func(path string) ([]byte, error)
 
 	mu   sync.Mutex
 	keys map[string]publicKey // by path
+	// believed are the authorities of the roots, once they were read.
+	believed *authorities
 }
 
 // NewTrust returns a Trust for the entries of a trust list. It reads no key yet. load returns
 // the PEM of an entry's key; it is called when a bundle is first verified, and again only while
 // the key is missing (its error has [fs.ErrNotExist] in its chain), so that a key created later
 // takes effect. An entry with a missing key gives no trust, and neither does an entry for an
-// identity yet: see [registry.TrustEntry.Grants]. Errors: CodeInvalid for an entry that cannot
-// be valid.
+// identity without roots: see [Trust.WithRoots]. Errors: CodeInvalid for an entry that cannot be
+// valid.
 func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, error)) (*Trust, error) {
 	for i, e := range entries {
 		if err := checkEntry(e); err != nil {
@@ -38,14 +42,42 @@ func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, err
 	if load == nil && len(entries) > 0 {
 		return nil, registry.Errorf(registry.CodeInternal, "trust: the function that loads keys is missing")
 	}
-	keys := slices.DeleteFunc(slices.Clone(entries), func(e registry.TrustEntry) bool { return e.Identity != nil })
-	return &Trust{entries: keys, load: load}, nil
+	t := &Trust{load: load}
+	for _, e := range entries {
+		if e.Identity != nil {
+			t.identities = append(t.identities, e)
+		} else {
+			t.entries = append(t.entries, e)
+		}
+	}
+	return t, nil
+}
+
+// WithRoots sets the files with the authorities that vouch for identities and timestamps, and returns
+// t. They are read by load of [NewTrust], when a bundle is first verified. It must be called before
+// t is used.
+func (t *Trust) WithRoots(roots []registry.Root) *Trust {
+	t.roots = roots
+	return t
+}
+
+// authorities returns what the roots trust, and reads them if they were not read before.
+func (t *Trust) authorities() (authorities, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.believed == nil {
+		read, err := loadAuthorities(t.roots, t.load)
+		if err != nil {
+			return authorities{}, err
+		}
+		t.believed = &read
+	}
+	return *t.believed, nil
 }
 
 func checkEntry(e registry.TrustEntry) error {
 	switch {
-	case e.Identity != nil:
-	case e.Key == "":
+	case e.Key == "" && e.Identity == nil:
 		return errors.New("key is missing, want the path of a public key in PEM")
 	case len(e.Roles) == 0:
 		return errors.New("roles is empty, want some of builder, verifier, approver, promoter")
@@ -91,6 +123,13 @@ func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (reg
 	if err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "%w", err)
 	}
+	believed, err := t.authorities()
+	if err != nil {
+		return registry.Claim{}, err
+	}
+	if parsed.certified() {
+		return t.verifyIdentity(parsed, believed, resource)
+	}
 	keys, err := t.trusted(ctx, resource)
 	if err != nil {
 		return registry.Claim{}, err
@@ -100,18 +139,19 @@ func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (reg
 			return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "verify bundle: %w", err)
 		}
 		if len(k.roles) > 0 && k.signed(parsed) {
-			return claim(parsed, k)
+			return claim(parsed, k, believed.stamped(parsed))
 		}
 	}
 	return registry.Claim{}, refuse(parsed, resource, keys)
 }
 
-func claim(e envelope, k trustedKey) (registry.Claim, error) {
+func claim(e envelope, k trustedKey, stamped time.Time) (registry.Claim, error) {
 	statement, err := decodeStatement(e.statement())
 	if err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
 	}
-	return registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt, Window: k.window}, nil
+	return registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state,
+		RetiredAt: k.retiredAt, Window: k.window, Stamped: stamped}, nil
 }
 
 // trustedKey is a key of the trust list in relation to one resource.
@@ -160,8 +200,8 @@ func (k trustedKey) signed(e envelope) bool {
 
 // add adds the roles, resources and state of an entry with the key.
 func (k *trustedKey) add(e registry.TrustEntry, resource string) {
-	if !slices.Contains(k.paths, e.Key) {
-		k.paths = append(k.paths, e.Key)
+	if name := e.String(); !slices.Contains(k.paths, name) {
+		k.paths = append(k.paths, name)
 	}
 	k.resources = append(k.resources, e.Resources...)
 	k.window = k.window.Intersect(e.Window)

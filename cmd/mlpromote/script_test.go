@@ -88,6 +88,7 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 			}
 			env.Values[servicesKey{}] = make(services)
 			env.Values[followingKey{}] = new(*following)
+			env.Values[authorityKey{}] = new(authority)
 			if setup == nil {
 				return nil
 			}
@@ -157,6 +158,9 @@ type jobs struct {
 	keysMu sync.Mutex
 	keys   map[string]signer.Signer // by the text of the key file
 }
+
+// authorityKey is where a script keeps its certificate authority.
+type authorityKey struct{}
 
 // states are the verbs of the job in order, with the state that each leads to.
 var states = []struct{ name, verb string }{{"built", "build"}, {"verified", "verify"}, {"promoted", "promote"}}

@@ -57,6 +57,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	set-case FILE TENSOR CASE VALUE       set the first element of a case, or with "all" every element, of a tensor of a safetensors file
 //	images DIR             make a folder of images in subfolders for two classes
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
+//	certify BUNDLE TYPE DIGEST FILE CLAIM...   sign as a CI job with a certificate, and write root.json; CLAIMs are NUMBER=TEXT, no-stamp
 //	age                    make the records of the catalog in PostgreSQL, and what is to be deleted, two days older
 //	reset-derived          empty the tables that repeat what manifests say
 //	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
@@ -88,7 +89,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"python": cmdPython, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
-		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
+		"report": cmdReport, "sign": j.cmdSign, "certify": cmdCertify, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase, "images": cmdImages,
 		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
 	}

@@ -45,8 +45,9 @@ func (s Snapshot) keyFindings() []Finding {
 	for i, e := range s.Environments.Trust {
 		_, exists := s.keys[e.Key]
 		switch {
+		case e.Identity != nil && !s.verifiesIdentities():
+			found = append(found, Finding{Text: fmt.Sprintf("%s has no effect: roots names no sigstore root that could vouch for it", e)})
 		case e.Identity != nil:
-			found = append(found, Finding{Text: fmt.Sprintf("%s has no effect yet: this version does not verify identities", e)})
 		case !exists && !trusted(e): // its statements against a release must still count
 			found = append(found, Finding{true, fmt.Sprintf("key %s is %s and its file is missing, so its statements cannot be verified", e.Key, e.State),
 				"put the public key back"})
@@ -107,6 +108,11 @@ func (s Snapshot) otherState(i int) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// verifiesIdentities reports whether a root can vouch for identities.
+func (s Snapshot) verifiesIdentities() bool {
+	return slices.ContainsFunc(s.Environments.Roots, func(r registry.Root) bool { return r.Sigstore != "" })
 }
 
 // trusted reports whether new signatures of a key count.
@@ -186,6 +192,9 @@ func (s Snapshot) signers(role registry.Role, resource string) []string {
 	var all []string
 	for _, e := range s.Environments.Trust {
 		key, exists := s.keys[e.Key]
+		if e.Identity != nil {
+			key, exists = publicKey{id: e.String()}, s.verifiesIdentities()
+		}
 		if !exists || !trusted(e) || !slices.Contains(e.Grants(), role) || !e.Reaches(resource) {
 			continue
 		}

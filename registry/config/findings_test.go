@@ -57,7 +57,7 @@ func TestFindings(t *testing.T) {
 		"two keys, separate roles": {strings.Replace(head, "from: staging", "from: staging, require: [signature, parity, separate-roles]", 1) + all +
 			`  - {key: two.pub, roles: [verifier], resources: ["oci://local/"]}` + "\n", nil},
 		"an identity": {head + all + `  - {identity: {issuer: https://example.com, subject: x}, roles: [builder], resources: ["oci://local/"]}` + "\n",
-			[]string{"note: identity https://example.com x has no effect yet"}},
+			[]string{"note: identity https://example.com x has no effect: roots names no sigstore root"}},
 		"retired in the future": {head + all + `  - {key: two.pub, state: retired, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
 			[]string{"note: key two.pub retires in the future, on 2026-11-23T09:00:00Z"}},
 		"revoked in the future": {head + all + `  - {key: two.pub, state: revoked, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",

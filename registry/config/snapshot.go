@@ -30,6 +30,8 @@ type Files struct {
 	// KeyID returns the identifier of a public key in PEM, and fails for anything else. Nil
 	// checks no key.
 	KeyID func(pem []byte) (string, error)
+	// CheckRoot checks the bytes of a root, as [registry.Root] has them. Nil checks none.
+	CheckRoot func(r registry.Root, data []byte) error
 }
 
 // Snapshot is the configuration at one moment.
@@ -103,6 +105,11 @@ func (f Files) read() (Snapshot, error) {
 			return Snapshot{}, err
 		}
 	}
+	for _, r := range es.Roots {
+		if err := f.readRoot(r, s.keys); err != nil {
+			return Snapshot{}, err
+		}
+	}
 	if s.Environments.Configuration, err = s.environmentsDigest(); err != nil {
 		return Snapshot{}, err
 	}
@@ -154,8 +161,23 @@ func (f Files) readKey(e registry.TrustEntry, into map[string]publicKey) error {
 	return nil
 }
 
-// environmentsDigest covers the bytes of environments.yaml and of the keys that it names, in
-// its order. The file itself covers their paths.
+// readRoot reads a file with trusted authorities. Without it statements against releases could no
+// longer be verified, so a missing one is an error.
+func (f Files) readRoot(r registry.Root, into map[string]publicKey) error {
+	path := environments.KeyPath(f.Dir, r.Path())
+	data, err := strictyaml.ReadFile(path)
+	if err == nil && f.CheckRoot != nil {
+		err = f.CheckRoot(r, data)
+	}
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "root %s of environments.yaml: %w", path, err)
+	}
+	into[r.Path()] = publicKey{pem: data}
+	return nil
+}
+
+// environmentsDigest covers the bytes of environments.yaml and of the keys and roots that it names,
+// in its order. The file itself covers their paths.
 func (s Snapshot) environmentsDigest() (registry.Digest, error) {
 	covered := []registry.Digest{s.Environments.Digest}
 	for _, e := range s.Environments.Trust {
@@ -167,6 +189,9 @@ func (s Snapshot) environmentsDigest() (registry.Digest, error) {
 			of = digest.FromBytes(key.pem)
 		}
 		covered = append(covered, of)
+	}
+	for _, r := range s.Environments.Roots {
+		covered = append(covered, digest.FromBytes(s.keys[r.Path()].pem))
 	}
 	return registry.CanonicalDigest(covered)
 }

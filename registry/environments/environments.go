@@ -85,7 +85,7 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 	version := checkVersion(doc, f.Version)
 	es := registry.Environments{
 		Registry: f.Registry, List: f.Environments,
-		Trust: checkTrust(doc, version, f.Trust), Digest: digest.FromBytes(data),
+		Trust: checkTrust(doc, version, f.Trust), Roots: checkRoots(doc, version, f.Roots), Digest: digest.FromBytes(data),
 	}
 	checkNewKeys(doc, version)
 	checkApprovals(doc, es)
@@ -94,7 +94,7 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 }
 
 // The versions of the file. A file that states no version has version 1. Version 2 adds
-// identities, key states, windows and node types to trust entries, and the keys of [newKeys] to environments.
+// identities, key states, windows and node types to trust entries, roots, and the keys of [newKeys] to environments.
 const (
 	version1 = 1
 	version2 = 2
@@ -135,6 +135,7 @@ type file struct {
 	Registry     string  `yaml:"registry,required"`
 	Environments chain   `yaml:"environments,required"`
 	Trust        []entry `yaml:"trust,required"`
+	Roots        []root  `yaml:"roots"`
 }
 
 // chain is a mapping that keeps the order of its keys.

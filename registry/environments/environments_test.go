@@ -71,7 +71,7 @@ func TestParseProblems(t *testing.T) {
 	head := "registry: local\nenvironments:\n  staging: {}\n"
 	entry := func(s string) string { return head + "trust:\n  - " + s + "\n" }
 	for _, c := range []struct{ text, want string }{
-		{"", "1:1 found nothing: want a mapping with the keys version, registry, environments, trust"},
+		{"", "1:1 found nothing: want a mapping with the keys version, registry, environments, trust, roots"},
 		{"registry: local\n" + trust, `1:1 key "environments" is missing`},
 		{head, `1:1 key "trust" is missing`},
 		{"registry: Local\nenvironments: {staging: {}}\n" + trust, `1:11 registry "Local": want a lower-case name`},
@@ -151,7 +151,7 @@ func TestLoadTrust(t *testing.T) {
 		"registry: acme\n" + trust: "",
 		"registry: ACME\n" + trust: `1:11 registry "ACME": want a lower-case name`,
 		trust:                      `1:1 key "registry" is missing`,
-		"registry: acme\nenvironments: {a: {}}\n" + trust:      `2:1 unknown key "environments": want version, registry, trust`,
+		"registry: acme\nenvironments: {a: {}}\n" + trust:      `2:1 unknown key "environments": want version, registry, trust, roots`,
 		"registry: acme\ntrust: [{key: k, resources: [\"\"]}]": `2:9 key "roles" is missing`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -34,6 +34,7 @@ type entry struct {
 type Trust struct {
 	Registry string
 	Entries  []registry.TrustEntry
+	Roots    []registry.Root
 	Dir      string          // that relative key paths start from, for KeyPath
 	Digest   registry.Digest // of the file's bytes
 }
@@ -50,13 +51,14 @@ func LoadTrust(path string) (Trust, error) {
 		Version  *int    `yaml:"version"`
 		Registry string  `yaml:"registry,required"`
 		Trust    []entry `yaml:"trust,required"`
+		Roots    []root  `yaml:"roots"`
 	}
 	doc, err := strictyaml.Decode(path, data, &f)
 	if err != nil {
 		return Trust{}, err
 	}
-	entries := checkTrust(doc, checkVersion(doc, f.Version), f.Trust)
-	t := Trust{Registry: f.Registry, Entries: entries, Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
+	version := checkVersion(doc, f.Version)
+	t := Trust{Registry: f.Registry, Entries: checkTrust(doc, version, f.Trust), Roots: checkRoots(doc, version, f.Roots), Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
 	checkEnvironments(doc, registry.Environments{Registry: f.Registry, List: []registry.Environment{{Name: "any"}}})
 	return t, doc.Err()
 }

@@ -34,23 +34,27 @@ func (t Trust) Verify() (registry.VerifyEvidence, error) {
 
 // open gives what verifies by the keys that are trusted.
 func (t Trust) open() (*signer.Trust, error) {
-	entries, dir, err := t.entries()
+	entries, roots, dir, err := t.entries()
 	if err != nil {
 		return nil, err
 	}
-	return signer.NewTrust(entries, func(path string) ([]byte, error) {
+	trust, err := signer.NewTrust(entries, func(path string) ([]byte, error) {
 		return os.ReadFile(environments.KeyPath(dir, path))
 	})
+	if err != nil {
+		return nil, err
+	}
+	return trust.WithRoots(roots), nil
 }
 
-// entries are those of the file, with the folder that paths of keys start from.
-func (t Trust) entries() ([]registry.TrustEntry, string, error) {
+// entries are those of the file, with its roots and the folder that paths of keys start from.
+func (t Trust) entries() ([]registry.TrustEntry, []registry.Root, string, error) {
 	if t.File != "" {
 		trust, err := environments.LoadTrust(t.File)
-		return trust.Entries, trust.Dir, err
+		return trust.Entries, trust.Roots, trust.Dir, err
 	}
 	envs, err := environments.Load(t.PolicyFolder)
-	return envs.Trust, t.PolicyFolder, err
+	return envs.Trust, envs.Roots, t.PolicyFolder, err
 }
 
 // RegistryName is what the file calls the registry.

@@ -105,6 +105,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	if err != nil {
 		return nil, err
 	}
+	trust.WithRoots(own.Environments.Roots)
 	content := &remote.Repositories{Agent: l.agent(), Environments: own.Environments, Local: func(repository string) (oci.Repository, error) {
 		return oci.Local(here.Spared, here.Refs, repository), nil
 	}}

@@ -22,7 +22,9 @@ func (l Location) PolicyFolder() string {
 }
 
 // Files is the configuration of a verb.
-func (l Location) Files() config.Files { return config.Files{Dir: l.PolicyFolder()} }
+func (l Location) Files() config.Files {
+	return config.Files{Dir: l.PolicyFolder(), CheckRoot: signer.CheckRoot}
+}
 
 // SignedFiles is the configuration of a service: that of a verb, with the key that signs
 // promotions. Errors: CodeUnavailable where there is no such key; CodeInvalid where it

@@ -1,0 +1,59 @@
+//go:build cgo
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer/signertest"
+)
+
+// failing ends a script where a helper of tests wants to end a test.
+type failing struct {
+	testing.TB
+	ts *testscript.TestScript
+}
+
+func (f failing) Helper()           {}
+func (f failing) Fatal(args ...any) { f.ts.Fatalf("%v", args) }
+
+// cmdCertify signs a statement about a digest as a job of GitHub Actions, with a certificate of the
+// script's own authority, whose root it writes.
+func cmdCertify(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 4, 100)
+	t := failing{ts: ts}
+	kept := ts.Value(authorityKey{}).(*authority)
+	if kept.Authority == nil {
+		kept.Authority = signertest.New(t)
+	}
+	statement, err := registry.NewStatement(args[1], json.RawMessage(ts.ReadFile(args[3])),
+		registry.StatementSubject{Digest: registry.NewDigestSet(registry.Digest(args[2]))})
+	ts.Check(err)
+	job, stamped := signertest.GitHub(), true
+	for _, arg := range args[4:] {
+		number, text, _ := strings.Cut(arg, "=")
+		if arg == "no-stamp" {
+			stamped = false
+			continue
+		}
+		n, err := strconv.Atoi(number)
+		ts.Check(err)
+		job = job.With(n, text)
+	}
+	bundle := kept.Sign(t, job, statement)
+	if stamped {
+		bundle = kept.Stamp(t, bundle)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundle.Bytes(t), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("root.json"), kept.Root(t), 0o644))
+}
+
+// authority is the certificate authority of a script, once it needs one.
+type authority struct{ *signertest.Authority }
