@@ -30,7 +30,7 @@ func fuzzAll(ctx context.Context, t *tally, packages []string, d time.Duration) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+f.name+"$", "-fuzztime="+d.String(), f.pkg)
+		cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+f.name+"$", "-fuzztime="+d.String(), "-fuzzminimizetime=20x", f.pkg)
 		output, err := cmd.CombinedOutput()
 		if err != nil && !ranOutOfTime(string(output)) {
 			failed++
