@@ -177,6 +177,8 @@ type PromoteRequest struct {
 	Ref      string // tag or digest in the source; empty means its head
 	From, To string // empty means the only possible edge
 	DryRun   bool   // decide, but change nothing
+	// BreakGlass skips unmet requirements where approvers agreed to that.
+	BreakGlass bool
 }
 
 // RollbackRequest asks for an earlier head.

@@ -104,24 +104,21 @@ func (c Claim) checkNewApproval() error {
 	if err := DecodeSigned(c.Statement.Predicate, &a); err != nil {
 		return err
 	}
-	switch at := c.RecordedAt; {
-	case at.IsZero():
-	case ClaimsFuture(a.ApprovedOn, at):
-		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine",
-			utc(a.ApprovedOn), utc(at))
-	case a.expired(at):
-		return fmt.Errorf("it expired on %s, and now it is %s", utc(a.ExpiresOn), utc(at))
-	}
-	return nil
+	return checkTimes(a.ApprovedOn, a.ExpiresOn, c.RecordedAt)
 }
 
 // reason is the comment with what the approval is for.
 func (a Approval) reason() string {
-	_, where, _ := strings.Cut(strings.TrimPrefix(a.ResourceURI, resourceScheme), "/")
 	if a.Withdrawn {
-		return "withdrawn for " + where + ": " + a.Comment
+		return "withdrawn for " + placeOf(a.ResourceURI) + ": " + a.Comment
 	}
-	return "for " + where + ": " + a.Comment
+	return "for " + placeOf(a.ResourceURI) + ": " + a.Comment
+}
+
+// placeOf is a resource without the registry: the environment and the model.
+func placeOf(resource string) string {
+	_, where, _ := strings.Cut(strings.TrimPrefix(resource, resourceScheme), "/")
+	return where
 }
 
 // expired reports whether the approval no longer counts at a time. At the zero time, which is
@@ -178,7 +175,7 @@ func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
 		}
 		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
 		switch {
-		case withdrawn(c, a, statements):
+		case withdrawn(c, a.ResourceURI, statements):
 			g.State = ApprovalWithdrawn
 		case builders[c.Signer]:
 			g.State = ApprovalByBuilder
@@ -190,13 +187,13 @@ func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
 	return given
 }
 
-// withdrawn reports whether the signer of an approval took it back. The order is that of the
+// withdrawn reports whether the signer of an approval for a resource took it back. The order is that of the
 // history: without it, the withdrawal wins. A statement that cannot be read could be a withdrawal
 // for any resource, so it counts as one.
-func withdrawn(c Claim, a Approval, statements []Claim) bool {
+func withdrawn(c Claim, resource string, statements []Claim) bool {
 	for _, other := range statements {
 		taken, readable := other.Approval()
-		if other.Signer != c.Signer || readable && (!taken.Withdrawn || taken.ResourceURI != a.ResourceURI) {
+		if other.Signer != c.Signer || readable && (!taken.Withdrawn || taken.ResourceURI != resource) {
 			continue
 		}
 		if later := other.Recorded > 0 && c.Recorded > other.Recorded; !later {

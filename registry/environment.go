@@ -36,6 +36,8 @@ type Environment struct {
 	Approvals ApprovalRule `json:"approvals,omitzero"`
 	// Freeze are windows in which nothing is promoted to the environment.
 	Freeze []Freeze `json:"freeze,omitempty"`
+	// BreakGlass are the requirements that two approvers may skip in an emergency. Empty: none.
+	BreakGlass []string `json:"breakGlass,omitempty"`
 }
 
 // Protected reports whether only Promote and Attach may write the environment.
@@ -65,7 +67,7 @@ func (e Environment) Policy() Policy {
 
 // rules returns the policy without the requirements that apply everywhere.
 func (e Environment) rules() Policy {
-	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Freeze: e.Freeze}
+	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
 }
 
 func (e Environment) validateRegistry() error {
@@ -138,6 +140,8 @@ func (e Environment) withoutEffect() string {
 		return "approvals"
 	case len(e.Freeze) > 0:
 		return "freeze"
+	case len(e.BreakGlass) > 0:
+		return "break-glass"
 	case len(e.Require) > 0:
 		return "require"
 	}

@@ -32,6 +32,7 @@ const (
 	PredicateParity      = "https://mlpromote.dev/parity/v1"                 // what policy reads
 	PredicatePerformance = "https://mlpromote.dev/performance/v1"
 	PredicateApproval    = "https://mlpromote.dev/approval/v1"
+	PredicateBreakGlass  = "https://mlpromote.dev/break-glass/v1"
 	PredicateQuarantine  = "https://mlpromote.dev/quarantine/v1"
 	PredicateVSA         = "https://slsa.dev/verification_summary/v1" // SLSA verification summary
 )
@@ -44,7 +45,7 @@ func RoleFor(predicateType string) (Role, bool) {
 		return RoleBuilder, true
 	case PredicateTestResult, PredicateParity, PredicatePerformance:
 		return RoleVerifier, true
-	case PredicateApproval, PredicateQuarantine, PredicateRestrictions:
+	case PredicateApproval, PredicateBreakGlass, PredicateQuarantine, PredicateRestrictions:
 		return RoleApprover, true
 	case PredicateVSA:
 		return RolePromoter, true

@@ -109,6 +109,9 @@ type Head struct {
 	Version     string    `json:"version"` // tag of the release
 	Since       time.Time `json:"since"`
 	Hold        string    `json:"hold,omitempty"` // why promotions are blocked; set by a rollback
+	// BreakGlass says what the promotion of the release skipped, who agreed to that, and why; empty if
+	// it skipped nothing. [Catalog] leaves it empty.
+	BreakGlass string `json:"breakGlass,omitempty"`
 }
 
 // Intent is a promotion that has begun. It survives a crash, so that a retry or an operator

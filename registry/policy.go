@@ -41,7 +41,8 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals, requireNoFreeze)
+	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals, requireNoFreeze,
+		requireBreakGlass)
 }
 
 // namedRequirements lists those that environments.yaml can name.
@@ -62,6 +63,8 @@ type Policy struct {
 	Approvals ApprovalRule
 	// Freeze are the windows in which nothing is promoted.
 	Freeze []Freeze
+	// BreakGlass are the requirements that two approvers may skip in an emergency, of [Skippable].
+	BreakGlass []string
 	// Promotion is the promotion that the policy decides about. Without it, whatever depends on it is
 	// refused.
 	Promotion PromotionContext
@@ -84,6 +87,11 @@ type PromotionContext struct {
 	// time none that expires.
 	Resource string
 	Now      time.Time
+	// BreakGlass is true if unmet requirements are to be skipped where approvers agreed to that.
+	// HeadMoved is the number of the newest event that moved the head; 0 if there is none. What
+	// approvers agreed to before counts for nothing.
+	BreakGlass bool
+	HeadMoved  int64
 	// Newest is the time of the newest event in the history; zero if there is none. A clock that is
 	// behind it was turned back.
 	Newest time.Time
@@ -97,7 +105,8 @@ type Requirement struct {
 	Name     string   `json:"name"`
 	Subject  string   `json:"subject"` // "release" or the engine's label
 	Met      bool     `json:"met"`
-	Detail   string   `json:"detail"` // what meets it, or what is missing and what to do
+	Skipped  bool     `json:"skipped,omitempty"` // it is unmet, and approvers agreed to skip it
+	Detail   string   `json:"detail"`            // what meets it, or what is missing and what to do
 	Evidence []Digest `json:"evidence,omitempty"`
 
 	until time.Time // from when it may be decided otherwise; zero: time alone does not change it
@@ -110,18 +119,20 @@ type Decision struct {
 	// Until is the instant from which the decision may be another one by the passing of time alone:
 	// a freeze begins, or an approval expires. Zero: time does not change it.
 	Until time.Time `json:"until,omitzero"`
+	// Skipped says which requirements were skipped by a break-glass promotion; nil: all are met.
+	Skipped *Skipped `json:"skipped,omitempty"`
 }
 
-// Allowed reports whether there are requirements and all of them are met.
+// Allowed reports whether there are requirements and all of them are met or skipped.
 func (d Decision) Allowed() bool {
 	return len(d.Requirements) > 0 && len(d.Unmet()) == 0
 }
 
-// Unmet lists the requirements that are not met.
+// Unmet lists the requirements that are neither met nor skipped.
 func (d Decision) Unmet() []Requirement {
 	var unmet []Requirement
 	for _, r := range d.Requirements {
-		if !r.Met {
+		if !r.Met && !r.Skipped {
 			unmet = append(unmet, r)
 		}
 	}
@@ -156,7 +167,10 @@ func (p Policy) Validate() error {
 	if err := p.Approvals.Validate(); err != nil {
 		return err
 	}
-	return validateFreezes(p.Freeze)
+	if err := validateFreezes(p.Freeze); err != nil {
+		return err
+	}
+	return validateSkips("break-glass", p.BreakGlass)
 }
 
 // Check decides whether the claims allow the release. No other code makes this decision. It
@@ -180,6 +194,9 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	}
 	if len(p.Freeze) > 0 {
 		decision.Requirements = append(decision.Requirements, p.judgeFreeze(r))
+	}
+	if p.Promotion.BreakGlass {
+		p.breakGlass(&decision, r, claims)
 	}
 	for _, req := range decision.Requirements {
 		decision.Until = earlier(decision.Until, req.until)
@@ -280,7 +297,7 @@ func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 	var builders, others []Claim
 	for _, s := range subjects {
 		builders = slices.Concat(builders, cs.of(PredicateSign, s), cs.of(PredicateProvenance, s))
-		others = slices.Concat(others, cs.of(PredicateParity, s), cs.of(PredicatePerformance, s), cs.of(PredicateApproval, s))
+		others = slices.Concat(others, cs.of(PredicateParity, s), cs.of(PredicatePerformance, s), cs.of(PredicateApproval, s), cs.of(PredicateBreakGlass, s))
 	}
 	req.Met, req.Detail = len(builders) > 0, "builder and verifier have separate keys"
 	for _, b := range builders {

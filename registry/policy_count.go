@@ -37,9 +37,9 @@ func doesNotCount(r Release, c Claim) string {
 		return "its statement does not name the subject that it is attached to"
 	case !known:
 		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
-	case !c.SignedAs(role) && c.Statement.PredicateType == PredicateApproval:
-		a, _ := c.Approval()
-		return fmt.Sprintf("signer %s is not trusted as %s for %s", c.Signer, role, PlainText(a.ResourceURI))
+	case !c.SignedAs(role) && (c.Statement.PredicateType == PredicateApproval || c.Statement.PredicateType == PredicateBreakGlass):
+		uri, _ := c.ApprovedResource()
+		return fmt.Sprintf("signer %s is not trusted as %s for %s", c.Signer, role, PlainText(uri))
 	case !c.SignedAs(role):
 		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
 	}
@@ -92,6 +92,9 @@ func (c Claim) claimedTime() time.Time {
 	case PredicateApproval:
 		a, _ := c.Approval()
 		return a.ApprovedOn
+	case PredicateBreakGlass:
+		b, _ := c.BreakGlass()
+		return b.ApprovedOn
 	case PredicateProvenance:
 		return c.Statement.provenanceMetadata().FinishedOn
 	case PredicateRestrictions:

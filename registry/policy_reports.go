@@ -232,6 +232,9 @@ func (c Claim) CheckTexts() error {
 	if q, ok := c.Quarantine(); ok {
 		return ValidateText("quarantine: the reason", q.Reason)
 	}
+	if b, ok := c.BreakGlass(); ok {
+		return b.Validate()
+	}
 	var a Approval
 	if c.Statement.PredicateType == PredicateApproval && DecodeSigned(c.Statement.Predicate, &a) == nil {
 		return a.Validate()
@@ -268,6 +271,8 @@ func (c Claim) CheckNew() error {
 		err = DecodeSigned(c.Statement.Predicate, &Quarantine{})
 	case PredicateApproval:
 		err = c.checkNewApproval()
+	case PredicateBreakGlass:
+		err = c.checkNewBreakGlass()
 	}
 	if err != nil {
 		return Errorf(CodeTrust, "predicate %s: %w", c.Statement.PredicateType, err)

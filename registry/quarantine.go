@@ -70,6 +70,9 @@ func (c Claim) Reason() string {
 	if a, ok := c.Approval(); ok {
 		return PlainText(a.reason())
 	}
+	if b, ok := c.BreakGlass(); ok {
+		return PlainText(b.reason())
+	}
 	q, _ := c.Quarantine()
 	if q.Reason != "" && len(q.Lifts) > 0 {
 		q.Reason = "lifted: " + q.Reason

@@ -41,13 +41,16 @@ type VSAPromotion struct {
 	Sources      DigestSet `json:"sources"`
 	PreviousHead DigestSet `json:"previousHead,omitempty"`
 	HistoryHead  DigestSet `json:"historyHead,omitempty"`
+	// Skipped are the requirements that were skipped, by whom and why; nil: all were met.
+	Skipped *Skipped `json:"skipped,omitempty"`
 }
 
 // Results and levels of a VSA.
 const (
-	VSAPassed      = "PASSED"
-	VSALevelParity = "MLPROMOTE_PARITY"
-	SLSAVersion    = "1.0"
+	VSAPassed          = "PASSED"
+	VSALevelParity     = "MLPROMOTE_PARITY"
+	VSALevelBreakGlass = "MLPROMOTE_BREAK_GLASS" // requirements were skipped; instead of parity
+	SLSAVersion        = "1.0"
 )
 
 // FindVSA returns the claim that allows the release at the resource. It is a summary by a

@@ -18,6 +18,7 @@ import (
 
 func (a *app) approveCommand() *cobra.Command {
 	var req approver.Request
+	var breakGlass bool
 	c := &cobra.Command{
 		Use:   "approve [REF] --env ENV",
 		Short: "Approve the promotion of a release to an environment, with your own key",
@@ -27,13 +28,22 @@ environments.yaml, each by another key. A key that signed a build of the release
 An approval counts for this release and this environment only, until it expires or its
 signer withdraws it.
 
+With --break-glass you agree that the promotion skips unmet requirements in an emergency, those
+of --skip, which environments.yaml must allow. Two approvers have to agree to skip the same. It
+counts for the present head of ENV alone, for at most 24 hours, and is used up when a head
+moves. promote --break-glass then promotes.
+
 REF is a release in the environment that ENV takes releases from, or a model with a tag or
 digest there; it defaults to the last build here. stdout: what was approved.`,
 		Example: `  mlpromote approve vision/digits:1.4.0 --env prod --comment "load test of 22 May passed"
   mlpromote approve vision/digits:1.4.0 --env prod --comment "until the fair" --expires 72h
-  mlpromote approve vision/digits:1.4.0 --env prod --comment "found a regression" --withdraw`,
+  mlpromote approve vision/digits:1.4.0 --env prod --comment "found a regression" --withdraw
+  mlpromote approve vision/digits:1.4.1 --env prod --break-glass --skip no-freeze --skip approvals --comment "prod is down"`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkBreakGlass(&req, breakGlass); err != nil {
+				return err
+			}
 			return a.with(c.Context(), func(i *wiring.Instance) error { return a.approve(c.Context(), i, req, args) })
 		},
 	}
@@ -42,9 +52,28 @@ digest there; it defaults to the last build here. stdout: what was approved.`,
 	c.Flags().DurationVar(&req.Expires, "expires", 0, "time after which the approval does not count, such as 72h (default: it does not expire)")
 	c.Flags().StringArrayVar(&req.Accepts, "accept", nil, "line of an unmet requirement that you accept, exactly as promote prints it; repeatable")
 	c.Flags().BoolVar(&req.Withdraw, "withdraw", false, "take back what you approved before")
+	c.Flags().BoolVar(&breakGlass, "break-glass", false, "in an emergency, agree that the promotion skips requirements (default --expires: 4h)")
+	c.Flags().StringArrayVar(&req.BreakGlass, "skip", nil, "with --break-glass: requirement to skip; repeatable")
 	command.Required(c, "env")
 	command.Required(c, "comment")
 	return c
+}
+
+// breakGlassTime is how long a break-glass approval counts without --expires.
+const breakGlassTime = 4 * time.Hour
+
+// checkBreakGlass checks the flags of a break-glass approval, and gives it an end.
+func checkBreakGlass(req *approver.Request, breakGlass bool) error {
+	switch {
+	case breakGlass != (len(req.BreakGlass) > 0):
+		return registry.Errorf(registry.CodeInvalid, "want --break-glass and --skip together, such as --break-glass --skip no-freeze; there are %s",
+			strings.Join(registry.Skippable(), ", "))
+	case breakGlass && (req.Withdraw || len(req.Accepts) > 0):
+		return registry.Errorf(registry.CodeInvalid, "--break-glass goes with neither --accept nor --withdraw; --withdraw alone takes back both kinds of approval")
+	case breakGlass && req.Expires == 0:
+		req.Expires = breakGlassTime
+	}
+	return nil
 }
 
 func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Request, args []string) error {
@@ -99,6 +128,10 @@ func (a *app) approved(i *wiring.Instance, from string, args []string) (registry
 
 func approvedText(g approver.Given) string {
 	did := "approved for " + g.Environment
+	if b := g.BreakGlass; b != nil {
+		return ui.Plain(fmt.Sprintf("%s/%s:%s approved for %s by break-glass, skipping %s, until %s", g.From, g.Model, g.Version, g.Environment,
+			strings.Join(b.Skips, ", "), b.ExpiresOn.Format(time.RFC3339))) + "\n"
+	}
 	if g.Approval.Withdrawn {
 		did = "no longer approved by this key for " + g.Environment
 	} else if !g.Approval.ExpiresOn.IsZero() {

@@ -138,6 +138,9 @@ func asksFor(e registry.Environment) string {
 	if e.Approvals.Count > 0 {
 		all = append(all, e.Approvals.String())
 	}
+	if len(e.BreakGlass) > 0 {
+		all = append(all, "break-glass may skip "+strings.Join(e.BreakGlass, " and "))
+	}
 	for _, f := range e.Freeze {
 		all = append(all, "freeze "+f.String())
 	}

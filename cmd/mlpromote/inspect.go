@@ -76,7 +76,7 @@ func inspectText(i inspection.Result) string {
 		loads += loadText(e.Label(), e.Load)
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
 }
 
 // originText says from which commit the release was built.
@@ -85,6 +85,14 @@ func originText(o *registry.Origin) string {
 		return ""
 	}
 	return "built of " + ui.Plain(o.String()) + "\n"
+}
+
+// skippedText says what a break-glass promotion skipped.
+func skippedText(s *registry.Skipped) string {
+	if s == nil {
+		return ""
+	}
+	return "\npromoted by " + ui.Plain(s.String()) + "\n"
 }
 
 // leftOutText lists the engines that the release was made without, with the class of each failure.

@@ -29,6 +29,9 @@ func (a *app) listCommand() *cobra.Command {
 				rows := [][]string{{"ENVIRONMENT", "MODEL", "VERSION", "SINCE", "HOLD", "DIGEST"}}
 				for _, h := range heads {
 					rows = append(rows, []string{h.Environment, h.Model, h.Version, h.Since.UTC().Format(time.DateTime), ui.Dash(h.Hold), string(h.Release)})
+					if h.BreakGlass != "" {
+						a.ui.Note("%s in %s is at %s by %s", h.Model, h.Environment, h.Version, h.BreakGlass)
+					}
 				}
 				return a.ui.Result(ui.Table(rows), listed(heads))
 			})

@@ -29,6 +29,7 @@ stdout: the ref in the destination. Exit code 4: the policy refuses.`,
 	}
 	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only edge there is)")
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
+	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false, "in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print every requirement with its state, change nothing")
 	return c
 }
@@ -44,6 +45,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	}
 	promotion, err := i.Promote(ctx, req)
 	if err == nil { // else it says both
+		a.tellSkipped(req, promotion)
 		a.tellHead(promotion)
 		a.tellLost(ctx, i, promotion)
 		a.tellLeftOut(ctx, i, promotion)
@@ -63,6 +65,16 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	}
 	a.tellCredentials(i, promotion.From, promotion.Environment)
 	return a.promoted(i, promotion)
+}
+
+// tellSkipped says what a break-glass promotion skips, or that it has nothing to skip.
+func (a *app) tellSkipped(req registry.PromoteRequest, p registry.Promotion) {
+	switch s := p.Decision.Skipped; {
+	case s != nil:
+		a.ui.Note("warning: %s", s)
+	case req.BreakGlass:
+		a.ui.Note("nothing is skipped: all requirements are met")
+	}
 }
 
 // tellHead says where the destination's head is, if the promotion need not move it, and that
@@ -150,7 +162,10 @@ func decisionText(d registry.Decision) string {
 	rows := [][]string{{"REQUIREMENT", "OF", "STATE", "DETAIL"}}
 	for _, r := range d.Requirements {
 		state := "met"
-		if !r.Met {
+		switch {
+		case r.Skipped:
+			state = "SKIPPED"
+		case !r.Met:
 			state = "UNMET"
 		}
 		rows = append(rows, []string{r.Name, r.Subject, state, r.Detail})

@@ -25,6 +25,9 @@ type Request struct {
 	Expires     time.Duration // after which the approval does not count; 0: it does not expire
 	Accepts     []string      // lines of requirements that are accepted although they are unmet
 	Withdraw    bool          // take back what the same key approved
+	// BreakGlass are requirements that the promotion may skip in an emergency. With any, Expires is
+	// required, and the statement counts for the present head of the destination alone.
+	BreakGlass []string
 }
 
 // Given is an approval, or a withdrawal, that was attached.
@@ -36,6 +39,8 @@ type Given struct {
 	Release     registry.Digest   `json:"release"`
 	Evidence    registry.Digest   `json:"evidence"` // of the bundle's manifest
 	Approval    registry.Approval `json:"approval"`
+	// BreakGlass is the statement in place of Approval, if the request names requirements to skip.
+	BreakGlass *registry.BreakGlass `json:"breakGlass,omitempty"`
 	// Requirement is what the destination's rule says now; nil if it asks for no approvals. The service
 	// decides again when the release is promoted.
 	Requirement *registry.Requirement `json:"requirement,omitempty"`
@@ -55,13 +60,18 @@ func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
 		return Given{}, err
 	}
 	given := Given{Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(), Release: r.Digest, Approval: a.says(req, r.Model)}
+	if len(req.BreakGlass) > 0 {
+		if err := a.breakGlass(ctx, req, to, &given); err != nil {
+			return Given{}, err
+		}
+	}
 	if req.Withdraw {
 		if err := a.canWithdraw(ctx, given, r); err != nil {
 			return Given{}, err
 		}
 	}
-	if given.Evidence, err = a.attach(ctx, given); err != nil {
-		return Given{}, err
+	if given.Evidence, err = a.attach(ctx, given); err != nil || given.BreakGlass != nil {
+		return given, err
 	}
 	given.Requirement, err = a.requirement(ctx, given, to, r)
 	return given, err
@@ -90,13 +100,18 @@ func (a Approvals) canWithdraw(ctx context.Context, g Given, r registry.Release)
 			return nil
 		}
 	}
+	counted, _ := registry.Accept(r, claims)
+	for _, c := range counted {
+		if b, ok := c.BreakGlass(); ok && b.ResourceURI == g.Approval.ResourceURI && a.Now().Before(b.ExpiresOn) {
+			return nil
+		}
+	}
 	return registry.Errorf(registry.CodeNotFound, "nothing to withdraw: no approval of %s %s for %s stands", g.Model, g.Version, g.Environment)
 }
 
 // attach signs the approval and attaches it.
 func (a Approvals) attach(ctx context.Context, g Given) (registry.Digest, error) {
-	about := registry.StatementSubject{Name: g.Model, Digest: registry.NewDigestSet(g.Release)}
-	statement, err := registry.NewApproval(about, g.Approval)
+	statement, err := g.statement()
 	if err != nil {
 		return "", err
 	}
@@ -107,6 +122,15 @@ func (a Approvals) attach(ctx context.Context, g Given) (registry.Digest, error)
 	return a.Registry.Attach(ctx, registry.Attachment{
 		Environment: g.From, Model: g.Model, Release: g.Release, Subject: g.Release, Bundle: bundle,
 	})
+}
+
+// statement makes what is signed.
+func (g Given) statement() ([]byte, error) {
+	about := registry.StatementSubject{Name: g.Model, Digest: registry.NewDigestSet(g.Release)}
+	if g.BreakGlass != nil {
+		return registry.NewBreakGlass(about, *g.BreakGlass)
+	}
+	return registry.NewApproval(about, g.Approval)
 }
 
 // requirement says what the rule of the destination has now.

@@ -64,6 +64,9 @@ func environmentFacts(e registry.Environment) []string {
 		facts = append(facts, fmt.Sprintf("environment %s lets engines carry the operator library %s", e.Name, library))
 	}
 	facts = append(facts, approvalFacts(e)...)
+	for _, name := range e.BreakGlass {
+		facts = append(facts, fmt.Sprintf("environment %s lets two approvers skip %s in an emergency", e.Name, name))
+	}
 	for _, f := range e.Freeze {
 		facts = append(facts, fmt.Sprintf("environment %s takes no promotion in freeze %s", e.Name, f))
 	}

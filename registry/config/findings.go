@@ -131,6 +131,10 @@ func (s Snapshot) environmentFindings(e registry.Environment) []Finding {
 		}
 	}
 	found = append(found, s.approvalFindings(e)...)
+	if able := len(s.signers(registry.RoleApprover, resource)); len(e.BreakGlass) > 0 && able < 2 {
+		found = append(found, Finding{false, fmt.Sprintf("%s can never be promoted to by break-glass: two approvers must agree, and %s can approve there",
+			e.Name, registry.Count(able, "key")), ""})
+	}
 	builders, verifiers := s.signers(registry.RoleBuilder, resource), s.signers(registry.RoleVerifier, resource)
 	if slices.Contains(e.Require, registry.RequireSeparateRoles) && len(builders) == 1 && slices.Equal(builders, verifiers) {
 		found = append(found, Finding{true,

@@ -38,7 +38,7 @@ func (s server) promote(r *request) (*response, error) {
 		return nil, err
 	}
 	promotion, err := s.Registry.Promote(r.Context(), registry.PromoteRequest{
-		Model: r.Name, Ref: body.Ref, From: body.From, To: body.To, DryRun: body.DryRun})
+		Model: r.Name, Ref: body.Ref, From: body.From, To: body.To, DryRun: body.DryRun, BreakGlass: body.BreakGlass})
 	if err != nil {
 		return nil, refusal{error: err, promotion: &promotion}
 	}

@@ -12,21 +12,21 @@ import (
 // holds, or "" if nothing says so. Errors: those of [registry.VerifyEvidence].
 func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resource, model string) (registry.Claim, error) {
 	claim, err := s.Verify(ctx, data, resource)
-	unknown := registry.HasCode(err, registry.CodeTrust) && (annotated == "" || annotated == registry.PredicateApproval)
-	a, isApproval := claim.Approval()
-	if err == nil && (!isApproval || a.ResourceURI == resource) || err != nil && !unknown {
+	unknown := registry.HasCode(err, registry.CodeTrust) && mayBeApproval(annotated)
+	uri, isApproval := claim.ApprovedResource()
+	if err == nil && (!isApproval || uri == resource) || err != nil && !unknown {
 		return claim, err
 	}
 	for _, e := range s.Config.Environments.List {
 		named := s.resource(e.Name, model)
-		if !e.Protected() || named == resource || isApproval && named != a.ResourceURI {
+		if !e.Protected() || named == resource || isApproval && named != uri {
 			continue
 		}
 		there, refusal := s.Verify(ctx, data, named)
 		if refusal != nil && !registry.HasCode(refusal, registry.CodeTrust) {
 			return registry.Claim{}, refusal
 		}
-		if about, ok := there.Approval(); refusal == nil && ok && about.ResourceURI == named {
+		if about, ok := there.ApprovedResource(); refusal == nil && ok && about == named {
 			return there, nil
 		}
 	}
@@ -34,10 +34,16 @@ func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resou
 	return claim, err
 }
 
+// mayBeApproval reports whether a bundle that is annotated with a predicate type, or with none, may
+// hold an approval of either kind.
+func mayBeApproval(annotated string) bool {
+	return annotated == "" || annotated == registry.PredicateApproval || annotated == registry.PredicateBreakGlass
+}
+
 // mayApprove refuses an approval that could never count: about an engine alone, or by a key that
 // built the release. Policy ignores such approvals too; here their signer learns it.
 func (s *Service) mayApprove(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) error {
-	if claim.Statement.PredicateType != registry.PredicateApproval {
+	if t := claim.Statement.PredicateType; t != registry.PredicateApproval && t != registry.PredicateBreakGlass {
 		return nil
 	}
 	if !subject.Index {

@@ -199,8 +199,8 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 	if err != nil {
 		return registry.Claim{}, err
 	}
-	if approval, ok := claim.Approval(); ok {
-		resource = approval.ResourceURI
+	if uri, ok := claim.ApprovedResource(); ok {
+		resource = uri
 	}
 	role, known := registry.RoleFor(claim.Statement.PredicateType)
 	switch {

@@ -25,6 +25,9 @@ func (s *Service) Models(
 	if err != nil {
 		return page, err
 	}
+	if err := s.markSkipped(ctx, heads); err != nil {
+		return page, err
+	}
 	for _, h := range heads {
 		if n := len(page.Items); n == 0 || page.Items[n-1].Name != h.Model {
 			page.Items = append(page.Items, registry.ModelHeads{Name: h.Model})

@@ -15,6 +15,7 @@ type move struct {
 	from, to registry.Environment
 	release  registry.Release
 	dryRun   bool
+	breaks   bool // unmet requirements are skipped where approvers agreed to that
 
 	// The decision, which may be repeated.
 	basis    registry.DecisionBasis // of the destination
@@ -32,6 +33,14 @@ type move struct {
 
 func (m move) source() string      { return registry.Repository(m.from.Name, m.release.Model) }
 func (m move) destination() string { return registry.Repository(m.to.Name, m.release.Model) }
+
+// skipped describes what the promotion skips, or is "".
+func (m move) skipped() string {
+	if m.decision.Skipped == nil {
+		return ""
+	}
+	return m.decision.Skipped.String()
+}
 
 func (m move) intent() registry.Intent {
 	return registry.Intent{Environment: m.to.Name, Model: m.release.Model, From: m.from.Name, Release: m.release.Digest}
@@ -95,7 +104,7 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 	if err != nil {
 		return move{}, err
 	}
-	m := move{from: from, to: to, dryRun: req.DryRun}
+	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass}
 	m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref)
 	return m, err
 }
@@ -137,14 +146,10 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
 	policy := m.to.Policy()
-	newest, err := s.newestEvent(ctx)
-	if err != nil {
+	if policy.Promotion, err = s.context(ctx, *m); err != nil {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
-	policy.Promotion = registry.PromotionContext{
-		Environment: m.to.Name, Head: m.basis.Head.Release, Comparison: comparison, Resource: resource, Now: s.Now(), Newest: newest.Time,
-		Restrictions: restrictions,
-	}
+	policy.Promotion.Comparison, policy.Promotion.Restrictions = comparison, restrictions
 	m.weigh(policy, here.claims, all)
 	m.basis.From, m.basis.Until = policy.Promotion.Now, m.decision.Until
 	m.decision.IgnoreAll(here.ignored)
@@ -156,6 +161,27 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		s.unexplained(ctx, *m, here.claims, there.claims),
 		held(m.basis.Head),
 		s.versionTaken(ctx, *m))
+}
+
+// context is what the policy has to know of the promotion, but for the comparison.
+func (s *Service) context(ctx context.Context, m move) (registry.PromotionContext, error) {
+	newest, err := s.newestEvent(ctx)
+	c := registry.PromotionContext{
+		Environment: m.to.Name, Head: m.basis.Head.Release, Resource: s.resource(m.to.Name, m.release.Model),
+		Now: s.Now(), Newest: newest.Time, BreakGlass: m.breaks,
+	}
+	for _, kind := range []registry.EventKind{registry.EventPromote, registry.EventRollback} {
+		if err != nil || !m.breaks {
+			break
+		}
+		var events []registry.Event
+		events, err = s.History(ctx, registry.HistoryQuery{
+			Environment: m.to.Name, Model: m.release.Model, Kind: kind, Descending: true, Limit: 1})
+		for _, e := range events {
+			c.HeadMoved = max(c.HeadMoved, e.Seq)
+		}
+	}
+	return c, err
 }
 
 // rehash reads every byte of the release once.
@@ -395,7 +421,7 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
-			Evidence: slices.Concat(m.evidence, m.summary.bundles)},
+			Evidence: slices.Concat(m.evidence, m.summary.bundles), Reason: m.skipped()},
 		DecisionBasis: &m.basis,
 		Move:          &registry.HeadMove{},
 		Tags:          tagMoves(m.destination(), m.release, true),

@@ -76,7 +76,33 @@ func (s *Service) Heads(ctx context.Context, environment, model string) ([]regis
 			return nil, err
 		}
 	}
-	return s.Catalog.Heads(ctx, environment, model)
+	heads, err := s.Catalog.Heads(ctx, environment, model)
+	if err != nil {
+		return nil, err
+	}
+	return heads, s.markSkipped(ctx, heads)
+}
+
+// markSkipped says of heads that came by a break-glass promotion what that skipped. The promotion
+// that counts is the last one of the release.
+func (s *Service) markSkipped(ctx context.Context, heads []registry.Head) error {
+	for i, h := range heads {
+		e, err := s.find(h.Environment)
+		if err != nil || !e.Protected() {
+			continue // heads of an environment that is no longer in the file are listed too
+		}
+		query := registry.HistoryQuery{Environment: h.Environment, Model: h.Model, Kind: registry.EventPromote, Descending: true}
+		for event, err := range s.Catalog.History(ctx, query) {
+			if err != nil {
+				return err
+			}
+			if event.Release == h.Release {
+				heads[i].BreakGlass = event.Reason
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // History lists events.

@@ -16,19 +16,20 @@ type summary struct {
 	previous registry.Digest   // the head that the summary names
 	bundles  []registry.Digest // its manifests, release first; empty if there is no summary yet
 	signer   string
+	skipped  string // what the summary says was skipped
 }
 
 // summarize signs that the release met the policy of the destination. It attaches the summary
 // there to the release and to every engine. It reuses the summary of an earlier round if that
 // is still correct.
 func (s *Service) summarize(ctx context.Context, m *move) error {
-	says := summary{previous: m.basis.Head.Release}
+	says := summary{previous: m.basis.Head.Release, skipped: m.skipped()}
 	for _, c := range m.accepted {
 		if c.Statement.PredicateType != registry.PredicateVSA { // such as summaries of earlier rounds
 			says.accepted = append(says.accepted, c.Bundle)
 		}
 	}
-	if len(m.summary.bundles) > 0 && says.previous == m.summary.previous &&
+	if len(m.summary.bundles) > 0 && says.previous == m.summary.previous && says.skipped == m.summary.skipped &&
 		slices.Equal(says.accepted, m.summary.accepted) {
 		return nil
 	}
@@ -122,6 +123,10 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 	for i, c := range m.accepted {
 		inputs[i] = registry.VSADescriptor{Digest: registry.NewDigestSet(c.Bundle)}
 	}
+	levels := []string{registry.VSALevelParity}
+	if m.decision.Skipped != nil {
+		levels = []string{registry.VSALevelBreakGlass}
+	}
 	return registry.VSA{
 		Verifier: registry.VSAVerifier{
 			ID:      verifierID + s.Config.Environments.Registry,
@@ -135,11 +140,12 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 		},
 		InputAttestations:  inputs,
 		VerificationResult: registry.VSAPassed,
-		VerifiedLevels:     []string{registry.VSALevelParity},
+		VerifiedLevels:     levels,
 		SLSAVersion:        registry.SLSAVersion,
 		Promotion: registry.VSAPromotion{
 			From: m.from.Name, Tag: m.release.Tag(), Sources: registry.NewDigestSet(m.release.Sources),
 			PreviousHead: registry.NewDigestSet(m.basis.Head.Release), HistoryHead: registry.NewDigestSet(historyHead),
+			Skipped: m.decision.Skipped,
 		},
 	}
 }

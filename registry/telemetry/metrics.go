@@ -20,6 +20,7 @@ func (t *Telemetry) define() {
 	t.uploads = t.gauge("mlpromote_uploads_in_flight", "Uploads of blob content in progress.")
 
 	t.promotions = t.counters("mlpromote_promotions_total", "Promotions by result: success, unchanged, or the code of the error.", "result")
+	t.breakGlass = t.counters("mlpromote_break_glass_promotions_total", "Promotions that skipped unmet requirements, as approvers agreed.").WithLabelValues()
 	t.rollbacks = t.counters("mlpromote_rollbacks_total", "Rollbacks by result: success, or the code of the error.", "result")
 	t.refusals = t.counters("mlpromote_policy_refusals_total", "Requirements of a policy that stopped a promotion.", "requirement")
 	t.attachments = t.counters("mlpromote_evidence_attached_total",

@@ -86,6 +86,9 @@ func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (regis
 		label = unchanged
 	}
 	o.t.promotions.WithLabelValues(label).Inc()
+	if err == nil && p.Decision.Skipped != nil {
+		o.t.breakGlass.Inc()
+	}
 	if registry.HasCode(err, registry.CodePolicy) {
 		o.refused(p.Decision)
 	}

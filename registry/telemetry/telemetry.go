@@ -24,6 +24,7 @@ type Telemetry struct {
 	blobBytes   *prometheus.CounterVec
 	uploads     prometheus.Gauge
 	promotions  *prometheus.CounterVec
+	breakGlass  prometheus.Counter
 	rollbacks   *prometheus.CounterVec
 	refusals    *prometheus.CounterVec
 	resolves    *prometheus.CounterVec

@@ -39,7 +39,9 @@ type Result struct {
 	// Approvals are those of trusted approvers for any environment, with what became of them. [Of]
 	// leaves them to the caller, which knows the time.
 	Approvals []registry.GivenApproval `json:"approvals,omitempty"`
-	Evidence  []Claim                  `json:"evidence"`
+	// Skipped is what the promotion to this environment skipped; absent if nothing.
+	Skipped  *registry.Skipped `json:"skipped,omitempty"`
+	Evidence []Claim           `json:"evidence"`
 	registry.IgnoredEvidence
 	// Claims are what the evidence says.
 	Claims []registry.Claim `json:"-"`
@@ -107,6 +109,9 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 		for _, c := range registry.Quarantines(r, claims, subject.Digest) {
 			found.Quarantines = append(found.Quarantines, Quarantine{c.Subject, nameOf(r, c.Subject), c.Reason(), c.Signer, c.Bundle})
 		}
+	}
+	if _, summary, ok := registry.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, r.Model)); ok {
+		found.Skipped = summary.Promotion.Skipped
 	}
 	found.LeftOut = r.LeftOut(claims)
 	for _, c := range counted {

@@ -51,6 +51,8 @@ type PromoteRequest struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
 	DryRun bool   `json:"dryRun,omitempty"`
+	// BreakGlass skips unmet requirements where two approvers agreed to that.
+	BreakGlass bool `json:"breakGlass,omitempty"`
 }
 
 // RollbackRequest is the body of POST rollbacks.

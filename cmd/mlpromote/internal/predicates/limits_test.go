@@ -87,9 +87,12 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// fillOneOf sets a text that is one of few.
+// fillOneOf sets a text that is one of few, or the first of such texts in a list.
 func fillOneOf(v reflect.Value, field string) {
 	limit := limits()[field]
+	if items, ok := limit["items"].(object); ok {
+		limit, v = items, v.Index(0)
+	}
 	if values, ok := limit["enum"].([]string); ok {
 		v.SetString(values[0])
 	}

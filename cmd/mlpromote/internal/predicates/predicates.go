@@ -34,6 +34,7 @@ type Predicate struct {
 func All() []Predicate {
 	return []Predicate{
 		{"approval", registry.PredicateApproval, "an approver agrees that a release is promoted to an environment", of[registry.Approval]()},
+		{"break-glass", registry.PredicateBreakGlass, "an approver agrees that a promotion skips requirements in an emergency", of[registry.BreakGlass]()},
 		{"parity", registry.PredicateParity, "what a verifier found when it compared an engine with the reference model", of[registry.ParityReport]()},
 		{"performance", registry.PredicatePerformance, "the latency of an engine on one machine", of[registry.PerformanceReport]()},
 		{"provenance", registry.PredicateProvenance, "how a builder made an engine: SLSA provenance, with the fields that mlpromote writes", of[pipeline.Provenance]()},

@@ -92,7 +92,8 @@ func TestCheck(t *testing.T) {
 		summary = `{"verifier":{"id":"https://mlpromote.dev/service/local","version":{}},"timeVerified":"2026-11-23T10:00:00Z","resourceUri":"oci://local/prod/digits",
 			"policy":{"uri":"environments.yaml#prod","digest":{"sha256":"` + hex + `"}},"verificationResult":"PASSED","verifiedLevels":["MLPROMOTE_PARITY"],"slsaVersion":"1.0",
 			"mlpromote_promotion":{"from":"staging","tag":"1.0.0","sources":{"sha256":"` + hex + `"}}}`
-		approval = `{"resourceUri":"oci://local/prod/digits","comment":"fine","approvedOn":"2026-11-23T10:00:00Z"}`
+		approval   = `{"resourceUri":"oci://local/prod/digits","comment":"fine","approvedOn":"2026-11-23T10:00:00Z"}`
+		breakGlass = `{"resourceUri":"oci://local/prod/digits","skips":["parity"],"comment":"down","approvedOn":"2026-11-23T10:00:00Z","expiresOn":"2026-11-23T12:00:00Z"}`
 	)
 	for name, c := range map[string]struct {
 		predicateType, predicate, old, new string
@@ -110,6 +111,9 @@ func TestCheck(t *testing.T) {
 		"approval without a comment":         {registry.PredicateApproval, approval, `fine`, ``, "/comment"},
 		"approval for anywhere":              {registry.PredicateApproval, approval, `oci://local/prod/digits`, `*`, "/resourceUri"},
 		"approval that accepts a number":     {registry.PredicateApproval, approval, `"comment"`, `"accepts":[1],"comment"`, "/accepts/0"},
+		"break-glass":                        {registry.PredicateBreakGlass, breakGlass, "", "", ""},
+		"break-glass of a signature":         {registry.PredicateBreakGlass, breakGlass, `parity`, `signature`, "/skips/0"},
+		"break-glass of nothing":             {registry.PredicateBreakGlass, breakGlass, `["parity"]`, `[]`, "/skips"},
 		"quarantine of an early version":     {registry.PredicateQuarantine, `{}`, "", "", ""},
 		"lift of something else":             {registry.PredicateQuarantine, `{"reason":"r","lifts":["prod"]}`, "", "", "/lifts/0"},
 		"report that is a list":              {registry.PredicateParity, `[]`, "", "", "/"},

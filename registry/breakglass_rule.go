@@ -1,0 +1,160 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Skipped says which unmet requirements a promotion skipped, and who agreed to that.
+type Skipped struct {
+	Requirements []string `json:"requirements"`
+	Approvers    []string `json:"approvers"` // as messages show them
+	Comments     []string `json:"comments"`
+}
+
+// String describes it in one line of at most [MaxText] bytes: what, who and why.
+func (s Skipped) String() string {
+	return PlainText(fmt.Sprintf("break-glass: skips %s; approved by %s: %s", strings.Join(s.Requirements, ", "),
+		strings.Join(s.Approvers, ", "), strings.Join(s.Comments, "; ")))
+}
+
+// agreed are approvers who agreed to skip the same requirements.
+type agreed struct {
+	skips []string // sorted
+	given []GivenBreakGlass
+}
+
+// breakGlass marks unmet requirements as skipped, if enough approvers agreed to skip just these, or a
+// list that has them. It adds a requirement that says so, and one for each engine that no failing
+// report stands against it, which a missing proof may hide. If all is met, it does nothing.
+func (p Policy) breakGlass(d *Decision, r Release, claims []Claim) {
+	unmet := d.Unmet()
+	if len(unmet) == 0 {
+		return
+	}
+	req := Requirement{Name: requireBreakGlass, Subject: "release"}
+	chosen, others := p.chooseSkips(r, claims, unmet)
+	names := make(map[string]bool)
+	for i, u := range d.Requirements {
+		if !u.Met && slices.Contains(chosen.skips, u.Name) {
+			d.Requirements[i].Skipped = true
+			names[u.Name] = true
+		}
+	}
+	if len(names) > 0 {
+		req.Met = true
+		s := Skipped{Requirements: sortedKeys(names)}
+		for _, g := range chosen.given {
+			s.Approvers, s.Comments = append(s.Approvers, g.by()), append(s.Comments, g.Comment)
+			req.Evidence = append(req.Evidence, g.Bundle)
+			req.until = earlier(req.until, g.ExpiresOn)
+		}
+		d.Skipped, req.Detail = &s, s.String()
+	} else {
+		req.Detail = p.howToBreak(r, unmet, others)
+	}
+	counted, _ := count(r, claims)
+	d.Requirements = append(d.Requirements, req)
+	for _, e := range r.Engines {
+		standing := Requirement{Name: requireNoFailure, Subject: e.Label()}
+		judgeFailures(&standing, r, e, counted)
+		d.Requirements = append(d.Requirements, standing)
+	}
+}
+
+// chooseSkips returns the approvers whose common list leaves the fewest requirements unmet, and what
+// speaks against the others. Without enough approvers of one list it returns none.
+func (p Policy) chooseSkips(r Release, claims []Claim, unmet []Requirement) (chosen agreed, others []string) {
+	var lists []agreed
+	for _, g := range BreakGlassApprovals(r, claims, p.Promotion) {
+		if g.Why != "" {
+			others = append(others, "that of "+g.by()+" does not count: "+g.Why)
+			continue
+		}
+		skips := slices.Sorted(slices.Values(g.Skips))
+		i := slices.IndexFunc(lists, func(a agreed) bool { return slices.Equal(a.skips, skips) })
+		if i < 0 {
+			lists, i = append(lists, agreed{skips: skips}), len(lists)
+		}
+		lists[i].given = append(lists[i].given, g)
+	}
+	left := len(unmet)
+	for _, a := range lists {
+		given, n := p.persons(a.given)
+		forbidden := slices.DeleteFunc(slices.Clone(a.skips), func(name string) bool { return slices.Contains(p.BreakGlass, name) })
+		switch remains := a.leaves(unmet); {
+		case len(forbidden) > 0:
+			others = append(others, fmt.Sprintf("%s does not let %s be skipped (break-glass in environments.yaml)", p.Promotion.Environment, strings.Join(forbidden, ", ")))
+		case n < breakGlassApprovers:
+			others = append(others, fmt.Sprintf("%d of %d approved to skip %s", n, breakGlassApprovers, strings.Join(a.skips, ", ")))
+		case remains < left:
+			chosen, left = agreed{a.skips, given}, remains
+		}
+	}
+	slices.Sort(others)
+	return chosen, others
+}
+
+// leaves counts the requirements that the list does not have.
+func (a agreed) leaves(unmet []Requirement) (n int) {
+	for _, u := range unmet {
+		if !slices.Contains(a.skips, u.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// persons keeps one approval of each key, ordered by name, and counts the approvers. The keys of one
+// group of the environment count as one: who holds one of them may hold the others.
+func (p Policy) persons(given []GivenBreakGlass) (kept []GivenBreakGlass, n int) {
+	groups, signers := make(map[string]bool), make(map[string]bool)
+	for _, g := range given {
+		if signers[g.Signer] {
+			continue
+		}
+		signers[g.Signer] = true
+		kept = append(kept, g)
+		if group := p.Approvals.group(g.Keys); group != "" {
+			groups[group] = true
+		} else {
+			n++
+		}
+	}
+	slices.SortFunc(kept, func(a, b GivenBreakGlass) int { return strings.Compare(a.by(), b.by()) })
+	return kept, n + len(groups)
+}
+
+// howToBreak says what is missing.
+func (p Policy) howToBreak(r Release, unmet []Requirement, others []string) string {
+	if len(p.BreakGlass) == 0 {
+		return p.Promotion.Environment + " lets no requirement be skipped (break-glass in environments.yaml)"
+	}
+	command := fmt.Sprintf("mlpromote approve %s:%s --env %s --break-glass", r.Model, r.Tag(), p.Promotion.Environment)
+	names := make(map[string]bool)
+	for _, u := range unmet {
+		if slices.Contains(p.BreakGlass, u.Name) {
+			names[u.Name] = true
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		command += " --skip " + name
+	}
+	said := append([]string{fmt.Sprintf("missing: %d approvers who agree to skip the same", breakGlassApprovers)}, others...)
+	return strings.Join(said, "; ") + ": each runs " + command + " --comment TEXT"
+}
+
+// checkTimes checks when an approval was given and expires against the time at which it is recorded,
+// if that is known.
+func checkTimes(given, expires, at time.Time) error {
+	switch {
+	case at.IsZero():
+	case ClaimsFuture(given, at):
+		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", utc(given), utc(at))
+	case !expires.IsZero() && !at.Before(expires):
+		return fmt.Errorf("it expired on %s, and now it is %s", utc(expires), utc(at))
+	}
+	return nil
+}

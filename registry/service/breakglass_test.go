@@ -1,0 +1,169 @@
+package service_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// emergency is approversOf two in a freeze that two approvers may skip, with the approvals.
+func emergency(c *service.Config) {
+	approversOf(2)(c)
+	c.Environments.List[1].Freeze = []registry.Freeze{{Name: "fair", From: clockAt(0).AddDate(-1, 0, 0), Until: clockAt(0).AddDate(1, 0, 0)}}
+	c.Environments.List[1].BreakGlass = []string{"no-freeze", "approvals"}
+}
+
+// breakGlass attaches a break-glass approval for prod, in staging, over the present head of prod.
+func (w *world) breakGlass(t *testing.T, r registry.Release, key string, edit func(*registry.BreakGlass)) error {
+	t.Helper()
+	now := w.config.Now()
+	b := registry.BreakGlass{ResourceURI: "oci://local/prod/" + r.Model, Replaces: registry.NewDigestSet(w.head(t).Release),
+		Skips: []string{"no-freeze", "approvals"}, Comment: "prod is down", ApprovedOn: now, ExpiresOn: now.Add(registry.MaxBreakGlass)}
+	if edit != nil {
+		edit(&b)
+	}
+	_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
+		Bundle: w.Bundle(t, key, registry.PredicateBreakGlass, b, r.Digest)})
+	return err
+}
+
+// breaks tries a break-glass promotion of a version.
+func (w *world) breaks(t *testing.T, version string) (registry.Promotion, error) {
+	t.Helper()
+	return w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version, BreakGlass: true})
+}
+
+// Two approvers agree, and the promotion says everywhere what it skipped, until another one. What they
+// said is used up then: after a rollback it counts no more.
+func TestBreakGlassPromotion(t *testing.T) {
+	t.Parallel()
+	for name, edits := range map[string][]func(*service.Config){"local": nil, "prod on another registry": {external("prod")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, append(edits, emergency)...)
+			r := w.proven(t, registrytest.Build{})
+			if _, err := w.breaks(t, "1.0.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "missing: 2 approvers") {
+				t.Fatalf("without approvals: %v", err)
+			}
+			err := w.breakGlass(t, r, "first", nil)
+			must(t, err)
+			if _, err := w.breaks(t, "1.0.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "1 of 2 approved to skip approvals, no-freeze") {
+				t.Fatalf("with one: %v", err)
+			}
+			err = w.breakGlass(t, r, "second", nil)
+			must(t, err)
+			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 {
+				t.Fatalf("without being asked to: %v", err)
+			}
+			p, err := w.breaks(t, "1.0.0")
+			const says = "break-glass: skips approvals, no-freeze; approved by first, second: prod is down; prod is down"
+			if err != nil || p.Decision.Skipped == nil || p.Decision.Skipped.String() != says {
+				t.Fatalf("decision %+v, error %v, want %q", p.Decision.Skipped, err, says)
+			}
+			events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+			must(t, err)
+			if len(events) != 1 || events[0].Reason != says {
+				t.Errorf("history %+v, want %q", events, says)
+			}
+			claims, _, err := w.Claims(t.Context(), "prod", r)
+			must(t, err)
+			if _, v, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model); !ok || v.Promotion.Skipped.String() != says || !slices.Equal(v.VerifiedLevels, []string{registry.VSALevelBreakGlass}) {
+				t.Errorf("summary %+v, want %q and no level of parity", v, says)
+			}
+			if heads, err := w.Heads(t.Context(), "prod", ""); err != nil || len(heads) != 1 || heads[0].BreakGlass != says {
+				t.Errorf("heads %+v, error %v, want %q", heads, err, says)
+			}
+			// What was said is used up with the head that it named.
+			next := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 {
+				t.Errorf("another release: %v", err)
+			}
+			for _, key := range []string{"first", "second"} {
+				err := w.breakGlass(t, next, key, nil)
+				must(t, err)
+			}
+			_, err = w.breaks(t, "1.1.0")
+			must(t, err)
+			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "worse"})
+			must(t, err)
+			must(t, w.ReleaseHold(t.Context(), "prod", registrytest.Model, "tried"))
+			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "the head was moved after it was given") || w.head(t).Release != r.Digest {
+				t.Errorf("again, over the head that is back: %v", err)
+			}
+		})
+	}
+}
+
+// What must never be skipped is not, and what could never count is refused when it is attached.
+func TestBreakGlassRefusals(t *testing.T) {
+	t.Parallel()
+	t.Run("quarantine", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, emergency)
+		r := w.proven(t, registrytest.Build{})
+		for _, key := range []string{"first", "second"} {
+			err := w.breakGlass(t, r, key, nil)
+			must(t, err)
+		}
+		w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+		if _, err := w.breaks(t, "1.0.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "wrong labels") || w.head(t).Release != "" {
+			t.Errorf("%v, want the quarantine", err)
+		}
+	})
+	for name, c := range map[string]struct {
+		key  string
+		edit func(*registry.BreakGlass)
+		want string
+	}{
+		"a builder":  {"dora", nil, "signed the build of this release, so it cannot approve it"},
+		"a verifier": {"verifier", nil, "is not trusted as approver for oci://local/prod/vision/digits"},
+		"of staging": {"carl", nil, "is not trusted as approver for oci://local/prod/vision/digits"},
+		"for next week": {"first", func(b *registry.BreakGlass) {
+			b.ApprovedOn, b.ExpiresOn = b.ApprovedOn.AddDate(0, 0, 7), b.ExpiresOn.AddDate(0, 0, 7)
+		}, "set the clock"},
+		"of last week": {"first", func(b *registry.BreakGlass) {
+			b.ApprovedOn, b.ExpiresOn = b.ApprovedOn.AddDate(0, 0, -7), b.ExpiresOn.AddDate(0, 0, -7)
+		}, "it expired"},
+		"for a year":     {"approver", func(b *registry.BreakGlass) { b.ExpiresOn = b.ExpiresOn.AddDate(1, 0, 0) }, "at most 24h"},
+		"the signatures": {"approver", func(b *registry.BreakGlass) { b.Skips = []string{"signature"} }, "cannot be skipped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, emergency)
+			r := w.proven(t, registrytest.Build{})
+			if c.key == "dora" {
+				_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Engines[0].Digest,
+					Bundle: w.Bundle(t, "dora", registry.PredicateSign, struct{}{}, r.Engines[0].Digest)})
+				must(t, err)
+			}
+			if err := w.breakGlass(t, r, c.key, c.edit); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Approvals that expire while the promotion copies do not count when the head moves.
+func TestBreakGlassExpiresMeanwhile(t *testing.T) {
+	t.Parallel()
+	now, m := &settable{}, &meanwhile{}
+	now.set(clockAt(8))
+	w := setup(t, emergency, func(c *service.Config) {
+		m.Content, c.Content = c.Content, m
+		c.Now = func() time.Time { return now.Clock() }
+	})
+	r := w.proven(t, registrytest.Build{})
+	for _, key := range []string{"first", "second"} {
+		err := w.breakGlass(t, r, key, nil)
+		must(t, err)
+	}
+	m.then = func() { now.set(clockAt(8).AddDate(0, 0, 1).Add(registry.MaxBreakGlass / 24)) }
+	if _, err := w.breaks(t, "1.0.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "it expired on") || w.head(t).Release != "" {
+		t.Errorf("got %v, want that they expired", err)
+	}
+}
