@@ -17,7 +17,7 @@ import (
 
 func (a *app) historyCommand() *cobra.Command {
 	audit := auditing.Verbs{UI: a.ui, With: a.with, PolicyFolder: a.PolicyFolder}
-	return command.Group("history", "Check the history, and prove what it is", audit.Verify(), a.historyListCommand(), a.historyAcceptCommand(),
+	return command.Group("history", "List, check, prove and export the history", audit.Verify(), a.historyListCommand(), a.historyAcceptCommand(),
 		audit.Checkpoint(), audit.Prove(), audit.CheckProof(), audit.Export())
 }
 

@@ -85,8 +85,8 @@ func (t *Tree) outside(name string, c Seen) *Fault {
 			c.Origin.First, t.first)
 	case c.Size > t.Size():
 		f.Kind = Truncated
-		f.Detail = fmt.Sprintf("it covers %s, and the history has %d: the newest %d were removed",
-			registry.Count(c.Size, "event"), t.Size(), c.Size-t.Size())
+		f.Detail = fmt.Sprintf("it covers %s, and the history has %d: %s missing at its end",
+			registry.Count(c.Size, "event"), t.Size(), registry.Count(c.Size-t.Size(), "event"))
 	default:
 		return nil
 	}

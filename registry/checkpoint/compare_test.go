@@ -113,8 +113,8 @@ func TestFaultsAreNamed(t *testing.T) {
 		says   string
 	}{
 		"it grew":             {whole, []checkpoint.Seen{seen(t, whole, 1), seen(t, whole, 7), seen(t, whole, 12)}, nil, ""},
-		"cut":                 {whole[:7], []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated}, "FILE of 8: it covers 8 events, and the history has 7: the newest 1 were removed"},
-		"empty":               {nil, []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated}, "the history has 0: the newest 8 were removed"},
+		"cut":                 {whole[:7], []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated}, "FILE of 8: it covers 8 events, and the history has 7: 1 event missing at its end"},
+		"empty":               {nil, []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated}, "the history has 0: 8 events missing at its end"},
 		"rewritten":           {fork, []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Rewritten}, "an event among 2 to 8 is not the one"},
 		"rewritten after one": {fork, []checkpoint.Seen{seen(t, whole, 4), seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Rewritten}, "an event among 5 to 8 is not the one"},
 		"forked":              {fork, []checkpoint.Seen{seen(t, whole, 8), seen(t, fork, 11)}, []checkpoint.FaultKind{checkpoint.Forked}, "FILE of 11 is signed too and contradicts it"},
