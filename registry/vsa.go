@@ -31,14 +31,19 @@ type VSAPolicy struct {
 
 // VSADescriptor names one input by digest.
 type VSADescriptor struct {
+	// URI is where the input is: the resource with the digest of the bundle's manifest. Empty in older summaries.
+	URI    string    `json:"uri,omitempty"`
 	Digest DigestSet `json:"digest"`
 }
 
 // VSAPromotion is an mlpromote extension: what was promoted, and what the promoter had read.
 type VSAPromotion struct {
-	From         string    `json:"from"`
-	Tag          string    `json:"tag"`
-	Sources      DigestSet `json:"sources"`
+	From    string    `json:"from"`
+	Tag     string    `json:"tag"`
+	Sources DigestSet `json:"sources"`
+	// Policy is the digest of the rules of the destination alone, in canonical JSON. That of the whole
+	// environments.yaml is in VSA.Policy. Empty in older summaries.
+	Policy       DigestSet `json:"policy,omitempty"`
 	PreviousHead DigestSet `json:"previousHead,omitempty"`
 	HistoryHead  DigestSet `json:"historyHead,omitempty"`
 	// Skipped are the requirements that were skipped, by whom and why; nil: all were met.

@@ -72,6 +72,7 @@ func documents() map[string][]reflect.Type {
 		"toolchain remove":     of[[]toolchains.Found](),
 		"limits suggest":       of[suggestedLimits](),
 		"trust add":            of[changedTrust](),
+		"trust export":         of[exportedSummary](),
 		"trust list":           of[listedTrust](),
 		"trust retire":         of[changedTrust](),
 		"trust revoke":         of[changedTrust](),

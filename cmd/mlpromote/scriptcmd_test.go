@@ -89,7 +89,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"python": cmdPython, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
-		"report": cmdReport, "sign": j.cmdSign, "certify": cmdCertify, "attach": cmdAttach, "refer": cmdRefer,
+		"verify-vsa": cmdVerifyVSA, "report": cmdReport, "sign": j.cmdSign, "certify": cmdCertify, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase, "images": cmdImages,
 		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
 	}

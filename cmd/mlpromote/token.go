@@ -15,9 +15,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/access"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -78,7 +78,7 @@ allows elsewhere is a --grant.`,
 				return err
 			}
 			made := clock.Now()
-			token, text, err := access.Mint(args[0], all, made, end(made, lifetime))
+			token, text, err := serving.NewToken(args[0], all, made, end(made, lifetime))
 			if err != nil {
 				return err
 			}
@@ -259,7 +259,7 @@ func state(t registry.Token) string {
 	switch {
 	case !t.Revoked.IsZero():
 		return "revoked"
-	case access.Usable(t, clock.Now()) != nil:
+	case !serving.TokenUsable(t, clock.Now()):
 		return "expired"
 	default:
 		return "in use"

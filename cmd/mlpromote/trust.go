@@ -22,7 +22,7 @@ func (a *app) trustCommand(check *cobra.Command) *cobra.Command {
 
 The verbs below change who is trusted, in environments.yaml. A folder with the name of one of
 them is ./NAME.`
-	check.AddCommand(a.trustAddCommand(), a.trustListCommand(), a.trustRetireCommand(), a.trustRevokeCommand())
+	check.AddCommand(a.trustAddCommand(), a.trustListCommand(), a.trustRetireCommand(), a.trustRevokeCommand(), a.trustExportCommand())
 	return check
 }
 

@@ -51,7 +51,11 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 	for i, subject := range subjects {
 		named[i] = registry.StatementSubject{Name: subject.Name, Digest: registry.NewDigestSet(subject.Digest)}
 	}
-	statement, err := registry.NewStatement(registry.PredicateVSA, s.vsa(m, historyHead), named...)
+	predicate, err := s.vsa(m, historyHead)
+	if err != nil {
+		return nil, "", err
+	}
+	statement, err := registry.NewStatement(registry.PredicateVSA, predicate, named...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -118,10 +122,15 @@ func (s *Service) trustPromoter(m move, err error) error {
 	)
 }
 
-func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
+func (s *Service) vsa(m move, historyHead registry.Digest) (registry.VSA, error) {
+	policy, err := registry.CanonicalDigest(m.to)
+	if err != nil {
+		return registry.VSA{}, err
+	}
+	resource := s.resource(m.to.Name, m.release.Model)
 	inputs := make([]registry.VSADescriptor, len(m.accepted))
 	for i, c := range m.accepted {
-		inputs[i] = registry.VSADescriptor{Digest: registry.NewDigestSet(c.Bundle)}
+		inputs[i] = registry.VSADescriptor{URI: resource + "@" + string(c.Bundle), Digest: registry.NewDigestSet(c.Bundle)}
 	}
 	levels := []string{registry.VSALevelParity}
 	if m.decision.Skipped != nil {
@@ -133,7 +142,7 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 			Version: map[string]string{s.Tool.Name: s.Tool.Version},
 		},
 		TimeVerified: s.Now().UTC(),
-		ResourceURI:  s.resource(m.to.Name, m.release.Model),
+		ResourceURI:  resource,
 		Policy: registry.VSAPolicy{
 			URI:    "environments.yaml#" + m.to.Name,
 			Digest: registry.NewDigestSet(s.Config.Environments.Digest),
@@ -143,9 +152,9 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 		VerifiedLevels:     levels,
 		SLSAVersion:        registry.SLSAVersion,
 		Promotion: registry.VSAPromotion{
-			From: m.from.Name, Tag: m.release.Tag(), Sources: registry.NewDigestSet(m.release.Sources),
+			From: m.from.Name, Tag: m.release.Tag(), Sources: registry.NewDigestSet(m.release.Sources), Policy: registry.NewDigestSet(policy),
 			PreviousHead: registry.NewDigestSet(m.basis.Head.Release), HistoryHead: registry.NewDigestSet(historyHead),
 			Skipped: m.decision.Skipped,
 		},
-	}
+	}, nil
 }
