@@ -71,6 +71,14 @@ func TestPages(t *testing.T) {
 			runBlocks(t, program, "docs/how-to/"+page+".md", "", dir)
 		})
 	}
+	t.Run("keys", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "docs/how-to/keys.md", "", dir, "COSIGN_PASSWORD=a secret")
+	})
 	t.Run("reports", func(t *testing.T) {
 		t.Parallel()
 		runWithPython(t, program, "docs/how-to/reports.md")
