@@ -172,9 +172,9 @@ func (n Addition) place(folder string, pem []byte) (string, error) {
 func relative(folder, path string) (string, error) {
 	var at [2]string
 	for i, p := range []string{folder, path} {
-		real, err := filepath.EvalSymlinks(p)
+		place, err := filepath.EvalSymlinks(p)
 		if err == nil {
-			at[i], err = filepath.Abs(real)
+			at[i], err = filepath.Abs(place)
 		}
 		if err != nil {
 			return "", err
