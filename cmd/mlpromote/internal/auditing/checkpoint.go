@@ -30,6 +30,7 @@ type madeCheckpoint struct {
 	Note   string `json:"note"` // the signed note
 }
 
+// Checkpoint makes a signed checkpoint of the history.
 func (v Verbs) Checkpoint() *cobra.Command {
 	var out, trust string
 	c := &cobra.Command{
@@ -105,6 +106,7 @@ type madeProof struct {
 	Proof string         `json:"proof"` // C2SP tlog-proof
 }
 
+// Prove proves that one event is in the history.
 func (v Verbs) Prove() *cobra.Command {
 	var out, trust string
 	c := &cobra.Command{
@@ -175,6 +177,7 @@ type provenEvent struct {
 	Signer string         `json:"signer"` // key identifier
 }
 
+// CheckProof checks such a proof without a registry.
 func (v Verbs) CheckProof() *cobra.Command {
 	var trust string
 	c := &cobra.Command{

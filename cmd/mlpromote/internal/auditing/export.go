@@ -27,6 +27,7 @@ type exportedHistory struct {
 	Last   registry.Digest `json:"last"` // hash of the last event
 }
 
+// Export writes the whole history to a file.
 func (v Verbs) Export() *cobra.Command {
 	var format, out string
 	c := &cobra.Command{
