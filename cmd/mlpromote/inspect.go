@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -76,7 +77,7 @@ func inspectText(i inspection.Result) string {
 		loads += loadText(e.Label(), e.Load)
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
 }
 
 // originText says from which commit the release was built.
@@ -93,6 +94,18 @@ func skippedText(s *registry.Skipped) string {
 		return ""
 	}
 	return "\npromoted by " + ui.Plain(s.String()) + "\n"
+}
+
+// summaryText says by which rules the release was promoted.
+func summaryText(v *registry.VSA) string {
+	if v == nil {
+		return ""
+	}
+	text := "allowed  on " + v.TimeVerified.UTC().Format(time.RFC3339) + " by " + ui.Plain(v.Policy.URI) + " of " + ui.Short(v.Policy.Digest.SHA256())
+	if rules := v.Promotion.Policy.SHA256(); rules != "" {
+		text += ", its rules " + ui.Short(rules)
+	}
+	return text + "\n"
 }
 
 // leftOutText lists the engines that the release was made without, with the class of each failure.

@@ -29,6 +29,9 @@ type Result struct {
 	// Origin says from which commit the release was built, and by which CI job; absent where no builder's
 	// provenance of the release says it.
 	Origin *registry.Origin `json:"origin,omitempty"`
+	// Summary is the promoter's verification summary by which the release is in the environment; absent where
+	// there is none that counts.
+	Summary *registry.VSA `json:"summary,omitempty"`
 	// LeftOut are engines of the spec that the release was made without.
 	LeftOut []registry.LeftOut `json:"leftOut,omitempty"`
 	// Names are the names of classes and features; absent where there are none. [Of] leaves them to
@@ -112,6 +115,9 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	}
 	if _, summary, ok := registry.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, r.Model)); ok {
 		found.Skipped = summary.Promotion.Skipped
+	}
+	if _, summary, ok := registry.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, ref.Model)); ok {
+		found.Summary = &summary
 	}
 	found.LeftOut = r.LeftOut(claims)
 	for _, c := range counted {
