@@ -174,6 +174,13 @@ func TestIdentityRefuses(t *testing.T) {
 			wantUntrusted(t, claim, err, c.says)
 		})
 	}
+	for name, root := range map[string][]byte{"not in the log of signatures": a.RootWithLog(t), "not in the log of certificates": a.RootWithCertificateLog(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim, err := rooted(t, root, byIdentity(visionBuilds(), registry.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)
+			wantUntrusted(t, claim, err, "failed to verify")
+		})
+	}
 	t.Run("no root", func(t *testing.T) {
 		t.Parallel()
 		claim, err := newTrust(t, files{}, byIdentity(visionBuilds(), registry.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)

@@ -46,10 +46,28 @@ func New(t testing.TB) *Authority {
 // Root is the trusted_root.json of the authority.
 func (a *Authority) Root(t testing.TB) []byte {
 	t.Helper()
+	return a.rootWith(t, nil, nil)
+}
+
+// RootWithLog is a root that also names a log of signatures, in which no signature of the authority is.
+func (a *Authority) RootWithLog(t testing.TB) []byte {
+	t.Helper()
+	return a.rootWith(t, nil, a.stamps.RekorLogs())
+}
+
+// RootWithCertificateLog is a root that also names a log of certificates, in which none of the
+// authority is.
+func (a *Authority) RootWithCertificateLog(t testing.TB) []byte {
+	t.Helper()
+	return a.rootWith(t, a.stamps.CTLogs(), nil)
+}
+
+func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*root.TransparencyLog) []byte {
+	t.Helper()
 	authorities := []root.CertificateAuthority{&root.FulcioCertificateAuthority{
 		Root: a.root, Intermediates: []*x509.Certificate{a.intermediate}, ValidityPeriodStart: time.Now().Add(-time.Hour), URI: "https://fulcio.example.com",
 	}}
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, nil, a.stamps.TimestampingAuthorities(), nil)
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, certificates, a.stamps.TimestampingAuthorities(), signatures)
 	check(t, err)
 	data, err := made.MarshalJSON()
 	check(t, err)
