@@ -69,16 +69,16 @@ func (s server) proof(r *request) (*response, error) {
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
 	}
-	from, err := s.withCheckpoints()
-	if err != nil {
-		return nil, err
-	}
 	events, err := s.Registry.History(r.Context(), registry.HistoryQuery{After: seq - 1, Before: seq + 1, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	if len(events) == 0 {
 		return nil, registry.Errorf(registry.CodeNotFound, "no event %d", seq)
+	}
+	from, err := s.withCheckpoints()
+	if err != nil {
+		return nil, err
 	}
 	note, err := from.Proof(r.Context(), seq)
 	return noteResponse(note, err)

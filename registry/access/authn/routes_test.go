@@ -189,6 +189,9 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.TargetsPath:              {anywhere},
 		"GET " + wire.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
 		"GET " + wire.VerificationPath:         {anywhere},
+		"GET " + wire.CheckpointPath:           {anywhere},
+		"GET " + wire.CheckpointsPath:          {anywhere},
+		"GET " + wire.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
 		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
 		"POST " + wire.RestrictionsPath:        {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
 		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
