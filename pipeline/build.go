@@ -94,10 +94,8 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		return BuildResult{}, err
 	}
 	b := build{p: p, options: o, began: began}
-	if p.Origin != nil {
-		if b.origin, err = p.Origin(ctx, s.File, s.Files.Opened()); err != nil {
-			return BuildResult{}, err
-		}
+	if b.origin, err = p.originOf(ctx, s); err != nil {
+		return BuildResult{}, err
 	}
 	if b.maker, err = p.maker(ctx, prepared, w); err != nil {
 		return BuildResult{}, err
@@ -128,6 +126,14 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	}
 	result.Failed = b.left
 	return result, failures
+}
+
+// originOf says where a spec comes from; nil where nothing reads it.
+func (p *Pipeline) originOf(ctx context.Context, s *spec.Spec) (*registry.Origin, error) {
+	if p.Origin == nil {
+		return nil, nil
+	}
+	return p.Origin(ctx, s.File, s.Files.Opened())
 }
 
 // Plan says what Build would do, and does nothing but read.

@@ -201,9 +201,9 @@ func (b build) releaseProvenance(r registry.Release) Provenance {
 	}
 }
 
-// provenance says how an engine of a release was made.
-func (b build) provenance(r registry.Release, e builtEngine) Provenance {
-	dependencies := b.dependencies(r)
+// tools are what an engine was made with: lock files or images, and tuning records.
+func (e builtEngine) tools() []Resource {
+	var dependencies []Resource
 	if e.engine.Toolchain.Lock != "" {
 		name := "toolchain lock"
 		switch {
@@ -224,6 +224,12 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 			}
 		}
 	}
+	return dependencies
+}
+
+// provenance says how an engine of a release was made.
+func (b build) provenance(r registry.Release, e builtEngine) Provenance {
+	dependencies := append(b.dependencies(r), e.tools()...)
 	internal := b.internal()
 	maps.Copy(internal, map[string]any{
 		"toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck,
