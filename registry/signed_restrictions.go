@@ -52,3 +52,9 @@ func (s SignedRestrictions) Next(resource, reason, by string, now time.Time, add
 	}
 	return next, next.Validate()
 }
+
+// Affects lists the restrictions in force that concern an engine, to show them. No decision rests on
+// it: nothing here verifies the list.
+func (s SignedRestrictions) Affects(r Release, e Engine, claims []Claim) []RestrictionMatch {
+	return s.Restrictions().Match(r, e, claims)
+}

@@ -54,8 +54,12 @@ func documents() map[string][]reflect.Type {
 		"plan":                 of[planned](),
 		"policy replay":        of[[]service.Replayed](),
 		"promote":              of[movement](),
-		"quarantine":           of[[]approver.Attached](),
-		"quarantine lift":      of[[]approver.Attached](),
+		"quarantine":           {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()}, // the latter of what releases are made from
+		"quarantine export":    of[exportedRestrictions](),
+		"quarantine lift":      {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()},
+		"quarantine list":      of[[]approver.Restricted](),
+		"quarantine renew":     of[[]approver.Restricted](),
+		"quarantine restore":   of[[]approver.Restricted](),
 		"reindex":              of[reindexed](),
 		"report check":         {reflect.TypeFor[checkedReport](), reflect.TypeFor[checkedReports]()}, // the latter of a ref
 		"report show":          of[shownReports](),

@@ -19,19 +19,32 @@ func (a *app) quarantineCommand() *cobra.Command {
 	var f quarantineFlags
 	c := &cobra.Command{
 		Use:   "quarantine REF|DIGEST",
-		Short: "Quarantine a release or an engine: it must not be promoted or used",
+		Short: "Quarantine a release or an engine, or restrict what releases are made from",
 		Long: `Signs, as approver, that a release or an engine must not be used, and attaches that in every
 environment that has it. Promotions of it are refused, nodes are no longer given it, and
 mlpromote trust refuses a folder that holds the quarantine. Heads do not move: put an
 environment back with mlpromote rollback.
 
-A bare digest is looked for in every model. stdout: where it was attached.`,
+A bare digest is looked for in every model. stdout: where it was attached.
+
+With --source, --calibration, --toolchain or --operator: restricts every engine that was made from
+that, also later ones. Signs the next restriction list of each environment, or of --env alone.
+An engine of which nothing signed says what it was made from counts as restricted.
+stdout: what is restricted now, and which heads, engines and node types that concerns.`,
 		Example: `  mlpromote quarantine prod/vision/digits:1.4.0 --reason "wrong labels in the training data"
   mlpromote quarantine sha256:… --reason "crashes on driver 580"
-  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
-		Args: command.Exactly("REF|DIGEST"),
+  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"
+  mlpromote quarantine --toolchain 'onnxruntime@<1.24.0' --env prod --reason "CVE-2026-1234"`,
+		Args: f.releaseOrFlags,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if len(args) == 0 {
+					add, err := f.restrictions()
+					if err != nil {
+						return err
+					}
+					return a.restrict(c.Context(), i, approver.Change{Environment: f.environment, Reason: f.reason, Add: add})
+				}
 				return a.quarantine(c.Context(), i, args[0], f, approver.Quarantiner.Set, "in quarantine")
 			})
 		},
@@ -39,27 +52,40 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 	f.add(c)
 	var lifted quarantineFlags
 	lift := &cobra.Command{
-		Use:     "lift REF|DIGEST",
-		Short:   "Lift the quarantine of a release or an engine",
-		Long:    "Signs, as approver, that every quarantine of a release or an engine that stands now is over.",
-		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
-		Args:    command.Exactly("REF|DIGEST"),
+		Use:   "lift REF|DIGEST",
+		Short: "Lift the quarantine of a release or an engine, or a restriction",
+		Long: `Signs, as approver, that every quarantine of a release or an engine that stands now is over.
+With the flags that restricted something, written the same way: signs lists without it.`,
+		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"
+  mlpromote quarantine lift --toolchain 'onnxruntime@<1.24.0' --reason "we do not use the broken operator"`,
+		Args: lifted.releaseOrFlags,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if len(args) == 0 {
+					lift, err := lifted.restrictions()
+					if err != nil {
+						return err
+					}
+					return a.restrict(c.Context(), i, approver.Change{Environment: lifted.environment, Reason: lifted.reason, Lift: lift})
+				}
 				return a.quarantine(c.Context(), i, args[0], lifted, approver.Quarantiner.Lift, "no longer in quarantine")
 			})
 		},
 	}
 	lifted.add(lift)
-	c.AddCommand(lift)
+	c.AddCommand(append(a.restrictionCommands(), lift)...)
 	return c
 }
 
 // quarantineFlags are those of quarantine and of lift.
-type quarantineFlags struct{ environment, reason string }
+type quarantineFlags struct {
+	restrictionFlags
+	environment, reason string
+}
 
 func (f *quarantineFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.environment, "env", "", "environment to look for it in (default: all); it counts wherever else it is")
+	f.restrictionFlags.add(c)
+	c.Flags().StringVar(&f.environment, "env", "", "environment to look for it in (default: all); it counts wherever else it is. Restrictions: the only environment that they are for")
 	c.Flags().StringVar(&f.reason, "reason", "", "why; stays with the evidence")
 	command.Required(c, "reason")
 }

@@ -132,6 +132,12 @@ func attempts() []attempt {
 			w.allow(t, r)
 			w.quarantine(t, "staging", r)
 		})},
+		{"... that was made from what is restricted", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+			w.allow(t, r)
+			if err := w.restrict(t, registry.RoleApprover, w.Interface, registrytest.SourceOf(r), nil); err != nil {
+				t.Fatal(err)
+			}
+		})},
 		{"promote what the policy allows", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			r := w.release(t, "2.0.0")
@@ -216,6 +222,7 @@ func newStolen(t *testing.T, who thief) *stolen {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	svc, err := service.New(service.Config{
 		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
 		Sign: func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
 			return w.keys[role].Sign(ctx, statement)
 		},
@@ -375,7 +382,31 @@ func (w *stolen) allow(t *testing.T, r registry.Release) {
 	w.approve(t, r)
 }
 
-// sayAll lets the thief say everything in favor of a release, and lift its quarantines.
+// restrict signs the next restriction list of prod with the key of a role, and has a registry take it.
+func (w *stolen) restrict(t *testing.T, role registry.Role, by registry.Interface, add, lift []registry.Restriction) error {
+	t.Helper()
+	current, err := w.Restrictions(t.Context(), "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := current.Next(w.chain.EnvironmentURI("prod"), "try", w.keys[role].KeyID(), w.clock.Now(), add, lift)
+	if err != nil {
+		return err // there is nothing to lift
+	}
+	statement, err := registry.NewRestrictionList(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := w.keys[role].Sign(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = by.Restrict(w.ctx(t), "prod", bundle)
+	return err
+}
+
+// sayAll lets the thief say everything in favor of a release, and lift its quarantines and
+// restrictions.
 func (w *stolen) sayAll(t *testing.T, r registry.Release) {
 	t.Helper()
 	all := slices.Concat(w.built(r), w.verified(t, r, registry.VerdictPass), []signedText{w.approved(r)})
@@ -389,6 +420,9 @@ func (w *stolen) sayAll(t *testing.T, r registry.Release) {
 	}
 	w.say(t, &w.thief, "staging", r, all...)
 	w.say(t, &w.thief, "prod", r, all...)
+	if w.thief.key != "" {
+		_ = w.restrict(t, w.thief.key, w.guarded, nil, registrytest.SourceOf(r))
+	}
 }
 
 // sayAgainst lets the thief say everything against a release of prod.

@@ -23,7 +23,7 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 	newest := registry.NoRestrictions()
 	var counter int64
 	for _, bundle := range lists {
-		in, l, err := c.restrictionList(ctx, environment, bundle)
+		in, l, err := c.restrictionList(ctx, environment, bundle, false)
 		if err != nil {
 			return registry.Restrictions{}, registry.Errorf(registry.CodeOf(err), "%s: %w", dir, err)
 		}
@@ -34,7 +34,7 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 	if given == nil {
 		return newest, nil
 	}
-	in, l, err := c.restrictionList(ctx, environment, given)
+	in, l, err := c.restrictionList(ctx, environment, given, true)
 	switch {
 	case err != nil:
 		return registry.Restrictions{}, err
@@ -46,8 +46,9 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 	return in, nil
 }
 
-// restrictionList reads one list. It returns the zero list for one that does not count.
-func (c Checker) restrictionList(ctx context.Context, environment string, bundle []byte) (registry.Restrictions, registry.RestrictionList, error) {
+// restrictionList reads one list. It returns the zero list for one that does not count. If its key
+// must count now, a list of a revoked key that may have lifted something is refused.
+func (c Checker) restrictionList(ctx context.Context, environment string, bundle []byte, mustCount bool) (registry.Restrictions, registry.RestrictionList, error) {
 	claim, err := c.Verify(ctx, bundle, environment)
 	if registry.HasCode(err, registry.CodeTrust) || err == nil && !claim.Statement.About(digest.FromString(environment)) {
 		return registry.Restrictions{}, registry.RestrictionList{}, nil
@@ -55,9 +56,12 @@ func (c Checker) restrictionList(ctx context.Context, environment string, bundle
 	if err != nil {
 		return registry.Restrictions{}, registry.RestrictionList{}, err
 	}
-	// Without a history nothing shows what a list of a revoked key lifted, nor could the lists before
-	// it be missed. What it restricts counts in every state of its key.
-	claim.Key = registry.KeyTrusted
+	claim.Bundle, claim.RecordedAt, claim.WithoutHistory = digest.FromBytes(bundle), c.now(), true
+	if !mustCount {
+		// What a list restricts counts in every state of its key, and what it lifted is unknown: whoever
+		// can change the folder can also remove the list.
+		claim.Key, claim.Window = registry.KeyTrusted, registry.Window{}
+	}
 	l, err := claim.RestrictionList(environment)
 	if err != nil {
 		return registry.Restrictions{}, registry.RestrictionList{}, err

@@ -21,7 +21,7 @@ import (
 
 // Trust checks signatures.
 func (v Verbs) Trust() *cobra.Command {
-	var file string
+	var file, restrictions string
 	var want pull.Expectation
 	c := &cobra.Command{
 		Use:   "trust REF|DIR",
@@ -33,7 +33,8 @@ lies in the folder, the trust in --trust FILE or the data directory.
 
 --env, --model, --version and --max-age say what must be there: the folder proves what it
 holds, and not that it is what this machine wants. An engine that was pulled from where
-builds write has no promoter: --unpromoted accepts it.
+builds write has no promoter: --unpromoted accepts it. --restrictions FILE holds the folder
+against a restriction list that is newer than the one it was pulled with.
 
 For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and
 nothing speaks against it. It lists every bundle, when it was made, who signed it, and which roles
@@ -44,12 +45,17 @@ recorded it, or, without a history, only what is claimed.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			info, err := os.Stat(args[0])
 			if err == nil && info.IsDir() {
+				if restrictions != "" {
+					if want.Restrictions, err = os.ReadFile(restrictions); err != nil { //nolint:gosec // the file that the caller names
+						return registry.Errorf(registry.CodeInvalid, "--restrictions: %w", err)
+					}
+				}
 				return v.trustDir(c.Context(), args[0], file, want)
 			}
 			if _, unread := registry.ParseRef(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
 				return registry.Errorf(registry.CodeInvalid, "no folder %s, and no %w", args[0], unread)
 			}
-			for _, name := range []string{"trust", "env", "model", "version", "max-age", "unpromoted"} {
+			for _, name := range []string{"trust", "env", "model", "version", "max-age", "unpromoted", "restrictions"} {
 				if c.Flags().Changed(name) {
 					return registry.Errorf(registry.CodeInvalid, "--%s is for a folder that pull made, and %s is none", name, args[0])
 				}
@@ -62,6 +68,7 @@ recorded it, or, without a history, only what is claimed.`,
 	c.Flags().StringVar(&want.Model, "model", "", "model that it must be of")
 	c.Flags().StringVar(&want.Version, "version", "", "version that it must be")
 	c.Flags().DurationVar(&want.MaxAge, "max-age", 0, "how long ago a promoter may have verified it (default: any time)")
+	c.Flags().StringVar(&restrictions, "restrictions", "", "file with a newer restriction list of the environment, from quarantine export")
 	c.Flags().BoolVar(&want.Unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment")
 	return c
 }

@@ -1,0 +1,132 @@
+package approver
+
+import (
+	"context"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// RestrictedHead is the head of a model with engines that restrictions concern.
+type RestrictedHead struct {
+	Model     string             `json:"model"`
+	Version   string             `json:"version"` // tag of the release
+	Release   registry.Digest    `json:"release"`
+	Engines   []RestrictedEngine `json:"engines"`
+	NodeTypes []AffectedNodeType `json:"nodeTypes,omitempty"`
+}
+
+// RestrictedEngine is an engine that is no longer given to nodes.
+type RestrictedEngine struct {
+	Engine  registry.Digest `json:"engine"`
+	Label   string          `json:"label"`
+	Reasons []string        `json:"reasons"`
+}
+
+// AffectedNodeType is a node type whose best engine is restricted.
+type AffectedNodeType struct {
+	Name   string `json:"name"`
+	Engine string `json:"engine"` // label of the engine that it had
+	// Instead is the label of the best of the other engines; empty: the node type has none left.
+	Instead string `json:"instead,omitempty"`
+}
+
+// describe finds the heads, engines and node types that the restrictions of an environment concern.
+func (r Restricter) describe(ctx context.Context, signed registry.SignedRestrictions) (Restricted, error) {
+	out := Restricted{
+		Environment: signed.Environment, Counter: signed.List.Counter, List: signed.Digest, Signer: signed.Signer,
+		InForce: append([]registry.Restriction{}, signed.InForce...), Heads: []RestrictedHead{},
+	}
+	if len(signed.InForce) == 0 {
+		return out, nil
+	}
+	types, err := r.nodeTypes(ctx)
+	if err != nil {
+		return out, err
+	}
+	heads, err := r.Registry.Heads(ctx, signed.Environment, "")
+	if err != nil {
+		return out, err
+	}
+	for _, head := range heads {
+		found, err := r.affected(ctx, signed, head, types)
+		if err != nil {
+			return out, err
+		}
+		if len(found.Engines) > 0 {
+			out.Heads = append(out.Heads, found)
+		}
+	}
+	return out, nil
+}
+
+// affected finds what is restricted at one head.
+func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrictions, head registry.Head, types []registry.Named[registry.Node]) (RestrictedHead, error) {
+	found := RestrictedHead{Model: head.Model, Version: head.Version, Release: head.Release}
+	release, err := r.Registry.Release(ctx, head.Environment, head.Model, string(head.Release))
+	if err != nil {
+		return found, err
+	}
+	claims, _, err := r.Registry.Claims(ctx, head.Environment, release)
+	if err != nil {
+		return found, err
+	}
+	restricted := make(map[registry.Digest]bool)
+	for _, e := range release.Engines {
+		matches := signed.Affects(release, e, claims)
+		if len(matches) == 0 {
+			continue
+		}
+		restricted[e.Digest] = true
+		engine := RestrictedEngine{Engine: e.Digest, Label: e.Label()}
+		for _, m := range matches {
+			engine.Reasons = append(engine.Reasons, fmt.Sprintf("%s, and %s is restricted", m.Why, m.Restriction))
+		}
+		found.Engines = append(found.Engines, engine)
+	}
+	for _, t := range types {
+		if affected, ok := loses(release, t, restricted); ok {
+			found.NodeTypes = append(found.NodeTypes, affected)
+		}
+	}
+	return found, nil
+}
+
+// loses reports whether the best engine of a node type is restricted, and which comes next. It looks
+// at targets alone.
+func loses(r registry.Release, t registry.Named[registry.Node], restricted map[registry.Digest]bool) (AffectedNodeType, bool) {
+	found := AffectedNodeType{Name: t.Name}
+	for _, e := range registry.RankEngines(r.Engines) {
+		if len(e.Target.Match(t.Document, t.Document.Runtime())) > 0 {
+			continue
+		}
+		if found.Engine == "" {
+			if !restricted[e.Digest] {
+				return found, false
+			}
+			found.Engine = e.Label()
+		}
+		if !restricted[e.Digest] {
+			found.Instead = e.Label()
+			break
+		}
+	}
+	return found, found.Engine != ""
+}
+
+// nodeTypes reads all node types.
+func (r Restricter) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node], error) {
+	var all []registry.Named[registry.Node]
+	for after := ""; ; {
+		page, err := r.NodeTypes.List(ctx, after, registry.MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page {
+			after = t.Name
+		}
+		if all = append(all, page...); len(page) < registry.MaxPage {
+			return all, nil
+		}
+	}
+}

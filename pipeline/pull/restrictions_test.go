@@ -1,0 +1,86 @@
+package pull_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline/pull"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// silent is a registry whose resolve does not know of restrictions, as one that lies.
+type silent struct {
+	registry.Interface
+	answer registry.Resolution
+}
+
+func (s silent) Resolve(_ context.Context, _ registry.ResolveQuery) (registry.Resolution, error) {
+	return s.answer, nil
+}
+
+// A pull holds the engine against the list by itself, and keeps the list in the folder.
+func TestPullHoldsAgainstRestrictions(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.Promoted(t, registrytest.Build{})
+	answer, err := w.Registry.Resolve(t.Context(), query("prod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := []registry.Restriction{{Kind: registry.RestrictOperator, Digest: r.Limits}}
+	first := w.Restricting(t, "prod", other, nil)
+	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
+		t.Fatalf("another library is restricted: %v", err)
+	}
+	kept, err := os.ReadFile(w.at(pull.Dir, "bundles", first.Digest.Encoded()+".sigstore.json"))
+	if err != nil || digest.FromBytes(kept) != first.Digest {
+		t.Errorf("the folder does not hold the list: %v", err)
+	}
+	second := w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
+	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); !registry.HasCode(err, registry.CodeNoEngine) {
+		t.Errorf("pull of what is restricted: error %v", err)
+	}
+	lying := w.Puller
+	lying.Registry = silent{w.Registry.Interface, answer}
+	if _, err := lying.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), "is restricted") {
+		t.Errorf("pull where resolve gives what is restricted: error %v", err)
+	}
+	staging := w.Restricting(t, "staging", registrytest.SourceOf(r), nil)
+	third := w.Restricting(t, "prod", nil, registrytest.SourceOf(r))
+	lifted, err := third.Next("oci://local/prod/", "by a stranger", w.Keys.KeyID(registrytest.Stranger), third.List.IssuedOn, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		list []byte
+		code registry.Code
+		says string
+	}{
+		{"none", nil, "", ""},
+		{"the same", first.Bundle, "", ""},
+		{"one that restricts it", second.Bundle, registry.CodePolicy, "is restricted"},
+		{"one that lifts", third.Bundle, "", ""},
+		{"of another environment", staging.Bundle, registry.CodeTrust, "not one of an approver"},
+		{"of a stranger", w.SignList(t, registrytest.Stranger, lifted), registry.CodeTrust, "not one of an approver"},
+		{"of a builder", w.SignList(t, "builder", lifted), registry.CodeTrust, "not trusted as approver"},
+		{"garbage", []byte("none"), registry.CodeTrust, "not one of an approver"},
+		{"empty", []byte{}, registry.CodeTrust, "not one of an approver"},
+	} {
+		_, err := w.Check(t.Context(), w.dir, pull.Expectation{Environment: "prod", Restrictions: c.list})
+		if c.code == "" && err != nil || c.code != "" && (!registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("with a list that is %s: error %v, want %q that says %q", c.name, err, c.code, c.says)
+		}
+	}
+	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Restrictions: second.Bundle}); !registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), "is older than list 3") {
+		t.Errorf("an older list than that of the folder: error %v", err)
+	}
+}
