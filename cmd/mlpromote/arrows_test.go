@@ -115,7 +115,7 @@ func arrows() []rule {
 
 		{"registry", nil}, // the ground floor
 		{"registry/gc", []string{"registry"}},
-		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci", "validators/format"}},
+		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci"}},
 		{"registry/access", []string{"registry"}},
 		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
@@ -126,6 +126,7 @@ func arrows() []rule {
 		{"registry/postgres", []string{"migrations", "registry", "registry/internal/catalog", "registry/postgres/internal/*"}},
 		{"registry/postgres/internal/*", nil},
 		{"registry/postgres/pgtest", nil},
+		{"registry/airgap", []string{"registry", "registry/gate", "registry/oci", "registry/oci/layout"}},
 		{"registry/backup", []string{"registry", "registry/atomicfile"}},
 		{"registry/blob", []string{"registry"}},
 		{"registry/checkpoint", []string{"registry"}},
@@ -142,6 +143,7 @@ func arrows() []rule {
 		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
 		{"registry/node", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
+		{"registry/oci/layout", []string{"registry"}},
 		{"registry/oci/transfer", []string{"registry"}},
 		{"registry/oci/remote", []string{"registry", "registry/oci", "registry/oci/transfer"}},
 		{"registry/registrytest", []string{"registry"}},

@@ -46,6 +46,7 @@ func documents() map[string][]reflect.Type {
 		"key generate":         of[generatedKey](),
 		"key use":              of[generatedKey](),
 		"list":                 of[[]registry.Head](),
+		"load":                 of[snapshots.LoadedRelease](),
 		"node describe":        of[registry.Node](),
 		"node-type delete":     of[deletedName](),
 		"node-type get":        of[registry.Node](),
@@ -67,6 +68,7 @@ func documents() map[string][]reflect.Type {
 		"rollback":             of[movement](),
 		"schema":               of[json.RawMessage](), // of the spec: the same with text
 		"scrub":                of[scrubResult](),
+		"save":                 of[snapshots.SavedRelease](),
 		"serve":                {reflect.TypeFor[servedAt](), reflect.TypeFor[[]serving.Effective]()}, // the latter with --print-config
 		"token create":         of[newToken](),
 		"token list":           of[[]registry.Token](),

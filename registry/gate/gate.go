@@ -1,6 +1,6 @@
 // Package gate looks at the bytes of parts that are pushed or imported, and refuses those that run
 // code when they are loaded, hide what is in them, or are native code without saying so. What the
-// bytes are, validators/format decides.
+// bytes are, its port [Inspect] decides.
 package gate
 
 import (
@@ -12,7 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/validators/format"
 )
 
 const (
@@ -27,16 +26,31 @@ const (
 // Open returns content by its digest.
 type Open func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
 
-// Gate inspects parts. It is safe for concurrent use. Create one with [New].
-type Gate struct {
-	open   Open
-	slots  chan struct{}
-	passed *lru.Cache[registry.Digest, struct{}]
+// File is a file of a part.
+type File struct {
+	Path       string // in the part
+	Content    io.ReaderAt
+	Size       int64
+	NativeCode bool // the part says that it is native code
+	// Beside returns the size of another file of the part, by its path.
+	Beside func(path string) (size int64, ok bool)
 }
 
-// New returns a gate for content that open returns.
-func New(open Open) *Gate {
-	return &Gate{open: open, slots: make(chan struct{}, atOnce), passed: lru.New[registry.Digest, struct{}](passedBytes)}
+// Inspect checks the bytes of a file in bounded time and memory. Errors: CodeUnsafe and CodeInvalid,
+// with the file and what to do; others of reading it.
+type Inspect func(f File) error
+
+// Gate inspects parts. It is safe for concurrent use. Create one with [New].
+type Gate struct {
+	open    Open
+	inspect Inspect
+	slots   chan struct{}
+	passed  *lru.Cache[registry.Digest, struct{}]
+}
+
+// New returns a gate for content that open returns. Without inspect, it lets nothing through.
+func New(open Open, inspect Inspect) *Gate {
+	return &Gate{open: open, inspect: inspect, slots: make(chan struct{}, atOnce), passed: lru.New[registry.Digest, struct{}](passedBytes)}
 }
 
 // Manifest inspects the files of a part, which must be stored already, by the exact bytes of its
@@ -48,8 +62,11 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 	if registry.HasCode(err, registry.CodeTrust) {
 		return err
 	}
-	if _, ok := g.passed.Get(d); ok || err != nil {
-		return nil //nolint:nilerr // another kind of manifest, which no release can have
+	if _, ok := g.passed.Get(d); ok || err != nil { // or another kind of manifest
+		return nil
+	}
+	if g.inspect == nil {
+		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")
 	}
 	select {
 	case g.slots <- struct{}{}:
@@ -71,37 +88,28 @@ func (g *Gate) part(ctx context.Context, part registry.FetchedPart) error {
 		sizes[f.Path] = f.Size
 	}
 	for _, f := range part.Files {
-		check := format.Gate{
-			NativeCode: part.Engine.NativeCode || f.Kind == registry.FileCode,
-			Beside:     func(name string) (int64, bool) { size, ok := sizes[path.Clean(name)]; return size, ok },
-		}
-		if err := g.file(ctx, check, f); err != nil {
+		inspected := File{Path: f.Path, NativeCode: part.Engine.NativeCode || f.Kind == registry.FileCode}
+		inspected.Beside = func(name string) (int64, bool) { size, ok := sizes[path.Clean(name)]; return size, ok }
+		if err := g.file(ctx, inspected, f.Digest); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Gate) file(ctx context.Context, check format.Gate, f registry.File) error {
-	blob, size, err := g.open(ctx, f.Digest)
+func (g *Gate) file(ctx context.Context, f File, d registry.Digest) error {
+	blob, size, err := g.open(ctx, d)
 	if err != nil {
 		return err
 	}
 	defer blob.Close()
-	return check.Check(f.Path, &pages{r: stopping{ctx, blob}, size: size}, size)
-}
-
-// stopping fails when a context ends.
-type stopping struct {
-	ctx context.Context
-	r   io.ReaderAt
-}
-
-func (s stopping) ReadAt(p []byte, off int64) (int, error) {
-	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
-	}
-	return s.r.ReadAt(p, off)
+	f.Size, f.Content = size, &pages{size: size, read: func(p []byte, off int64) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return blob.ReadAt(p, off)
+	}}
+	return g.inspect(f)
 }
 
 // pageBytes is how much is read at once.
@@ -109,7 +117,7 @@ const pageBytes = 256 << 10
 
 // pages reads ahead, because every read of an object store is a request.
 type pages struct {
-	r    io.ReaderAt
+	read func(p []byte, off int64) (int, error)
 	size int64
 	at   int64
 	page []byte
@@ -135,7 +143,7 @@ func (s *pages) ReadAt(p []byte, off int64) (int, error) {
 // load reads the page that begins at a position.
 func (s *pages) load(at int64) error {
 	page := make([]byte, min(pageBytes, s.size-at))
-	n, err := s.r.ReadAt(page, at)
+	n, err := s.read(page, at)
 	if n < len(page) && (err == nil || errors.Is(err, io.EOF)) {
 		err = io.ErrUnexpectedEOF
 	}

@@ -1,52 +1,38 @@
 package gate_test
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/oci/remote"
-	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
-const (
-	repository = "staging/" + registrytest.Model
-	pickle     = "\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R."
-	elf        = "\x7fELF\x02\x01\x01\x00"
-)
+const repository = "staging/" + registrytest.Model
 
-// pusher is a client of a registry behind a gate.
-func pusher(t *testing.T) (*oci.Store, *mem.DB) {
-	t.Helper()
-	blobs, db := mem.NewBlobs(), mem.New()
-	handler, err := distribution.New(distribution.Config{
-		Blobs: blobs, Refs: db, Deleter: db, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open).Manifest,
-		Authorize: func(context.Context, distribution.Access) error { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
+// pickle is what inspect refuses. The real inspection is tested where the program is put together.
+const pickle = "cos\nsystem\n(S'true'\ntR."
+
+// inspect refuses pickles by their beginning.
+func inspect(f gate.File) error {
+	head := make([]byte, 4)
+	if _, err := f.Content.ReadAt(head, 0); err != nil {
+		return err
 	}
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	environments := registrytest.Chain()
-	environments.List[0].Registry = strings.TrimPrefix(server.URL, "http://")
-	c := &remote.Repositories{Transfer: transfer.Options{}, Keychain: authn.NewMultiKeychain(), Environments: environments}
-	return oci.New(c.Open, oci.Options{}), db
+	if string(head) == pickle[:4] {
+		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are a Python pickle", f.Path)
+	}
+	return nil
 }
 
 func file(path, content string, kind registry.FileKind) registry.PartFile {
@@ -63,70 +49,6 @@ func engine(native bool, files ...registry.PartFile) registry.Part {
 	d := digest.FromString("another part")
 	e.Reference, e.Sources, e.Limits, e.Interface = d, d, d, d
 	return registry.Part{Role: registry.PartEngine, Model: registrytest.Model, Format: "onnx", Engine: e, Files: files}
-}
-
-func zipped(t *testing.T, name, content string) string {
-	t.Helper()
-	var buf bytes.Buffer
-	w := zip.NewWriter(&buf)
-	f, err := w.Create(name)
-	if err == nil {
-		_, err = io.WriteString(f, content)
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return buf.String()
-}
-
-// What a token may push to the first environment passes the gate, or is not stored.
-func TestPush(t *testing.T) {
-	t.Parallel()
-	model := file("model.onnx", "weights", registry.FileEngine)
-	cases := registry.CaseSet{Count: 1, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "c.safetensors", Count: 1}}}
-	for name, c := range map[string]struct {
-		part registry.Part
-		says string // empty: it is stored
-	}{
-		"an engine":                        {engine(false, model, file("labels.txt", "cat\ndog\n", registry.FileAsset)), ""},
-		"a pickle as asset":                {engine(false, model, file("labels.bin", pickle, registry.FileAsset)), "labels.bin: its bytes are a Python pickle"},
-		"a pickle as engine":               {engine(false, file("model.onnx", pickle, registry.FileEngine)), "model.onnx: its bytes are a Python pickle"},
-		"a pickle labelled as native code": {engine(true, model, file("labels.bin", pickle, registry.FileAsset)), "labels.bin: its bytes are a Python pickle"},
-		"a pickle as library":              {engine(true, model, file("ops.so", pickle, registry.FileCode)), "ops.so: its bytes are a Python pickle"},
-		"a torch file":                     {engine(false, model, file("w.pt", zipped(t, "archive/data.pkl", pickle), registry.FileEngine)), `entry "archive/data.pkl"`},
-		"native code":                      {engine(false, file("model.so", elf, registry.FileEngine)), "labelled native-code"},
-		"labelled native code":             {engine(true, file("model.so", elf, registry.FileEngine)), ""},
-		"an operator library":              {engine(true, model, file("ops.so", elf, registry.FileCode)), ""},
-		"a reference that is a pickle": {registry.Part{Role: registry.PartReference, Model: registrytest.Model, Format: "onnx",
-			Engine: registry.Engine{Variant: "reference", Precision: "fp32"}, Files: []registry.PartFile{file("model.onnx", pickle, "")}}, "a Python pickle"},
-		"cases with an absurd header": {registry.Part{Role: registry.PartCases, Set: &cases,
-			Files: []registry.PartFile{file("c.safetensors", "\x00\x00\x00\x00\x00\x01\x00\x00{\"", "")}}, "header says that it has"},
-		"tuning records that are a pickle": {registry.Part{Role: registry.PartTuning, Files: []registry.PartFile{file("a/b.txt", pickle, "")}}, "a Python pickle"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, db := pusher(t)
-			ref, err := store.PutPart(t.Context(), repository, c.part)
-			if c.says == "" {
-				if err != nil {
-					t.Fatalf("refused: %v", err)
-				}
-				if _, err := db.Manifest(t.Context(), repository, ref.Digest); err != nil {
-					t.Errorf("its manifest is not stored: %v", err)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v, want one that says %q", err, c.says)
-			}
-			for m := range db.AllManifests(t.Context()) {
-				t.Errorf("%s of %s is stored", m.Manifest.Digest, m.Repository)
-			}
-		})
-	}
 }
 
 // manifest is that of a part, as its store writes it.
@@ -170,7 +92,7 @@ func TestManifests(t *testing.T) {
 		"no manifest":          {[]byte(`[1]`), none, ""},
 		"a part of the future": {bytes.ReplaceAll(raw, []byte(`dev.mlpromote.format":"1"`), []byte(`dev.mlpromote.format":"9"`)), none, ""},
 	} {
-		err := gate.New(c.open).Manifest(t.Context(), d, c.raw)
+		err := gate.New(c.open, inspect).Manifest(t.Context(), d, c.raw)
 		if c.code == "" && err != nil || c.code != "" && !registry.HasCode(err, c.code) {
 			t.Errorf("%s: error %v, want code %q", name, err, c.code)
 		}
@@ -189,7 +111,7 @@ func TestRemembers(t *testing.T) {
 		g := gate.New(func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
 			opened++
 			return blobs.Open(ctx, d)
-		})
+		}, inspect)
 		first, second := g.Manifest(t.Context(), d, raw), g.Manifest(t.Context(), d, raw)
 		if opened != c.opened || fmt.Sprint(first) != fmt.Sprint(second) {
 			t.Errorf("%s: its file was opened %d times, then %v and %v; want %d times and the same", name, opened, first, second, c.opened)
@@ -203,7 +125,16 @@ func TestStops(t *testing.T) {
 	blobs, d, raw := manifest(t, engine(false, file("model.onnx", "weights", "")))
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), registry.Errorf(registry.CodeUnavailable, "gone"))
 	defer cancel()
-	if err := gate.New(blobs.Open).Manifest(ctx, d, raw); !registry.HasCode(err, registry.CodeUnavailable) {
-		t.Errorf("error %v, want that of the context", err)
+	if err := gate.New(blobs.Open, inspect).Manifest(ctx, d, raw); registry.CodeOf(err) != registry.CodeUnavailable {
+		t.Errorf("error %v, want CodeUnavailable", err)
+	}
+}
+
+// A gate that cannot look at files lets none through.
+func TestWithoutInspection(t *testing.T) {
+	t.Parallel()
+	blobs, d, raw := manifest(t, engine(false, file("model.onnx", "weights", "")))
+	if err := gate.New(blobs.Open, nil).Manifest(t.Context(), d, raw); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("error %v, want CodeUnavailable", err)
 	}
 }

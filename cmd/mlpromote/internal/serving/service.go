@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/filegate"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
@@ -57,7 +58,7 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 	if err != nil {
 		return nil, err
 	}
-	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done(), gate: gate.New(here.Blobs.Open)}
+	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done(), gate: gate.New(here.Blobs.Open, filegate.Inspect)}
 	sv.points = here.Keeper(wiring.SignNoteServed(sv.keys), func() *wiring.Instance { return sv.keeper.InForce().Instance })
 	sv.points.May = func(ctx context.Context) error {
 		return sv.lastAgreement(sv.keeper.InForce().own).Check(ctx, "environments", "promoter")

@@ -1,0 +1,61 @@
+package airgap
+
+import (
+	"context"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci/layout"
+)
+
+// RestrictionsFile is the name of the signed restriction list in a saved release.
+const RestrictionsFile = "restrictions.json"
+
+// restrictions returns those of the environment that a file is from: by the list in the file, or by
+// the one that the caller got elsewhere, which must not be older. A list that does not count is an
+// error, because save writes no such list.
+func (c Checker) restrictions(ctx context.Context, in *layout.Layout, r registry.Release, want Expectation) (registry.Restrictions, error) {
+	environment := "oci://" + want.Registry + "/" + want.Environment + "/"
+	saved, err := titled(in, r, RestrictionsFile)
+	if err != nil {
+		return registry.Restrictions{}, err
+	}
+	newest := registry.NoRestrictions()
+	var counter int64
+	for _, bundle := range [][]byte{saved, want.Restrictions} {
+		if bundle == nil {
+			continue
+		}
+		found, l, err := c.list(ctx, environment, bundle)
+		switch {
+		case err != nil:
+			return registry.Restrictions{}, err
+		case l.Counter < counter:
+			return registry.Restrictions{}, registry.Errorf(registry.CodeTrust,
+				"restriction list %d of %s is older than list %d, which the file has: want a newer one", l.Counter, environment, counter)
+		}
+		newest, counter = found, l.Counter
+	}
+	return newest, nil
+}
+
+// list verifies a restriction list.
+func (c Checker) list(ctx context.Context, environment string, bundle []byte) (registry.Restrictions, registry.RestrictionList, error) {
+	claim, err := c.Verify(ctx, bundle, environment)
+	if err == nil && !claim.Statement.About(digest.FromString(environment)) {
+		err = registry.Errorf(registry.CodeTrust, "it is not about %s", environment)
+	}
+	if err != nil {
+		return registry.Restrictions{}, registry.RestrictionList{}, registry.Errorf(registry.CodeOf(err), "restriction list: %w", err)
+	}
+	// Without a history nothing shows what a list of a revoked key lifted. What it restricts counts in
+	// every state of its key.
+	claim.Key = registry.KeyTrusted
+	l, err := claim.RestrictionList(environment)
+	if err != nil {
+		return registry.Restrictions{}, registry.RestrictionList{}, err
+	}
+	found, err := registry.RestrictionsInForce(environment, claim)
+	return found, l, err
+}
