@@ -34,6 +34,8 @@ type Environment struct {
 	Registry string `json:"registry,omitempty"`
 	// Approvals says how many people must approve each promotion.
 	Approvals ApprovalRule `json:"approvals,omitzero"`
+	// Reports says how fresh the reports of a promotion must be, and of how many verifiers.
+	Reports ReportRule `json:"reports,omitzero"`
 	// Freeze are windows in which nothing is promoted to the environment.
 	Freeze []Freeze `json:"freeze,omitempty"`
 	// BreakGlass are the requirements that two approvers may skip in an emergency. Empty: none.
@@ -62,12 +64,15 @@ func (e Environment) Policy() Policy {
 	if len(e.Ceilings) > 0 {
 		p.Require = append(p.Require, requireCeilings)
 	}
+	if !e.Reports.IsZero() {
+		p.Require = append(p.Require, requireReports)
+	}
 	return p
 }
 
 // rules returns the policy without the requirements that apply everywhere.
 func (e Environment) rules() Policy {
-	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
+	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Reports: e.Reports, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
 }
 
 func (e Environment) validateRegistry() error {
@@ -138,6 +143,8 @@ func (e Environment) withoutEffect() string {
 		return "ceilings"
 	case e.Approvals.Count > 0:
 		return "approvals"
+	case !e.Reports.IsZero():
+		return "reports"
 	case len(e.Freeze) > 0:
 		return "freeze"
 	case len(e.BreakGlass) > 0:

@@ -41,7 +41,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireApprovals, requireNoFreeze,
+	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireReports, requireApprovals, requireNoFreeze,
 		requireBreakGlass)
 }
 
@@ -61,6 +61,8 @@ type Policy struct {
 	Accuracy  *AccuracyRequirement
 	Ceilings  Ceilings
 	Approvals ApprovalRule
+	// Reports says how fresh reports must be, and of how many verifiers.
+	Reports ReportRule
 	// Freeze are the windows in which nothing is promoted.
 	Freeze []Freeze
 	// BreakGlass are the requirements that two approvers may skip in an emergency, of [Skippable].
@@ -164,6 +166,9 @@ func (p Policy) Validate() error {
 	if err := p.Ceilings.Validate(); err != nil {
 		return err
 	}
+	if err := p.Reports.Validate(); err != nil {
+		return err
+	}
 	if err := p.Approvals.Validate(); err != nil {
 		return err
 	}
@@ -254,6 +259,9 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		case requireCeilings:
 			engine, _ := r.Engine(s.Digest)
 			p.judgeCeilings(&req, r, engine, cs)
+		case requireReports:
+			engine, _ := r.Engine(s.Digest)
+			p.judgeReports(&req, r, engine, cs)
 		case RequireReproducibleBytes:
 			judgeReproducible(&req, ReproducibleBytes, cs.of(PredicateProvenance, s.Digest))
 		case RequireReproducibleSemantic:

@@ -1,0 +1,52 @@
+package environments_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/environments"
+)
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	const v2 = "version: 2\n"
+	with := func(version, reports string) string {
+		return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, reports: " + reports + "}\n" + trust
+	}
+	for name, c := range map[string]struct {
+		text, want string
+		rule       registry.ReportRule
+		shape      bool // whether the schema accepts it
+	}{
+		"both":                   {with(v2, "{max-age: 90d, verifiers: 2}"), "", registry.ReportRule{MaxAge: 90 * 24 * time.Hour, Verifiers: 2}, true},
+		"hours":                  {with(v2, "{max-age: 36h}"), "", registry.ReportRule{MaxAge: 36 * time.Hour}, true},
+		"in a file of version 1": {with("", "{verifiers: 2}"), "4:25 key \"reports\" needs version 2 of the file: add the line \"version: 2\" at its top", registry.ReportRule{}, false},
+		"no unit":                {with(v2, "{max-age: 90}"), "5:44 want how old a report may be, such as 90d or 36h", registry.ReportRule{}, false},
+		"negative":               {with(v2, "{max-age: -1d}"), "5:44 want how old a report may be, such as 90d or 36h", registry.ReportRule{}, false},
+		"too many days":          {with(v2, "{max-age: 999999999999d}"), "5:44 want how old a report may be, such as 90d or 36h", registry.ReportRule{}, true},
+		"seconds":                {with(v2, "{max-age: 5s}"), "5:3 environment prod: reports: max-age 5s: want at least a minute", registry.ReportRule{}, true},
+		"fewer than one":         {with(v2, "{verifiers: -1}"), "5:3 environment prod: reports: verifiers -1: want 1 to 100", registry.ReportRule{}, false},
+		"where builds go":        {v2 + "registry: local\nenvironments:\n  staging: {reports: {verifiers: 2}}\n" + trust, "4:3 environment staging: reports has no effect without from, since builds write it directly", registry.ReportRule{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			es, err := environments.Parse("environments.yaml", []byte(c.text))
+			got := ""
+			if err != nil {
+				got = problems(t, err)
+			} else if diff := cmp.Diff(c.rule, es.List[1].Policy().Reports); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s\n%s", c.text, diff)
+			}
+			if err := validate(t, schema, c.text); (err == nil) != c.shape {
+				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// The boundary of an age is the instant itself, and verifiers are counted by key.
+func TestReportRule(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Engines = r.Engines[:1]
+	e := r.Engines[0]
+	made := time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)
+	by := func(signer string, recorded int64, at time.Time, v registry.Verdict) registry.Claim {
+		c := parity(r, e, 1, v, nil)
+		c.Signer, c.Recorded, c.RecordedAt = signer, recorded, at
+		return c
+	}
+	first, again := by("first", 7, made, registry.VerdictPass), by("first", 9, made.Add(time.Hour), registry.VerdictPass)
+	again.Statement.Predicate = parity(r, e, 2, registry.VerdictPass, nil).Statement.Predicate
+	second := by("second", 8, made, registry.VerdictPass)
+	for name, c := range map[string]struct {
+		rule   registry.ReportRule
+		now    time.Time
+		claims []registry.Claim
+		want   string // empty: met
+		until  time.Time
+	}{
+		"young enough":       {registry.ReportRule{MaxAge: time.Hour}, made.Add(time.Hour - 1), []registry.Claim{first}, "", made.Add(time.Hour)},
+		"at the limit":       {registry.ReportRule{MaxAge: time.Hour}, made.Add(time.Hour), []registry.Claim{first}, "passing reports of 0 verifiers from the last 1h0m0s, and 1 must have found that it passes; 1 report of earlier do not count", time.Time{}},
+		"without a time":     {registry.ReportRule{MaxAge: time.Hour}, time.Time{}, []registry.Claim{first}, "0 verifiers", time.Time{}},
+		"not recorded":       {registry.ReportRule{MaxAge: time.Hour}, made, []registry.Claim{by("first", 0, time.Time{}, registry.VerdictPass)}, "0 verifiers", time.Time{}},
+		"verified again":     {registry.ReportRule{MaxAge: time.Hour}, made.Add(time.Hour), []registry.Claim{first, again}, "", made.Add(2 * time.Hour)},
+		"two verifiers":      {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, second}, "", time.Time{}},
+		"one, twice":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, again}, "passing reports of 1 verifier, and 2 must", time.Time{}},
+		"one failed":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "1 verifier, and 2 must", time.Time{}},
+		"none":               {registry.ReportRule{Verifiers: 1}, made, nil, "0 verifiers", time.Time{}},
+		"the older one ends": {registry.ReportRule{MaxAge: time.Hour, Verifiers: 2}, made.Add(time.Minute), []registry.Claim{again, second}, "", made.Add(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := registry.Environment{Name: "prod", From: "staging", Require: []string{registry.RequireSignature}, Reports: c.rule}.Policy()
+			p.Promotion.Now = c.now
+			p.Promotion.Restrictions = registry.NoRestrictions()
+			d := p.Check(r, append(enough(r)[:2], c.claims...))
+			for _, req := range d.Requirements {
+				if req.Name != "reports" {
+					continue
+				}
+				if req.Met != (c.want == "") || !strings.Contains(req.Detail, c.want) || !d.Until.Equal(c.until) {
+					t.Errorf("got met %t until %v: %s; want %q until %v", req.Met, d.Until, req.Detail, c.want, c.until)
+				}
+				return
+			}
+			t.Error("reports is not required")
+		})
+	}
+}
