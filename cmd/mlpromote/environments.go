@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -137,6 +138,13 @@ func asksFor(e registry.Environment) string {
 	}
 	if e.Approvals.Count > 0 {
 		all = append(all, e.Approvals.String())
+	}
+	if rule := e.Reports; !rule.IsZero() {
+		text := "reports of " + registry.Count(max(1, rule.Verifiers), "verifier")
+		if rule.MaxAge > 0 {
+			text += fmt.Sprintf(", at most %v old", rule.MaxAge)
+		}
+		all = append(all, text)
 	}
 	if len(e.BreakGlass) > 0 {
 		all = append(all, "break-glass may skip "+strings.Join(e.BreakGlass, " and "))
