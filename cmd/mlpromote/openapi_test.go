@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	ocidigest "github.com/opencontainers/go-digest"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -85,11 +87,18 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prod := registrytest.Chain().EnvironmentURI("prod")
+	list, err := json.Marshal(r.Bundle(t, string(registry.RoleApprover), registry.PredicateRestrictions, registry.RestrictionList{
+		ResourceURI: prod, Counter: 1, IssuedOn: time.Now().UTC(), Reason: "tried it", Entries: []registry.Restriction{},
+	}, ocidigest.FromString(prod)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	digest := func(n string) string { return "sha256:" + strings.Repeat(n, 64) }
 	instead := []string{
 		digest("1"), string(first.Digest), digest("2"), string(first.Engines[0].Digest), digest("3"), string(claims[0].Bundle),
 		`"eyJtZWRpYVR5cGUiOiJhcHBsaWNhdGlvbi92bmQuZGV2LnNpZ3N0b3JlLmJ1bmRsZS52MC4zK2pzb24ifQ=="`, string(encoded),
-		"/promotions/1", fmt.Sprint("/promotions/", promotions[0].Seq),
+		`"e30="`, string(list), "/promotions/1", fmt.Sprint("/promotions/", promotions[0].Seq),
 	}
 	a.instead = strings.NewReplacer(instead...)
 	operations := a.read(t)

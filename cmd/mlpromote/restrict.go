@@ -124,7 +124,11 @@ func restrictedText(all []approver.Restricted) string {
 
 // restrictionCommands show and move the list that is in force.
 func (a *app) restrictionCommands() []*cobra.Command {
-	var listed, exported, restored, renewed, reason, out string
+	return []*cobra.Command{a.restrictionList(), a.restrictionExport(), a.restrictionRestore(), a.restrictionRenew()}
+}
+
+func (a *app) restrictionList() *cobra.Command {
+	var environment string
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "Show what is restricted, and which heads, engines and node types that concerns",
@@ -133,7 +137,7 @@ func (a *app) restrictionCommands() []*cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
-				all, err := restricter(i).List(c.Context(), listed)
+				all, err := restricter(i).List(c.Context(), environment)
 				if err != nil {
 					return err
 				}
@@ -141,7 +145,12 @@ func (a *app) restrictionCommands() []*cobra.Command {
 			})
 		},
 	}
-	list.Flags().StringVar(&listed, "env", "", "environment (default: all)")
+	list.Flags().StringVar(&environment, "env", "", "environment (default: all)")
+	return list
+}
+
+func (a *app) restrictionExport() *cobra.Command {
+	var environment, out string
 	export := &cobra.Command{
 		Use:     "export --env ENV -o FILE",
 		Short:   "Write the signed restriction list of an environment to a file",
@@ -149,12 +158,17 @@ func (a *app) restrictionCommands() []*cobra.Command {
 		Example: "  mlpromote quarantine export --env prod -o restrictions.sigstore.json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *wiring.Instance) error { return a.exportRestrictions(c.Context(), i, exported, out) })
+			return a.with(c.Context(), func(i *wiring.Instance) error { return a.exportRestrictions(c.Context(), i, environment, out) })
 		},
 	}
-	export.Flags().StringVar(&exported, "env", "", "environment")
+	export.Flags().StringVar(&environment, "env", "", "environment")
 	export.Flags().StringVarP(&out, "out", "o", "", "file to write")
 	command.Required(export, "env", "out")
+	return export
+}
+
+func (a *app) restrictionRestore() *cobra.Command {
+	var environment string
 	restore := &cobra.Command{
 		Use:   "restore FILE --env ENV",
 		Short: "Put an exported restriction list in force, or back in its place",
@@ -168,16 +182,21 @@ somebody signed elsewhere. An older list is refused.`,
 				if err != nil {
 					return err
 				}
-				if _, err := i.Restrict(c.Context(), restored, bundle); err != nil {
+				if _, err := i.Restrict(c.Context(), environment, bundle); err != nil {
 					return err
 				}
-				all, err := restricter(i).List(c.Context(), restored)
+				all, err := restricter(i).List(c.Context(), environment)
 				return errors.Join(err, a.ui.Result(restrictedText(all), all))
 			})
 		},
 	}
-	restore.Flags().StringVar(&restored, "env", "", "environment")
+	restore.Flags().StringVar(&environment, "env", "", "environment")
 	command.Required(restore, "env")
+	return restore
+}
+
+func (a *app) restrictionRenew() *cobra.Command {
+	var environment, reason string
 	renew := &cobra.Command{
 		Use:   "renew",
 		Short: "Sign the restriction lists in force again, with your own key",
@@ -187,14 +206,14 @@ until another approver decides. Lift what must not be.`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
-				return a.restrict(c.Context(), i, approver.Change{Environment: renewed, Reason: reason, Again: true})
+				return a.restrict(c.Context(), i, approver.Change{Environment: environment, Reason: reason, Again: true})
 			})
 		},
 	}
-	renew.Flags().StringVar(&renewed, "env", "", "environment (default: all)")
+	renew.Flags().StringVar(&environment, "env", "", "environment (default: all)")
 	renew.Flags().StringVar(&reason, "reason", "", "why; stays in the list")
 	command.Required(renew, "reason")
-	return []*cobra.Command{list, export, restore, renew}
+	return renew
 }
 
 // exportedRestrictions is the answer of quarantine export.
@@ -222,5 +241,5 @@ func readRestrictions(file string) ([]byte, error) {
 	if info.Size() > registry.MaxRestrictionBundle {
 		return nil, registry.Errorf(registry.CodeInvalid, "restriction list %s: %d bytes, want at most %d", file, info.Size(), registry.MaxRestrictionBundle)
 	}
-	return os.ReadFile(file) //nolint:gosec // the file that the caller names
+	return os.ReadFile(file)
 }

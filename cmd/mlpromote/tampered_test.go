@@ -23,7 +23,7 @@ import (
 
 // TestTampered changes every kind of object in a data directory, and in a pulled folder, and runs every
 // command that reads it. Which exit code finds the change is the table in docs/threat-model.md.
-func TestTampered(t *testing.T) {
+func TestTampered(t *testing.T) { //nolint:tparallel // the group is there to be waited for
 	t.Parallel()
 	w := newTampered(t)
 	rows := make([]string, len(tampers()))

@@ -35,17 +35,17 @@ func inspect(f gate.File) error {
 	return nil
 }
 
-func file(path, content string, kind registry.FileKind) registry.PartFile {
+// model is the file of an engine.
+func model(content string) registry.PartFile {
 	return registry.PartFile{
-		File: registry.File{Path: path, Digest: digest.FromString(content), Size: int64(len(content)), Kind: kind},
+		File: registry.File{Path: "model.onnx", Digest: digest.FromString(content), Size: int64(len(content))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
 	}
 }
 
 // engine is a part with these files.
-func engine(native bool, files ...registry.PartFile) registry.Part {
+func engine(files ...registry.PartFile) registry.Part {
 	e := registrytest.MakeEngine("v3", "fp32")
-	e.NativeCode = native
 	d := digest.FromString("another part")
 	e.Reference, e.Sources, e.Limits, e.Interface = d, d, d, d
 	return registry.Part{Role: registry.PartEngine, Model: registrytest.Model, Format: "onnx", Engine: e, Files: files}
@@ -76,7 +76,7 @@ func manifest(t *testing.T, p registry.Part) (*mem.Blobs, registry.Digest, []byt
 // is none of the gate's business.
 func TestManifests(t *testing.T) {
 	t.Parallel()
-	blobs, d, raw := manifest(t, engine(false, file("model.onnx", "weights", "")))
+	blobs, d, raw := manifest(t, engine(model("weights")))
 	none := func(context.Context, registry.Digest) (registry.Blob, int64, error) {
 		return nil, 0, registry.Errorf(registry.CodeNotFound, "no bytes")
 	}
@@ -106,7 +106,7 @@ func TestRemembers(t *testing.T) {
 		content string
 		opened  int // for two pushes
 	}{"passed": {"weights", 1}, "refused": {pickle, 2}} {
-		blobs, d, raw := manifest(t, engine(false, file("model.onnx", c.content, "")))
+		blobs, d, raw := manifest(t, engine(model(c.content)))
 		opened := 0
 		g := gate.New(func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
 			opened++
@@ -122,7 +122,7 @@ func TestRemembers(t *testing.T) {
 // A caller that goes away stops the inspection.
 func TestStops(t *testing.T) {
 	t.Parallel()
-	blobs, d, raw := manifest(t, engine(false, file("model.onnx", "weights", "")))
+	blobs, d, raw := manifest(t, engine(model("weights")))
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), registry.Errorf(registry.CodeUnavailable, "gone"))
 	defer cancel()
 	if err := gate.New(blobs.Open, inspect).Manifest(ctx, d, raw); registry.CodeOf(err) != registry.CodeUnavailable {
@@ -133,7 +133,7 @@ func TestStops(t *testing.T) {
 // A gate that cannot look at files lets none through.
 func TestWithoutInspection(t *testing.T) {
 	t.Parallel()
-	blobs, d, raw := manifest(t, engine(false, file("model.onnx", "weights", "")))
+	blobs, d, raw := manifest(t, engine(model("weights")))
 	if err := gate.New(blobs.Open, nil).Manifest(t.Context(), d, raw); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("error %v, want CodeUnavailable", err)
 	}

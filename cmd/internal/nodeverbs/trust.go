@@ -46,7 +46,7 @@ recorded it, or, without a history, only what is claimed.`,
 			info, err := os.Stat(args[0])
 			if err == nil && info.IsDir() {
 				if restrictions != "" {
-					if want.Restrictions, err = os.ReadFile(restrictions); err != nil { //nolint:gosec // the file that the caller names
+					if want.Restrictions, err = os.ReadFile(restrictions); err != nil {
 						return registry.Errorf(registry.CodeInvalid, "--restrictions: %w", err)
 					}
 				}
