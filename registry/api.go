@@ -206,4 +206,17 @@ type Promotion struct {
 	// Warnings of a rollback name engines that resolve refuses, and node types that have no engine
 	// left.
 	Warnings []string `json:"warnings,omitempty"`
+	// Nodes lists the node types, and the caller's node, that get another engine by a rollback or
+	// lose theirs.
+	Nodes []NodeChange `json:"nodes,omitempty"`
+}
+
+// NodeChange says which engine a node gets now, and which it will get. Both are empty where there is
+// none that may be used.
+type NodeChange struct {
+	Node       string `json:"node"` // "node type NAME" or "this node"
+	From       string `json:"from,omitempty"`
+	To         string `json:"to,omitempty"`
+	FromEngine Digest `json:"fromEngine,omitempty"`
+	ToEngine   Digest `json:"toEngine,omitempty"`
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
@@ -15,8 +17,9 @@ func (a *app) rollbackCommand() *cobra.Command {
 		Short: "Move a head back to an earlier release, and set a hold",
 		Long: `Moves only to an earlier head of the same environment, whose verification summary of that
 time must still count. The environment is then held: promotions wait until mlpromote hold
-release. Warns about engines that resolve would refuse afterwards, and about node types,
-and this machine, that would lose their engine.`,
+release. Names the node types that get another engine, and this machine, and warns about those
+that lose theirs and about engines that resolve would refuse afterwards. It asks for no approval,
+and old reports, a freeze and retired keys do not stop it.`,
 		Example: `  mlpromote rollback vision/digits --env prod --reason "p99 doubled"`,
 		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -28,6 +31,9 @@ and this machine, that would lose their engine.`,
 				promotion, err := i.Rollback(c.Context(), req)
 				for _, warning := range promotion.Warnings {
 					a.ui.Note("warning: %s", warning)
+				}
+				for _, n := range promotion.Nodes {
+					a.ui.Note("%s: %s -> %s", n.Node, cmp.Or(n.From, "no engine"), cmp.Or(n.To, "no engine"))
 				}
 				if err != nil {
 					a.refused(promotion)

@@ -146,6 +146,8 @@ func testRollbackWarns(t *testing.T, r Registry) {
 		if p.Release != first.Digest || len(p.Warnings) != 2 || !strings.Contains(all, `resolve refuses linux-amd64-v3/int8 of 1.0.0`) || !strings.Contains(all, "this node has an engine in 1.1.0, but not in 1.0.0") {
 			t.Errorf("dry run %v: %+v warns of\n%s", dry, p, all)
 		}
+		was := second.Engines[0]
+		wantEqual(t, p.Nodes, []registry.NodeChange{{Node: "this node", From: was.Label(), FromEngine: was.Digest}})
 		if dry {
 			wantEqual(t, headIs(t, r, "prod", second.Digest), before)
 			wantEqual(t, len(events(t, r, "")), rows)

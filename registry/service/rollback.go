@@ -112,7 +112,7 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if m.promotion.Decision, err = s.mayReturn(ctx, m, r); err != nil {
 		return err
 	}
-	m.promotion.Warnings = s.leftWithout(ctx, m, standing.Head, r)
+	m.promotion.Warnings, m.promotion.Nodes = s.consequences(ctx, m, standing.Head, r)
 	if m.DryRun {
 		return nil
 	}

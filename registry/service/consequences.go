@@ -1,0 +1,103 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// consequences returns what a rollback changes for nodes: warnings about engines that resolve refuses
+// and about nodes that have an engine at the head but not in the release, and the node types (and the
+// caller's node) that get another engine. It never fails; what it cannot read becomes a warning.
+func (s *Service) consequences(ctx context.Context, m *retreat, head registry.Head, r registry.Release) (warnings []string, changes []registry.NodeChange) {
+	then, err := s.resolvable(ctx, m.environment, r.Model, string(r.Digest))
+	if err != nil {
+		return []string{fmt.Sprintf("resolve will not answer with %s: %v", r.Tag(), err)}, nil
+	}
+	warnings = then.refused()
+	now, err := s.Release(ctx, m.Environment, m.Model, string(head.Release))
+	if err != nil {
+		return append(
+			warnings,
+			fmt.Sprintf("%s, the current head, cannot be read, so the nodes that lose their engine are unknown: %v",
+				head.Version, err),
+		), nil
+	}
+	// Where the head itself may not be used any more, no node has an engine now.
+	current, _ := s.resolvable(ctx, m.environment, m.Model, string(head.Release))
+	visit := func(name string, node registry.Node) {
+		q := registry.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node}
+		was, _ := current.choose(m.environment, q)
+		will, err := then.choose(m.environment, q)
+		if err != nil && anyMatches(now, node) {
+			warnings = append(warnings, fmt.Sprintf("%s has an engine in %s, but not in %s: %v", name, now.Tag(), r.Tag(), err))
+		}
+		if change := nodeChange(name, was.Engine, will.Engine); change.FromEngine != change.ToEngine {
+			changes = append(changes, change)
+		}
+	}
+	if m.Node != nil {
+		visit("this node", *m.Node)
+	}
+	if err := s.eachNodeType(ctx, func(name string, node registry.Node) { visit("node type "+name, node) }); err != nil {
+		warnings = append(warnings,
+			fmt.Sprintf("the node types cannot be read, so those that lose their engine are unknown: %v", err))
+	}
+	return warnings, changes
+}
+
+// nodeChange compares two engines of a node, of which either can be missing.
+func nodeChange(name string, from, to *registry.Engine) registry.NodeChange {
+	change := registry.NodeChange{Node: name}
+	if from != nil {
+		change.From, change.FromEngine = from.Label(), from.Digest
+	}
+	if to != nil {
+		change.To, change.ToEngine = to.Label(), to.Digest
+	}
+	return change
+}
+
+// refused lists the engines that resolve refuses on every node.
+func (d resolvable) refused() []string {
+	var warnings []string
+	for _, e := range d.engines {
+		if len(e.unmet) > 0 {
+			warnings = append(warnings,
+				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), e.unmet[0]))
+		}
+	}
+	return warnings
+}
+
+// anyMatches reports whether any engine of a release runs on the node.
+func anyMatches(r registry.Release, node registry.Node) bool {
+	for _, e := range r.Engines {
+		if len(e.Target.Match(node, node.Runtime())) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// eachNodeType calls visit for every registered node type.
+func (s *Service) eachNodeType(ctx context.Context, visit func(name string, node registry.Node)) error {
+	if s.NodeTypes == nil {
+		return nil
+	}
+	for after := ""; ; {
+		page, err := s.NodeTypes.List(ctx, after, registry.MaxPage)
+		if err != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		for _, n := range page {
+			visit(n.Name, n.Document)
+			after = n.Name
+		}
+		if len(page) < registry.MaxPage {
+			return nil
+		}
+	}
+}
