@@ -369,7 +369,7 @@ func tampers() []tamper {
 			}
 			return append(names, "no verification summary of a trusted promoter")
 		}, false},
-		{"evidence left out of a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
+		{"all evidence left out of a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
 			t.Helper()
 			found, err := filepath.Glob(filepath.Join(dir, "pulled", "*", "*", "*.sigstore.json"))
 			if more, again := filepath.Glob(filepath.Join(dir, "pulled", "*", "*.sigstore.json")); again == nil {

@@ -24,7 +24,7 @@ Roles: builder, verifier, approver, promoter. Without --env, the entry is for al
 A key that is retired or revoked is not trusted again: make a new one.
 
 stdout: the lines that changed, what is new, and the heads about which that decides otherwise.`,
-		Example: `  mlpromote trust add builder.pub --role builder --env staging
+		Example: `  mlpromote trust add builder.pub --role builder
   mlpromote trust add ana.pub --role approver --env prod`,
 		Args: command.Exactly("KEY"),
 		RunE: func(c *cobra.Command, args []string) error {
