@@ -59,8 +59,8 @@ type Resource struct {
 	Annotations map[string]any     `json:"annotations,omitempty"`
 }
 
-// maxNamed is how many files of cases, calibration and assets provenance names. The sources of the release,
-// which it names too, have all of them.
+// maxNamed is how many files of cases provenance names, which engines are measured by and not made
+// from. The sources of the release, which it names too, have all of them.
 const maxNamed = 64
 
 // dependencies are what all engines of a release are made of and measured by.
@@ -74,19 +74,18 @@ func (b build) dependencies(r registry.Release) []Resource {
 	for _, d := range b.otherSources() {
 		all = append(all, Resource{Name: "source file", Digest: registry.NewDigestSet(d)})
 	}
-	var files []Resource
 	named := func(what string, inputs ...toolchain.Input) {
 		for _, in := range inputs {
-			files = append(files, Resource{Name: what + " " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+			all = append(all, Resource{Name: what + " " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
 		}
 	}
-	named("cases", b.inputs.Cases.Files...)
 	named("asset", b.inputs.Assets...)
 	named("operators", b.inputs.Operators...)
 	if b.inputs.program != nil {
 		named("program", *b.inputs.program)
 	}
-	all = append(all, files[:min(len(files), maxNamed)]...)
+	cases := b.inputs.Cases.Files
+	named("cases", cases[:min(len(cases), maxNamed)]...)
 	if git := b.git(); git.Commit != "" {
 		all = append(all, repository(git))
 	}

@@ -12,7 +12,8 @@ const requireReports = "reports"
 // ReportRule says how fresh the passing reports of an engine must be when it is promoted, and of how
 // many verifiers. The zero ReportRule asks for nothing. What was promoted stays when its reports age.
 type ReportRule struct {
-	// MaxAge is how long ago a report may have been made, by what [Claim.Time] returns. 0: any time.
+	// MaxAge is how long ago a report may have been made: by what [Claim.Time] shows, and by what it
+	// says itself if that is earlier. 0: any time.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 	// Verifiers is how many different keys must have found that the engine passes; 0 is 1.
 	Verifiers int `json:"verifiers,omitempty"`
@@ -33,52 +34,66 @@ func (rule ReportRule) Validate() error {
 }
 
 // judgeReports decides whether enough verifiers made a passing parity report of the engine, each
-// recently enough.
+// recently enough. A report counts only if it meets what the policy asks of reports otherwise, and a
+// failure that was not healed denies, as everywhere.
 func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) {
 	want := max(1, p.Reports.Verifiers)
+	parity := cs.findings(PredicateParity, r, e)
 	fresh, old := make(map[string]report), 0 // by key, the newest
-	for _, pass := range cs.findings(PredicateParity, r, e).passes {
-		if p.aged(pass.claim) {
+	for _, pass := range parity.passes {
+		switch have, ok := fresh[pass.claim.Signer]; {
+		case p.aged(pass):
 			old++
-			continue
+		case !p.compared(pass), slices.Contains(p.Require, RequireRecordedCases) && pass.Cases.Origin != OriginRecorded:
+		case !ok || pass.age().After(have.age()):
+			fresh[pass.claim.Signer] = pass
 		}
-		have, ok := fresh[pass.claim.Signer]
-		if at, _ := pass.claim.Time(); ok {
-			if before, _ := have.claim.Time(); !at.After(before) {
-				continue
-			}
-		}
-		fresh[pass.claim.Signer] = pass
 	}
 	var ends []time.Time
 	for _, signer := range sortedKeys(fresh) {
-		at, _ := fresh[signer].claim.Time()
-		ends = append(ends, at.Add(p.Reports.MaxAge))
+		ends = append(ends, fresh[signer].age().Add(p.Reports.MaxAge))
 		req.cite(fresh[signer].claim)
 	}
-	req.Met = len(fresh) >= want
-	req.Detail = fmt.Sprintf("passing reports of %s", Count(len(fresh), "verifier"))
-	if p.Reports.MaxAge > 0 {
-		req.Detail += fmt.Sprintf(" from the last %v", p.Reports.MaxAge)
-	}
+	req.Met, req.Detail = true, p.freshReports(len(fresh))
 	switch {
-	case !req.Met:
-		req.Detail += fmt.Sprintf(", and %d must have found that it passes", want)
+	case len(fresh) < want:
+		text := fmt.Sprintf("%s, and %d must have found that it passes", req.Detail, want)
 		if old > 0 {
-			req.Detail += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
+			text += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
 		}
-		req.Detail += ": run mlpromote verify with the key of another verifier, or again"
+		req.deny("%s: run mlpromote verify with the key of another verifier, or again", text)
 	case p.Reports.MaxAge > 0:
 		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 		req.until = ends[want-1]
 	}
+	parity.deny(req, "parity")
+}
+
+func (p Policy) freshReports(verifiers int) string {
+	text := "passing reports of " + Count(verifiers, "verifier")
+	if p.Reports.MaxAge > 0 {
+		text += fmt.Sprintf(" from the last %v", p.Reports.MaxAge)
+	}
+	return text
+}
+
+// age returns since when a report can have been known: the earlier of the time at which it says that
+// its verifier was done, and of what [Claim.Time] shows. What was recorded today can be years old. It
+// is zero if either is unknown.
+func (r report) age() time.Time {
+	at, _ := r.claim.Time()
+	if at.IsZero() || r.FinishedOn.Before(at) {
+		return r.FinishedOn
+	}
+	return at
 }
 
 // aged reports whether a report is too old for the promotion, or nothing shows when it was made.
-func (p Policy) aged(c Claim) bool {
+func (p Policy) aged(pass report) bool {
 	if p.Reports.MaxAge == 0 {
 		return false
 	}
-	at, _ := c.Time()
-	return at.IsZero() || p.Promotion.Now.IsZero() || !p.Promotion.Now.Before(at.Add(p.Reports.MaxAge))
+	shown, _ := pass.claim.Time()
+	at := pass.age()
+	return shown.IsZero() || at.IsZero() || p.Promotion.Now.IsZero() || !p.Promotion.Now.Before(at.Add(p.Reports.MaxAge))
 }

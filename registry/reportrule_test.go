@@ -35,6 +35,8 @@ func TestReportRule(t *testing.T) {
 		"without a time":     {registry.ReportRule{MaxAge: time.Hour}, time.Time{}, []registry.Claim{first}, "0 verifiers", time.Time{}},
 		"not recorded":       {registry.ReportRule{MaxAge: time.Hour}, made, []registry.Claim{by("first", 0, time.Time{}, registry.VerdictPass)}, "0 verifiers", time.Time{}},
 		"verified again":     {registry.ReportRule{MaxAge: time.Hour}, made.Add(time.Hour), []registry.Claim{first, again}, "", made.Add(2 * time.Hour)},
+		"made long before":   {registry.ReportRule{MaxAge: time.Hour}, made.Add(48 * time.Hour), []registry.Claim{by("first", 7, made.Add(48*time.Hour-1), registry.VerdictPass)}, "0 verifiers", time.Time{}},
+		"a failure stands":   {registry.ReportRule{Verifiers: 1}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "parity verdict", time.Time{}},
 		"two verifiers":      {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, second}, "", time.Time{}},
 		"one, twice":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, again}, "passing reports of 1 verifier, and 2 must", time.Time{}},
 		"one failed":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "1 verifier, and 2 must", time.Time{}},

@@ -21,13 +21,31 @@ func TestOldReports(t *testing.T) {
 		c.Now = func() time.Time { return now.Clock() }
 		c.Environments.List[1].Reports = registry.ReportRule{MaxAge: time.Hour}
 	})
-	first := w.Promoted(t, registrytest.Build{})
-	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	third := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
+	verify := func(r registry.Release) {
+		t.Helper()
+		for _, e := range r.Engines {
+			report := w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass))
+			report.FinishedOn = now.Clock()
+			report.StartedOn = report.FinishedOn
+			w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, report)
+		}
+	}
+	built := func(b registrytest.Build) registry.Release {
+		t.Helper()
+		r := w.Build(t, b)
+		w.Sign(t, r)
+		verify(r)
+		return r
+	}
 	promote := func() error {
 		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
 		return err
 	}
+	first := built(registrytest.Build{})
+	must(t, promote())
+	second := built(registrytest.Build{Version: "1.1.0", Salt: "b"})
+	must(t, promote())
+	third := built(registrytest.Build{Version: "1.2.0", Salt: "c"})
 	refused := func(when string) {
 		t.Helper()
 		if err := promote(); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "passing reports of 0 verifiers from the last 1h0m0s") || w.head(t).Release != second.Digest {
@@ -41,9 +59,11 @@ func TestOldReports(t *testing.T) {
 		t.Errorf("rollback: error %v, head %+v, want %s", err, w.head(t), first.Digest)
 	}
 	must(t, w.ReleaseHold(t.Context(), "prod", registrytest.Model, "verified again"))
-	for _, e := range third.Engines {
-		w.AttachTo(t, "staging", third, e.Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(third, e, registry.VerdictPass)))
+	w.AttachTo(t, "staging", third, third.Engines[0].Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(third, third.Engines[0], registry.VerdictPass)))
+	if err := promote(); registry.ExitCode(err) != 4 {
+		t.Errorf("a report of years ago, attached now: error %v, want a refusal", err)
 	}
+	verify(third)
 	if err := promote(); err != nil || w.head(t).Release != third.Digest {
 		t.Errorf("verified again: error %v, head %s", err, w.head(t).Release)
 	}
