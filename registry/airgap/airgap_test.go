@@ -209,7 +209,8 @@ func TestCheckRefuses(t *testing.T) {
 // trusted approver, or is older, is refused.
 func TestRestrictions(t *testing.T) {
 	t.Parallel()
-	keys := registrytest.NewKeys(registrytest.RoleKeys())
+	keys := registrytest.NewKeys(append(registrytest.RoleKeys(), registry.TrustEntry{
+		Key: "thief", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}, State: registry.KeyRevoked}))
 	sender := newSide(t, keys)
 	r := sender.promoted(t)
 	plain := sender.save(t, "prod", r)
@@ -251,6 +252,9 @@ func TestRestrictions(t *testing.T) {
 		"by a builder":                 {with(list("builder", 1, environment, recalled)), nil, registry.CodeTrust, "restriction list"},
 		"by a stranger":                {plain, list(registrytest.Stranger, 1, environment), registry.CodeTrust, "restriction list"},
 		"of another environment":       {plain, list("approver", 1, "oci://local/staging/"), registry.CodeTrust, "restriction list"},
+		"lifted by a revoked key":      {with(list("approver", 1, environment, recalled)), list("thief", 1000000, environment), registry.CodeTrust, "what it lifted is unknown"},
+		"saved by a revoked key":       {with(list("thief", 2, environment)), nil, registry.CodeTrust, "what it lifted is unknown"},
+		"the first, by a revoked key":  {plain, list("thief", 1, environment, recalled), registry.CodePolicy, "wrong results"},
 		"something that is not a list": {with([]byte("{}")), nil, registry.CodeTrust, "restriction list"},
 	} {
 		want := prod()

@@ -49,9 +49,9 @@ func (c Checker) list(ctx context.Context, environment string, bundle []byte) (r
 	if err != nil {
 		return registry.Restrictions{}, registry.RestrictionList{}, registry.Errorf(registry.CodeOf(err), "restriction list: %w", err)
 	}
-	// Without a history nothing shows what a list of a revoked key lifted. What it restricts counts in
-	// every state of its key.
-	claim.Key = registry.KeyTrusted
+	// Without a history the time that the list claims is judged. A list of a revoked key lifts nothing:
+	// since the list before it is not here, it is refused.
+	claim.WithoutHistory = true
 	l, err := claim.RestrictionList(environment)
 	if err != nil {
 		return registry.Restrictions{}, registry.RestrictionList{}, err
