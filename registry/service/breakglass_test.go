@@ -95,6 +95,19 @@ func TestBreakGlassPromotion(t *testing.T) {
 			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "the head was moved after it was given") || w.head(t).Release != r.Digest {
 				t.Errorf("again, over the head that is back: %v", err)
 			}
+			// A rollback goes back to the head that was replaced, and to no other that came so.
+			third := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
+			for _, key := range []string{"first", "second"} {
+				must(t, w.breakGlass(t, third, key, nil))
+			}
+			_, err = w.breaks(t, "1.2.0")
+			must(t, err)
+			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.1.0", Reason: "later"})
+			if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "1.1.0 came to prod by break-glass on ") || w.head(t).Release != third.Digest {
+				t.Errorf("back to one of long ago: %v", err)
+			}
+			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.0.0", Reason: "worse"})
+			must(t, err)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -112,6 +113,9 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if m.promotion.Decision, err = s.mayReturn(ctx, m, r); err != nil {
 		return err
 	}
+	if err := s.usedUp(ctx, standing.Head, r); err != nil {
+		return err
+	}
 	m.promotion.Warnings, m.promotion.Nodes = s.consequences(ctx, m, standing.Head, r)
 	if m.DryRun {
 		return nil
@@ -175,6 +179,25 @@ func (s *Service) earlier(ctx context.Context, head registry.Head, version strin
 	}
 	return "", registry.Errorf(registry.CodeNotFound,
 		"%s was never at %s in %s: a rollback goes only to an earlier head", head.Model, version, head.Environment)
+}
+
+// usedUp refuses a release that a break-glass promotion let in, unless the head replaced it: what two
+// approvers skipped for one promotion does not let one person bring it back for ever.
+func (s *Service) usedUp(ctx context.Context, head registry.Head, r registry.Release) error {
+	claims, _, err := s.Claims(ctx, head.Environment, r)
+	if err != nil {
+		return err
+	}
+	_, v, _ := registry.FindVSA(claims, r, s.resource(head.Environment, r.Model))
+	if v.Promotion.Skipped == nil {
+		return nil
+	}
+	replaced, err := s.earlier(ctx, head, "")
+	if registry.HasCode(err, registry.CodeNotFound) || err == nil && replaced != r.Digest {
+		return registry.Errorf(registry.CodePolicy, "%s came to %s by break-glass on %s, which counted once: promote it again",
+			r.Tag(), head.Environment, v.TimeVerified.UTC().Format(time.DateOnly))
+	}
+	return err
 }
 
 // mayReturn checks the bytes of a release that was a head before, and whether it may still be
