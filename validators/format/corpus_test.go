@@ -33,6 +33,7 @@ func corpus(t testing.TB) []hostile {
 	all = append(all, programs(t)...)
 	all = append(all, bombs(t)...)
 	all = append(all, travelers(t)...)
+	all = append(all, evasions(t)...)
 	return append(all, headers()...)
 }
 

@@ -98,7 +98,7 @@ func (in *inspection) sniffEntries(entries *zip.Reader, src io.ReaderAt, size in
 	}
 	entries.RegisterDecompressor(zipBzip2, func(r io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(r)) })
 	for _, f := range entries.File {
-		if f.FileInfo().IsDir() {
+		if strings.HasSuffix(f.Name, "/") { // a folder, or zipProblem has objected
 			continue
 		}
 		member, err := in.zipMember(src, f)
@@ -151,6 +151,8 @@ func zipProblem(entries *zip.Reader, size int64) string {
 			return fmt.Sprintf("whose entry %q would be written outside its folder", f.Name)
 		case f.Mode()&fs.ModeSymlink != 0:
 			return fmt.Sprintf("whose entry %q is a link, which could lead outside its folder", f.Name)
+		case f.FileInfo().IsDir() && !isFolder(f):
+			return fmt.Sprintf("whose entry %q is a folder with bytes of its own", f.Name)
 		}
 		if sum := expanded + f.UncompressedSize64; sum >= expanded {
 			expanded = sum
@@ -171,6 +173,14 @@ func zipProblem(entries *zip.Reader, size int64) string {
 		}
 	}
 	return ""
+}
+
+// isFolder reports whether an entry is a folder for every reader. Some go by the attributes, others
+// like Python's zipfile by the name, and read what is left as a file. Java compresses the nothing
+// in a folder, to two bytes.
+func isFolder(f *zip.File) bool {
+	empty := f.CompressedSize64 == 0 || f.Method == zip.Deflate && f.CompressedSize64 <= 2
+	return strings.HasSuffix(f.Name, "/") && f.UncompressedSize64 == 0 && empty
 }
 
 // hasSkopsSchema recognizes what skops writes beside its arrays: one JSON object, whose root
