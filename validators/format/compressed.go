@@ -31,9 +31,8 @@ func (in *inspection) sniffCompressed(head []byte, src io.ReaderAt, depth int) (
 	if bytes.HasPrefix(head, []byte("ZF0x")) { // joblib before 0.10: always a pickle
 		return finding{Pickle, "compressed by joblib", true}, true
 	}
-	inner, name := decompressor(head, io.NewSectionReader(src, 0, streamInput))
-	if inner != nil {
-		return in.sniffStream(inner, name, depth)
+	if inner := decompressor(head, io.NewSectionReader(src, 0, streamInput)); inner != nil {
+		return in.sniffStream(inner, depth)
 	}
 	if isOpaque(head) {
 		return finding{Unknown, "a compressed stream that cannot be looked into; decompress it first", false}, true
@@ -63,53 +62,52 @@ func isLZMA(head []byte) bool {
 	return plausible && (length == 1<<64-1 || length > 0 && length < 1<<38)
 }
 
-// sniffStream classifies what a stream decompresses to. If that is corrupt and not a pickle, the
-// stream's short signature was a coincidence.
-func (in *inspection) sniffStream(inner io.Reader, name string, depth int) (finding, bool) {
+// sniffStream classifies what a stream decompresses to. If that is corrupt and harmless, and the
+// signature short, it was a coincidence.
+func (in *inspection) sniffStream(z *stream, depth int) (finding, bool) {
 	if depth >= maxNesting {
 		return tooDeep("a compressed stream"), true
 	}
-	content := bufio.NewReaderSize(counted{in, inner}, headBytes)
+	content := bufio.NewReaderSize(counted{in, z}, headBytes)
 	if peek, _ := content.Peek(tarBlock); isTar(peek) {
-		return in.tarStream(content, depth+1).within("compressed by " + name), true
+		return in.tarStream(content, depth+1).within("compressed by " + z.name), true
 	}
-	member, corrupt, err := in.stream(content)
-	if err != nil {
-		return finding{Unknown, fmt.Sprintf("a compressed stream of %s that cannot be looked into, because %v", name, err), true}, true
+	data, more, err := in.decompress(content)
+	if errors.Is(err, errExpands) || errors.Is(err, errTail) {
+		return finding{Unknown, fmt.Sprintf("a compressed stream of %s that cannot be looked into, because %v", z.name, err), true}, true
 	}
-	if member.size == 0 {
-		return finding{kind: Compressed, detail: name}, !corrupt
-	}
-	found := in.classify(member, depth+1)
-	switch {
-	case found.kind.pickled():
-		return found.within("compressed by " + name), true
+	corrupt := err != nil && !errors.Is(err, io.ErrUnexpectedEOF)
+	switch found := in.classifyStream(data, more, err, depth+1); {
+	case found.refused():
+		return found.within("compressed by " + z.name), true
+	case corrupt && z.sure:
+		return finding{Unknown, "a damaged stream of " + z.name, false}, true
 	case corrupt:
 		return finding{}, false
-	case found.hidden() || found.kind.CarriesCode():
-		return found.within("compressed by " + name), true
 	}
-	return finding{kind: Compressed, detail: name}, true
+	return finding{kind: Compressed, detail: z.name}, true
 }
 
-// stream decompresses a stream to its end, and keeps the beginning. corrupt is true if the bytes
-// are not such a stream; one that only ends too early is. Errors: errExpands, errTail.
-func (in *inspection) stream(r io.Reader) (src *source, corrupt bool, err error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxMember))
-	more := int64(0)
+// decompress reads a stream to its end, and keeps the beginning; more is how much is behind that.
+func (in *inspection) decompress(r io.Reader) (data []byte, more int64, err error) {
+	data, err = io.ReadAll(io.LimitReader(r, maxMember))
 	if err == nil {
 		more, err = drain(r)
 	}
-	cut := errors.Is(err, io.ErrUnexpectedEOF)
-	switch {
-	case errors.Is(err, errExpands), errors.Is(err, errTail):
-		return nil, false, err
-	case err == nil && more == 0:
-		return partial(data, int64(len(data))), false, nil
-	case len(data) == 0:
-		return partial(nil, 0), !cut, nil
+	return data, more, err
+}
+
+// classifyStream classifies what came out of a stream before it ended with err. Of one that broke,
+// a reader may see what came out as a whole, or the beginning of something longer.
+func (in *inspection) classifyStream(data []byte, more int64, err error, depth int) finding {
+	if err == nil && more > 0 {
+		return in.classify(partial(data, streamBytes), depth)
 	}
-	return partial(data, streamBytes), err != nil && !cut, nil
+	found := in.classify(partial(data, int64(len(data))), depth)
+	if err == nil || len(data) == 0 || found.refused() {
+		return found
+	}
+	return in.classify(partial(data, streamBytes), depth)
 }
 
 // within adds how a file was wrapped to its finding.
@@ -121,21 +119,111 @@ func (f finding) within(how string) finding {
 	return f
 }
 
-// decompressor returns a reader of the content of r and the method's name, or nil if head has
-// no signature of a method that the standard library reads.
-func decompressor(head []byte, r io.Reader) (io.Reader, string) {
+// stream is a compressed stream: its content, and the name of its method. sure is false if the
+// signature is so short that other files begin with it too.
+type stream struct {
+	r    io.Reader
+	name string
+	sure bool
+	err  error // of r
+}
+
+// Read repeats an error for good. The readers of the standard library would read on after some, and
+// bufio forgets those that it has reported once.
+func (z *stream) Read(p []byte) (n int, err error) {
+	if z.err == nil {
+		n, z.err = z.r.Read(p)
+	}
+	return n, z.err
+}
+
+// decompressor returns the stream in r, or nil if head has no signature of a method that the
+// standard library reads.
+func decompressor(head []byte, r io.Reader) *stream {
 	switch {
 	case len(head) < 3:
-	case head[0] == 0x1f && head[1] == 0x8b:
-		if z, err := gzip.NewReader(r); err == nil {
-			return z, "gzip"
-		}
+	case string(head[:3]) == gzipMagic:
+		return &stream{r: &gzipMembers{r: bufio.NewReaderSize(r, 1<<16)}, name: "gzip", sure: true}
 	case head[0]&0x0f == 8 && head[0]>>4 <= 7 && (int(head[0])<<8|int(head[1]))%31 == 0:
 		if z, err := zlib.NewReader(r); err == nil {
-			return z, "zlib"
+			return &stream{r: z, name: "zlib", sure: false}
 		}
 	case string(head[:3]) == "BZh":
-		return bzip2.NewReader(r), "bzip2"
+		return &stream{r: bzip2Members{bzip2.NewReader(r)}, name: "bzip2", sure: isBzip2(head)}
 	}
-	return nil, ""
+	return nil
+}
+
+// gzipMagic are the signature and the only method of gzip (RFC 1952, 2.3).
+const gzipMagic = "\x1f\x8b\x08"
+
+// gzipMembers reads the members of a gzip file as Python does: zeros between them are skipped, and
+// the file ends where no other member begins. To Go's reader both are errors.
+type gzipMembers struct {
+	r *bufio.Reader
+	z *gzip.Reader // of the current member; nil before the first
+}
+
+func (m *gzipMembers) Read(p []byte) (int, error) {
+	for {
+		if m.z != nil {
+			n, err := m.z.Read(p)
+			if n > 0 && errors.Is(err, io.EOF) {
+				err = nil
+			}
+			if n > 0 || !errors.Is(err, io.EOF) {
+				return n, err
+			}
+		}
+		if err := m.next(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// next goes to the next member. Errors: io.EOF if there is none.
+func (m *gzipMembers) next() (err error) {
+	if m.z == nil {
+		if m.z, err = gzip.NewReader(m.r); err == nil {
+			m.z.Multistream(false)
+		}
+		return err
+	}
+	for c := byte(0); c == 0; {
+		if c, err = m.r.ReadByte(); err != nil {
+			return err
+		}
+	}
+	if err := m.r.UnreadByte(); err != nil {
+		return err
+	}
+	if magic, _ := m.r.Peek(len(gzipMagic)); string(magic) != gzipMagic {
+		return io.EOF
+	}
+	if err := m.z.Reset(m.r); err != nil {
+		return err
+	}
+	m.z.Multistream(false)
+	return nil
+}
+
+// bzip2Members ends where no other stream follows, as for Python. To Go's reader that is an error.
+type bzip2Members struct{ r io.Reader }
+
+func (m bzip2Members) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if errors.Is(err, bzip2.StructuralError("bad magic value in continuation file")) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// isBzip2 recognizes a stream by its level and the signature of a block or of its end, which no
+// text has. Go's reader does not read all of them: not randomized blocks.
+func isBzip2(head []byte) bool {
+	if len(head) < 10 || head[3] < '1' || head[3] > '9' {
+		return false
+	}
+	block := string(head[4:10])
+	return block == "1AY&SY" || block == "\x17\x72\x45\x38\x50\x90"
 }

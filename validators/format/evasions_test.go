@@ -5,13 +5,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"strings"
 	"testing"
 )
 
 // evasions are files that Python reads in another way than Go does.
 func evasions(t testing.TB) []hostile {
 	t.Helper()
-	return folders(t)
+	return append(folders(t), streams(t)...)
 }
 
 // folders are entries of archives that say they are folders, which Python reads like any other.
@@ -26,6 +27,41 @@ func folders(t testing.TB) []hostile {
 		{"folder with bytes", renamed(stored(t, "weights_", call), "weights_", "weights/"), `entry "weights/" is a folder with bytes of its own`},
 		{"folder with compressed bytes", renamed(zipped(t, "weights_", call), "weights_", "weights/"), `entry "weights/" is a folder with bytes of its own`},
 		{"folder that says it has no bytes", sized(renamed(zipped(t, "weights_", call), "weights_", "weights/"), 0), `entry "weights/" is a folder with bytes of its own`},
+	}
+}
+
+// streams have more behind them, or break, where Python has read what was before.
+func streams(t testing.TB) []hostile {
+	bz := string(unhex(t, "425a6839314159265359d442a82d000003c480700003040000a000221a6350860167400f177245385090d442a82d")) // a library
+	zeros, keras := strings.Repeat("\x00", 10), `{"class_name": "Lambda"}`
+	gzipped := func(s string) string { return string(compress(t, []byte(s), gz)) }
+	whole := gzipped(keras)
+	broken := []byte(gzipped(strings.Repeat("text", 5000) + string(zipped(t, "a", keras))))
+	broken[len(broken)-5]++ // of the checksum
+	named := gzipped(keras)
+	named = named[:3] + "\x08" + named[4:10] + strings.Repeat("n", 600) + "\x00" + named[10:]
+	checked := whole[:3] + "\x02" + whole[4:10] + "\x00\x00" + whole[10:]
+	numbers := "\x1f\x8b\x08\x00\x00\x00\x00\x00{" + whole[9:] + strings.Repeat("\x00", 600_000)
+	randomized := []byte(bz)
+	randomized[14] |= 0x80
+	return []hostile{
+		{"bzip2 with two bytes behind it", []byte(bz + "no"), "compressed by bzip2"},
+		{"bzip2 with a byte behind it", []byte(bz + "\x00"), "compressed by bzip2"},
+		{"bzip2 with part of another behind it", []byte(bz + "BZh"), "compressed by bzip2"},
+		{"bzip2 of randomized blocks", randomized, "a damaged stream of bzip2"},
+		{"gzip with zeros behind it", []byte(whole + zeros), "compressed by gzip, a Lambda layer"},
+		{"gzip with text behind it", []byte(whole + "some text"), "compressed by gzip, a Lambda layer"},
+		{"gzip in two parts with zeros between", []byte(gzipped(keras[:10]) + zeros + gzipped(keras[10:]) + zeros), "compressed by gzip, a Lambda layer"},
+		{"gzip of a zip with zeros behind it", []byte(gzipped("text"+string(zipped(t, "a", call))) + zeros), `compressed by gzip, entry "a"`},
+		{"gzip with a wrong checksum", broken, "compressed by gzip"},
+		{"gzip with a long name", []byte(named), "a damaged stream of gzip"},
+		{"gzip with a wrong checksum of its header", []byte(checked), "a damaged stream of gzip"},
+		{"gzip that safetensors could be", []byte(numbers), "compressed by gzip, a Lambda layer"},
+		{"zlib with a wrong checksum", append(compress(t, []byte(keras), zl)[:len(compress(t, []byte(keras), zl))-1], 0), "compressed by zlib, a Lambda layer"},
+		{"gzip with zeros behind it in a zip", zipped(t, "a", whole+zeros), "compressed by gzip, a Lambda layer"},
+		{"bzip2 of much with two bytes behind it", append(unhex(t, "425a6839314159265359b1cd2cd700031d9f80d400001000040000be07080a0008200050a699189898824a69311e846f546020138102015a88100b5473181fb97c77e4391cc3c680402fc5dc914e14242c734b35c0"), "no"...), "compressed by bzip2, a Lambda layer"},
+		{"gzip with text behind it, longer", []byte(whole + strings.Repeat("some text ", 10)), "compressed by gzip, a Lambda layer"},
+		{"gzip that breaks far behind", []byte(gzipped(strings.Repeat("text", 5<<20)+string(zipped(t, "a", call))) + "\x1f\x8b\x08\xff"), "it may have an archive at its end"},
 	}
 }
 

@@ -55,6 +55,8 @@ func TestGatePasses(t *testing.T) {
 		"OpenVINO":                     []byte(`<?xml version="1.0"?><net name="m" version="11"></net>`),
 		"weights that lzma could be":   []byte("\x5d\x00\x00\x00\x00\x00\x00\x00\x5d\x00\x00\x00\x00\x00\x00\x00"),
 		"compressed text":              compress(t, []byte("Because it is a text.\n"), gz),
+		"bzip2 with text behind it":    append(unhex(t, "425a6839314159265359fe1ea00200000355800010400110002a200e40200022134794fd4410340d0a2ced262635179af6f0f8bb9229c28487f0f50010"), "no"...),
+		"gzip with zeros behind it":    append(compress(t, []byte("Because it is a text.\n"), gz), make([]byte, 100)...),
 		"compressed weights":           compress(t, make([]byte, 40<<20), gz),
 		"tar":                          tarred(t, "a/labels.txt", "cat\n", "./b.npy", floats),
 		"compressed tar":               compress(t, tarred(t, "labels.txt", "cat\n", "b.npy", floats), gz),

@@ -79,13 +79,15 @@ func drain(r io.Reader) (int64, error) {
 		if got > 0 {
 			before, last = append(before[:0], last...), append(last[:0], buf[:got]...)
 		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			if bytes.Contains(append(before, last...), []byte("PK\x05\x06")) {
-				return n, errTail
-			}
+		switch ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); {
+		case err == nil:
+		case errors.Is(err, errExpands):
+			return n, err
+		case bytes.Contains(append(before, last...), []byte("PK\x05\x06")): // also if it broke there
+			return n, errTail
+		case ended:
 			return n, nil
-		case err != nil:
+		default:
 			return n, err
 		}
 	}

@@ -33,6 +33,10 @@ type finding struct {
 // hidden reports whether the file holds something that was not inspected.
 func (f finding) hidden() bool { return f.kind == Unknown && f.detail != "" }
 
+// refused reports whether a file in a container gets the container refused, unless a label says
+// that it may be native code.
+func (f finding) refused() bool { return f.hidden() || f.kind.CarriesCode() }
+
 // inspect does Sniff, and also returns the reason and the first error of r.
 func inspect(r io.ReaderAt, size int64) (finding, error) {
 	if size <= 0 {
@@ -60,7 +64,7 @@ func (in *inspection) classify(src *source, depth int) finding {
 		return found
 	}
 	stream, compressed := in.sniffCompressed(head, src, depth)
-	if stream.kind.pickled() {
+	if stream.refused() {
 		return stream
 	}
 	if found := sniffMagic(head); found.kind != Unknown || found.detail != "" {
