@@ -69,7 +69,7 @@ func (in *inspection) sniffStream(z *stream, depth int) (finding, bool) {
 		return tooDeep("a compressed stream"), true
 	}
 	content := bufio.NewReaderSize(counted{in, z}, headBytes)
-	if peek, _ := content.Peek(tarBlock); isTar(peek) {
+	if peek, _ := content.Peek(tarBlock); isTar(peek) && !startsJSON(peek) {
 		return in.tarStream(content, depth+1).within("compressed by " + z.name), true
 	}
 	data, more, err := in.decompress(content)

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 // evasions are files that Python reads in another way than Go does.
 func evasions(t testing.TB) []hostile {
 	t.Helper()
-	return append(folders(t), streams(t)...)
+	return append(append(folders(t), streams(t)...), configurations(t)...)
 }
 
 // folders are entries of archives that say they are folders, which Python reads like any other.
@@ -62,6 +63,35 @@ func streams(t testing.TB) []hostile {
 		{"bzip2 of much with two bytes behind it", append(unhex(t, "425a6839314159265359b1cd2cd700031d9f80d400001000040000be07080a0008200050a699189898824a69311e846f546020138102015a88100b5473181fb97c77e4391cc3c680402fc5dc914e14242c734b35c0"), "no"...), "compressed by bzip2, a Lambda layer"},
 		{"gzip with text behind it, longer", []byte(whole + strings.Repeat("some text ", 10)), "compressed by gzip, a Lambda layer"},
 		{"gzip that breaks far behind", []byte(gzipped(strings.Repeat("text", 5<<20)+string(zipped(t, "a", call))) + "\x1f\x8b\x08\xff"), "it may have an archive at its end"},
+	}
+}
+
+// configurations of Keras are JSON as Python reads it.
+func configurations(t testing.TB) []hostile {
+	const layer = `"class_name": "Lambda", "config": {}}`
+	const says = "a Lambda layer"
+	utf16 := func(s string) string { return string(bytes.Join(bytes.Split([]byte(s), nil), []byte{0})) + "\x00" }
+	entry := func(json string) []byte { return zipped(t, "config.json", json) }
+	header := fmt.Sprintf("%-100s%-24s%-24s%-8s0%-355s", `{"a": "`, "", fmt.Sprintf("%011o", len(layer)+4), "CHECKSUM", `", `)
+	sum := 0
+	for _, c := range []byte(strings.ReplaceAll(header, "CHECKSUM", "        ")) {
+		sum += int(c)
+	}
+	header = strings.ReplaceAll(header, "CHECKSUM", fmt.Sprintf("%06o  ", sum))
+	return []hostile{
+		{"Keras behind NaN", []byte(`{"a": NaN, ` + layer), says},
+		{"Keras behind Infinity", entry(`{"a": [-Infinity, Infinity], ` + layer), says},
+		{"Keras behind a number of infinite size", entry(`{"a": 1e999, ` + layer), says},
+		{"Keras with an escape in its key", entry(`{"class\u005fname": "\u004cambda"}`), says},
+		{"Keras in escapes only", []byte(`{"\u0063\u006c\u0061\u0073\u0073\u005f\u006e\u0061\u006d\u0065"` + "\n:\t" + `"\u005f\u005f\u006c\u0061\u006d\u0062\u0064\u0061\u005f\u005f"}`), "a lambda function"},
+		{"Keras behind much", []byte(`{"a": "` + strings.Repeat("a", 9<<20) + `", ` + layer), says},
+		{"Keras behind much space", entry(strings.Repeat(" ", 9<<10) + "{" + layer), says},
+		{"Keras behind a string with quotes", entry(`{"a\\": "\"\\\"", ` + layer), says},
+		{"configuration behind more than is at hand", entry(`{"a": "` + strings.Repeat("a", 17<<20) + `", ` + layer), "a configuration that cannot be looked into"},
+		{"Keras behind more than is at hand", compress(t, []byte(`{"class_name": "Sequential", "a": "`+strings.Repeat("a", 17<<20)+`", `+layer), gz), "a Keras model that cannot be looked into"},
+		{"configuration in UTF-16", entry(utf16("{" + layer)), "a configuration that cannot be looked into"},
+		{"configuration in UTF-16 with a mark", entry("\xff\xfe" + utf16("{"+layer)), "a configuration that cannot be looked into"},
+		{"Keras that a tar could be", []byte(header + layer + "   }"), says},
 	}
 }
 

@@ -22,7 +22,7 @@ type Gate struct {
 }
 
 // Check returns nil if the size bytes of r, the file of that name, may be in a release. It reads a
-// bounded part of them, in bounded memory, and executes nothing. Errors: CodeUnsafe, with the
+// bounded part of them, but of a JSON object all, in bounded memory, and executes nothing. Errors: CodeUnsafe, with the
 // place in the file and what to do; CodeInvalid for a damaged ONNX model; others of r.
 func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 	found, err := inspect(r, size)

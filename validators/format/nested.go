@@ -184,6 +184,9 @@ func (in *inspection) classifyMember(name string, src *source, depth int) findin
 	if src.err != nil {
 		return finding{Unknown, "unreadable", true}
 	}
+	if !found.refused() && hiddenConfig(name, src) {
+		return finding{Unknown, "a configuration that cannot be looked into to its end", false}
+	}
 	return found
 }
 

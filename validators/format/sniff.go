@@ -60,6 +60,9 @@ func (in *inspection) classify(src *source, depth int) finding {
 	if !startsZip(head) && looksPickled(head, src, src.size) {
 		return finding{kind: Pickle}
 	}
+	if found := sniffKeras(head, src); found.refused() { // also if its beginning is the header of a tar
+		return found
+	}
 	if found, ok := in.sniffArchive(head, src, depth); ok {
 		return found
 	}
@@ -81,9 +84,6 @@ func (in *inspection) classify(src *source, depth int) finding {
 		return finding{kind: SavedModel}
 	case compressed:
 		return stream
-	}
-	if layer := kerasCode(head, src); layer != "" {
-		return finding{kind: Keras, detail: layer}
 	}
 	return finding{kind: sniffFlatbuffer(head)}
 }
