@@ -1,6 +1,7 @@
 package format_test
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
@@ -13,7 +14,9 @@ import (
 // evasions are files that Python reads in another way than Go does.
 func evasions(t testing.TB) []hostile {
 	t.Helper()
-	return append(append(folders(t), streams(t)...), configurations(t)...)
+	all := append(folders(t), streams(t)...)
+	all = append(all, configurations(t)...)
+	return append(all, records(t)...)
 }
 
 // folders are entries of archives that say they are folders, which Python reads like any other.
@@ -92,6 +95,29 @@ func configurations(t testing.TB) []hostile {
 		{"configuration in UTF-16", entry(utf16("{" + layer)), "a configuration that cannot be looked into"},
 		{"configuration in UTF-16 with a mark", entry("\xff\xfe" + utf16("{"+layer)), "a configuration that cannot be looked into"},
 		{"Keras that a tar could be", []byte(header + layer + "   }"), says},
+	}
+}
+
+// records are those of tar archives that change what is read of an entry.
+func records(t testing.TB) []hostile {
+	pax := func(kind byte, records map[string]string, body string) []byte {
+		h := tar.Header{Name: "a", Mode: 0o644, Size: int64(len(body)), Typeflag: kind, Format: tar.FormatPAX, PAXRecords: records}
+		if kind == tar.TypeXGlobalHeader {
+			h = tar.Header{Typeflag: kind, Format: tar.FormatPAX, PAXRecords: records}
+		}
+		return tarWith(t, []tar.Header{h, {Name: "b", Typeflag: tar.TypeReg, Size: 4}}, []string{body, "text"})
+	}
+	other := func(archive []byte) []byte { return renamed(archive, "SPA.sparse.", "GNU.sparse.") } // Go's writer does not
+	sparse := map[string]string{"SPA.sparse.major": "1", "SPA.sparse.minor": "0", "SPA.sparse.name": "a", "SPA.sparse.realsize": "1024"}
+	body := fmt.Sprintf("%-512s", "1\n512\n4\n") + "text"
+	old := map[string]string{"SPA.sparse.size": "1024", "SPA.sparse.numblocks": "1", "SPA.sparse.map": "512,4"}
+	return []hostile{
+		{"sparse file", other(pax(tar.TypeReg, sparse, strings.ReplaceAll(body, " ", "\x00"))), "is sparse"},
+		{"sparse file of version 0.1", other(pax(tar.TypeReg, old, "text")), "is sparse"},
+		{"sparse file, compressed", compress(t, other(pax(tar.TypeReg, old, "text")), gz), "is sparse"},
+		{"sparse files from here on", other(pax(tar.TypeXGlobalHeader, old, "")), "is sparse"},
+		{"another size from here on", pax(tar.TypeXGlobalHeader, map[string]string{"size": "0"}, ""), "says where all that follow are"},
+		{"another name from here on", pax(tar.TypeXGlobalHeader, map[string]string{"path": "../a"}, ""), "says where all that follow are"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package format_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/binary"
 	"io/fs"
@@ -63,6 +64,7 @@ func TestGatePasses(t *testing.T) {
 		"gzip with zeros behind it":    append(compress(t, []byte("Because it is a text.\n"), gz), make([]byte, 100)...),
 		"compressed weights":           compress(t, make([]byte, 40<<20), gz),
 		"tar":                          tarred(t, "a/labels.txt", "cat\n", "./b.npy", floats),
+		"tar of git":                   tarWith(t, []tar.Header{{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "9574d27"}}, {Name: "a", Typeflag: tar.TypeReg, Size: 4}}, []string{"", "text"}),
 		"compressed tar":               compress(t, tarred(t, "labels.txt", "cat\n", "b.npy", floats), gz),
 		"zip in a tar in a stream":     compress(t, tarred(t, "a.zip", string(zipped(t, "labels.txt", "cat\n"))), gz),
 	} {

@@ -102,6 +102,9 @@ func (a *archive) worse(f finding) {
 
 // tarProblem says what is wrong with an entry that should not be unpacked; empty for nothing.
 func tarProblem(h *tar.Header) string {
+	if why := paxProblem(h); why != "" {
+		return why
+	}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader:
 		if h.Typeflag != tar.TypeXGlobalHeader && h.Name != "./" && leaves(h.Name) {
@@ -111,7 +114,24 @@ func tarProblem(h *tar.Header) string {
 	case tar.TypeLink, tar.TypeSymlink:
 		return "is a link, which could lead outside its folder"
 	case tar.TypeGNUSparse:
-		return "is sparse, so that it is longer than its bytes"
+		return sparse
 	}
 	return "is neither a file nor a folder"
+}
+
+const sparse = "is sparse, so that it is longer than its bytes"
+
+// paxProblem says what is wrong with the records before an entry. Of a sparse file, Go's reader gives
+// the length with its holes, and no sign of them but the records. Records for all entries that follow
+// are ignored by Go, and by Python applied: it would find other entries at other places.
+func paxProblem(h *tar.Header) string {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return sparse
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader && (key == "size" || key == "path" || key == "linkpath") {
+			return "says where all that follow are"
+		}
+	}
+	return ""
 }
