@@ -16,7 +16,8 @@ func evasions(t testing.TB) []hostile {
 	t.Helper()
 	all := append(folders(t), streams(t)...)
 	all = append(all, configurations(t)...)
-	return append(all, records(t)...)
+	all = append(all, records(t)...)
+	return append(all, directories(t)...)
 }
 
 // folders are entries of archives that say they are folders, which Python reads like any other.
@@ -118,6 +119,43 @@ func records(t testing.TB) []hostile {
 		{"sparse files from here on", other(pax(tar.TypeXGlobalHeader, old, "")), "is sparse"},
 		{"another size from here on", pax(tar.TypeXGlobalHeader, map[string]string{"size": "0"}, ""), "says where all that follow are"},
 		{"another name from here on", pax(tar.TypeXGlobalHeader, map[string]string{"path": "../a"}, ""), "says where all that follow are"},
+	}
+}
+
+// directories of zip archives are found by Python where Go does not look.
+func directories(t testing.TB) []hostile {
+	le := binary.LittleEndian
+	const says = "whose directory Python and Go find at different places"
+	cut := append([]byte("x"), zipped(t, "a", call)...)
+	cut[len(cut)-2] = 5
+	moved := append([]byte{}, cut...)
+	le.PutUint32(moved[len(moved)-6:], le.Uint32(moved[len(moved)-6:])+1)
+
+	decoy, real := zipped(t, "a", "text"), zipped(t, "a", call) // the offset leads to one, the size to the other
+	two := append(bytes.Repeat([]byte(" "), len(real)-len(decoy)), decoy...)
+	two = append(two, real...)
+	le.PutUint32(two[len(two)-6:], uint32(bytes.Index(two, []byte("PK\x01\x02"))))
+
+	plain, end := real[:len(real)-22], real[len(real)-22:]
+	hidden := append(append([]byte{}, decoy[:len(decoy)-22]...), plain...)
+	from := len(hidden) - int(le.Uint32(end[12:]))
+	record := make([]byte, 56)
+	copy(record, "PK\x06\x06\x2c")
+	record[24], record[32] = 1, 1
+	le.PutUint64(record[40:], uint64(le.Uint32(end[12:])))
+	le.PutUint64(record[48:], uint64(from-len(decoy)+22))
+	locator := make([]byte, 20)
+	copy(locator, "PK\x06\x07")
+	le.PutUint64(locator[8:], uint64(len(hidden)))
+	locator[16] = 1
+	hidden = append(append(hidden, record...), locator...)
+	small := append([]byte{}, decoy[len(decoy)-22:]...)
+	le.PutUint32(small[12:], uint32(len(hidden)-bytes.Index(hidden, []byte("PK\x01\x02"))))
+	return []hostile{
+		{"zip behind a byte with a comment that is cut", cut, says},
+		{"zip whose offset counts the byte, with a comment that is cut", moved, says},
+		{"zip of two directories", two, says},
+		{"zip of a small and a large directory", append(hidden, small...), says},
 	}
 }
 

@@ -45,6 +45,7 @@ func TestGatePasses(t *testing.T) {
 		"npz":                          zipped(t, "a.npy", floats, "b.npy", floats),
 		"npz of zeros":                 zipped(t, "a.npy", floats+strings.Repeat("\x00", 20<<20)),
 		"zip with an empty folder":     renamed(stored(t, "a_", "", "a_b", "text"), "a_", "a/"),
+		"zip behind text":              append([]byte("some text "), zipped(t, "a", "text")...),
 		"zip with a folder of Java":    folderOfJava(t),
 		"safetensors":                  []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}"),
 		"gguf":                         honestGGUF(),

@@ -44,11 +44,13 @@ func (in *inspection) sniffZip(head []byte, src *source, depth int) (finding, bo
 	limited := &budget{r: src, left: zipDirBytes}
 	entries, err := zip.NewReader(limited, src.size)
 	switch {
+	case errors.Is(err, errBudget):
+		return finding{Unknown, "a zip archive whose directory is too large to look at", true}, true
+	case zipHides(src, err):
+		return finding{Unknown, "a zip archive whose directory Python and Go find at different places", true}, true
 	case err == nil && (starts || len(entries.File) > 0):
 		limited.left = zipReadBytes
 		return in.sniffEntries(entries, limited, src.size, depth), true
-	case errors.Is(err, errBudget):
-		return finding{Unknown, "a zip archive whose directory is too large to look at", true}, true
 	case starts && isPickleName(firstEntry(head)):
 		return finding{PickleZip, fmt.Sprintf("entry %q of a damaged archive", firstEntry(head)), true}, true
 	case starts:
