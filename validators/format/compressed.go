@@ -27,11 +27,11 @@ var opaque = [...]string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18"}
 
 // sniffCompressed recognizes compressed streams and inspects what is in them: a pickle, which
 // joblib.dump(..., compress=...) writes, or an archive.
-func (in *inspection) sniffCompressed(head []byte, src io.ReaderAt, depth int) (finding, bool) {
+func (in *inspection) sniffCompressed(head []byte, src *source, depth int) (finding, bool) {
 	if bytes.HasPrefix(head, []byte("ZF0x")) { // joblib before 0.10: always a pickle
 		return finding{Pickle, "compressed by joblib", true}, true
 	}
-	if inner := decompressor(head, io.NewSectionReader(src, 0, streamInput)); inner != nil {
+	if inner := decompressor(head, streamOf(src)); inner != nil {
 		return in.sniffStream(inner, depth)
 	}
 	if isOpaque(head) {
@@ -39,6 +39,19 @@ func (in *inspection) sniffCompressed(head []byte, src io.ReaderAt, depth int) (
 	}
 	return finding{}, false
 }
+
+// streamOf reads a file as a stream, and fails where more of it would be read than is looked at.
+func streamOf(src *source) io.Reader {
+	r := io.NewSectionReader(src, 0, min(src.size, streamInput))
+	if src.size <= streamInput {
+		return r
+	}
+	return io.MultiReader(r, failing{errLong})
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func isOpaque(head []byte) bool {
 	for _, magic := range opaque {
@@ -73,7 +86,7 @@ func (in *inspection) sniffStream(z *stream, depth int) (finding, bool) {
 		return in.tarStream(content, depth+1).within("compressed by " + z.name), true
 	}
 	data, more, err := in.decompress(content)
-	if errors.Is(err, errExpands) || errors.Is(err, errTail) {
+	if errors.Is(err, errExpands) || errors.Is(err, errTail) || errors.Is(err, errLong) {
 		return finding{Unknown, fmt.Sprintf("a compressed stream of %s that cannot be looked into, because %v", z.name, err), true}, true
 	}
 	corrupt := err != nil && !errors.Is(err, io.ErrUnexpectedEOF)

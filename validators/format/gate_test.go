@@ -148,3 +148,32 @@ func TestGateUnreadable(t *testing.T) {
 		t.Errorf("error %v, want that of the disk", err)
 	}
 }
+
+// padded is a file of zeros behind its beginning.
+type padded []byte
+
+func (b padded) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	if off < int64(len(b)) {
+		copy(p, b[off:])
+	}
+	return len(p), nil
+}
+
+// A stream that goes on behind what is read of it is refused, not cut; one that has ended there passes.
+func TestGateLongStreams(t *testing.T) {
+	t.Parallel()
+	text := compress(t, []byte("Because it is a text.\n"), gz)
+	for name, c := range map[string]struct {
+		begins []byte
+		says   string
+	}{
+		"zeros, behind which the next member could be": {text, "cannot be looked into, because it is too long"},
+		"a stream of other bytes ends":                 {append(bytes.Clone(text), "no"...), ""},
+	} {
+		err := format.Gate{}.Check("it", padded(c.begins), 1<<29+1000)
+		if c.says == "" && err != nil || c.says != "" && (!registry.HasCode(err, registry.CodeUnsafe) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: error %v, want %q", name, err, c.says)
+		}
+	}
+}

@@ -34,6 +34,7 @@ func newInspection() *inspection { return &inspection{bytes: maxExpanded, entrie
 var (
 	errExpands = errors.New("it expands too much")
 	errTail    = errors.New("it may have an archive at its end")
+	errLong    = errors.New("it is too long")
 )
 
 // counted counts what is decompressed.
@@ -81,7 +82,7 @@ func drain(r io.Reader) (int64, error) {
 		}
 		switch ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); {
 		case err == nil:
-		case errors.Is(err, errExpands):
+		case errors.Is(err, errExpands), errors.Is(err, errLong):
 			return n, err
 		case bytes.Contains(append(before, last...), []byte("PK\x05\x06")): // also if it broke there
 			return n, errTail
