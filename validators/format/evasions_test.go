@@ -131,12 +131,12 @@ func directories(t testing.TB) []hostile {
 	moved := append([]byte{}, cut...)
 	le.PutUint32(moved[len(moved)-6:], le.Uint32(moved[len(moved)-6:])+1)
 
-	decoy, real := zipped(t, "a", "text"), zipped(t, "a", call) // the offset leads to one, the size to the other
-	two := append(bytes.Repeat([]byte(" "), len(real)-len(decoy)), decoy...)
-	two = append(two, real...)
+	decoy, found := zipped(t, "a", "text"), zipped(t, "a", call) // the offset leads to one, the size to the other
+	two := append(bytes.Repeat([]byte(" "), len(found)-len(decoy)), decoy...)
+	two = append(two, found...)
 	le.PutUint32(two[len(two)-6:], uint32(bytes.Index(two, []byte("PK\x01\x02"))))
 
-	plain, end := real[:len(real)-22], real[len(real)-22:]
+	plain, end := found[:len(found)-22], found[len(found)-22:]
 	hidden := append(append([]byte{}, decoy[:len(decoy)-22]...), plain...)
 	from := len(hidden) - int(le.Uint32(end[12:]))
 	record := make([]byte, 56)
