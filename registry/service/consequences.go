@@ -26,7 +26,11 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head registry.He
 		), nil
 	}
 	// Where the head itself may not be used any more, no node has an engine now.
-	current, _ := s.resolvable(ctx, m.environment, m.Model, string(head.Release))
+	current, err := s.resolvable(ctx, m.environment, m.Model, string(head.Release))
+	known := err == nil || registry.HasCode(err, registry.CodePolicy)
+	if !known {
+		warnings = append(warnings, fmt.Sprintf("which engines nodes get of %s, the current head, is unknown: %v", head.Version, err))
+	}
 	visit := func(name string, node registry.Node) {
 		q := registry.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node}
 		was, _ := current.choose(m.environment, q)
@@ -34,7 +38,7 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head registry.He
 		if err != nil && anyMatches(now, node) {
 			warnings = append(warnings, fmt.Sprintf("%s has an engine in %s, but not in %s: %v", name, now.Tag(), r.Tag(), err))
 		}
-		if change := nodeChange(name, was.Engine, will.Engine); change.FromEngine != change.ToEngine {
+		if change := nodeChange(name, was.Engine, will.Engine); known && change.FromEngine != change.ToEngine {
 			changes = append(changes, change)
 		}
 	}
