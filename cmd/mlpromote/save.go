@@ -19,7 +19,7 @@ func (a *app) saveCommand() *cobra.Command {
 		Use:   "save [REF] -o FILE",
 		Short: "Save a release with its evidence to a file, for a network without a connection",
 		Long: `Writes an OCI image layout in a tar archive: the release, every piece of evidence that counts,
-environments.yaml and the public keys of this machine. mlpromote load lets it in elsewhere;
+environments.yaml and the public keys of this machine. mlpromote load checks and stores it elsewhere;
 oras and other OCI tools read it too. Reference models and cases are not in it.
 Saving the same release with the same evidence again gives the same bytes.
 
@@ -74,7 +74,7 @@ the policy of this side. stdout: the ref.`,
 		},
 	}
 	c.Flags().StringVar(&l.Trust.File, "trust", "", "file with the registry: and trust: of the side that saved it (default: environments.yaml here)")
-	c.Flags().StringVar(&l.Want.Environment, "env", "", "environment that it must be from, whose promoter let it in")
+	c.Flags().StringVar(&l.Want.Environment, "env", "", "environment that the release must be saved from")
 	c.Flags().StringVar(&l.Want.Model, "model", "", "model that it must be of (default: any)")
 	c.Flags().DurationVar(&l.Want.MaxAge, "max-age", 0, "how long ago a promoter may have verified it (default: any time)")
 	c.Flags().StringVar(&l.Restrictions, "restrictions", "", "signed restriction list of --env that counts beside the one in the file, and must not be older")

@@ -160,7 +160,7 @@ func TestLoadWithoutTrust(t *testing.T) {
 	}
 }
 
-// What makes Check say no where its file is intact: each is a way to bring in what nobody may use.
+// What makes Check say no where its file is intact: each would bring in what must not be used.
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
 	keys, others := registrytest.NewKeys(registrytest.RoleKeys()), registrytest.NewKeys(registrytest.RoleKeys())

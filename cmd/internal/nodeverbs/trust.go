@@ -33,7 +33,7 @@ lies in the folder, the trust in --trust FILE or the data directory.
 
 --env, --model, --version and --max-age say what must be there: the folder proves what it
 holds, and not that it is what this machine wants. An engine that was pulled from where
-builds write has no promoter: --unpromoted accepts it. --restrictions FILE holds the folder
+builds write has no promoter: --unpromoted accepts it. --restrictions FILE checks the folder
 against a restriction list that is newer than the one it was pulled with.
 
 For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and
