@@ -19,9 +19,11 @@ const (
 	RoleVerifier Role = "verifier"
 	RoleApprover Role = "approver"
 	RolePromoter Role = "promoter"
+	// RolePublisher signs trust bundles, and no evidence. A key with this role has no other.
+	RolePublisher Role = "publisher"
 )
 
-// Roles returns all roles, in the order in which a release gets their evidence.
+// Roles returns all roles of evidence, in the order in which a release gets it.
 func Roles() []Role { return []Role{RoleBuilder, RoleVerifier, RoleApprover, RolePromoter} }
 
 // The predicate types of evidence.
