@@ -54,6 +54,8 @@ func TestTampered(t *testing.T) { //nolint:tparallel // the group is there to be
 type tamperCommand struct {
 	name string
 	args []string
+	// writes is true if the command changes what later ones would see, so that it has a copy to itself.
+	writes bool
 }
 
 // refuses lists the exit codes with which it may end. Where no engine is left that may be used, resolve and
@@ -67,14 +69,14 @@ func (c tamperCommand) refuses() []int {
 
 func tamperCommands() []tamperCommand {
 	return []tamperCommand{
-		{"promote", []string{"promote", "staging/vision/digits:1.1.0"}},
-		{"resolve", []string{"resolve", "vision/digits", "--env", "prod"}},
-		{"pull", []string{"pull", "vision/digits", "--env", "prod", "-o", "fresh"}},
-		{"trust, release", []string{"trust", "prod/vision/digits:1.0.0"}},
-		{"trust, pulled folder", []string{"trust", "pulled"}},
-		{"rollback", []string{"rollback", "vision/digits", "--env", "prod", "--to-version", "0.9.0", "--reason", "try"}},
-		{"history verify", []string{"history", "verify"}},
-		{"scrub", []string{"scrub"}},
+		{"promote", []string{"promote", "staging/vision/digits:1.1.0"}, true},
+		{"resolve", []string{"resolve", "vision/digits", "--env", "prod"}, false},
+		{"pull", []string{"pull", "vision/digits", "--env", "prod", "-o", "fresh"}, true},
+		{"trust, release", []string{"trust", "prod/vision/digits:1.0.0"}, false},
+		{"trust, pulled folder", []string{"trust", "pulled"}, false},
+		{"rollback", []string{"rollback", "vision/digits", "--env", "prod", "--to-version", "0.9.0", "--reason", "try"}, true},
+		{"history verify", []string{"history", "verify"}, false},
+		{"scrub", []string{"scrub"}, false},
 	}
 }
 
@@ -134,7 +136,7 @@ func newTampered(t *testing.T) *tampered {
 	}
 	w.must(t, "pull", "vision/digits", "--env", "prod", "-o", "pulled")
 	for _, c := range tamperCommands() {
-		out, told, code := w.run(t, w.copy(t, w.dir), c.args...)
+		out, told, code := w.run(t, w.copyFor(t, c, w.dir), c.args...)
 		if code != 0 {
 			t.Fatalf("%s of what was not changed: exit code %d\n%s", c.name, code, told)
 		}
@@ -201,23 +203,34 @@ func (w *tampered) mustIn(t *testing.T, dir string, args ...string) string {
 	return out
 }
 
+// copy copies a folder. Blobs are links: the program never writes one again, nor does flipFile.
 func (w *tampered) copy(t *testing.T, from string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "digits")
-	if err := programtest.CopyTree(from, dir); err != nil {
+	blobs := filepath.Join(from, defaultData, "blobs") + string(filepath.Separator)
+	if err := programtest.LinkTree(from, dir, func(path string) bool { return strings.HasPrefix(path, blobs) }); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// row changes an object and runs all commands, each in a folder of its own.
+// copyFor is the folder itself, or a copy for a command that writes.
+func (w *tampered) copyFor(t *testing.T, c tamperCommand, dir string) string {
+	t.Helper()
+	if c.writes {
+		return w.copy(t, dir)
+	}
+	return dir
+}
+
+// row changes an object and runs all commands. Those that write have a folder of their own.
 func (w *tampered) row(t *testing.T, object tamper) string {
 	t.Helper()
 	changed := w.copy(t, w.dir)
 	names := object.change(t, w, changed)
 	row, found := "| "+object.name+" |", false
 	for i, c := range tamperCommands() {
-		dir := w.copy(t, changed)
+		dir := w.copyFor(t, c, changed)
 		out, told, code := w.run(t, dir, c.args...)
 		left, _ := filepath.Glob(filepath.Join(dir, "fresh*"))
 		switch {
@@ -410,7 +423,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// flipFile changes a bit in the middle of a file.
+// flipFile changes a bit in the middle of a file, which it replaces: other folders may share it.
 func flipFile(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -418,7 +431,7 @@ func flipFile(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	data[len(data)/2] ^= 1
-	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, data, 0o600)); err != nil {
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o644)); err != nil { //nolint:gosec // as it was
 		t.Fatal(err)
 	}
 	return []string{filepath.Base(path)}

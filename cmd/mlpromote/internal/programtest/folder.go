@@ -10,7 +10,7 @@ import (
 // Example makes dir a copy of an example of the repository; an empty name is all of them.
 // What the example's own use left in it stays there.
 func Example(name, dir string) error {
-	return copyTree(Root("examples", name), dir, ".mlpromote", "pulled")
+	return copyTree(Root("examples", name), dir, copyFile, ".mlpromote", "pulled")
 }
 
 // Digits makes dir a copy of the digits example with one of its two targets.
@@ -41,9 +41,32 @@ func editSpec(dir string, edit func(line string) string) error {
 }
 
 // CopyTree copies folders, files and their permissions.
-func CopyTree(from, to string) error { return copyTree(from, to) }
+func CopyTree(from, to string) error { return copyTree(from, to, copyFile) }
 
-func copyTree(from, to string, except ...string) error {
+// LinkTree is like [CopyTree], but files that match keep, which gets their path, are hard links: for folders with
+// many files that their owner replaces and never writes again, such as blobs. Who changes one has to replace it too.
+func LinkTree(from, to string, keep func(path string) bool) error {
+	return copyTree(from, to, func(path, target string, entry os.DirEntry) error {
+		if keep(path) {
+			return os.Link(path, target)
+		}
+		return copyFile(path, target, entry)
+	})
+}
+
+func copyFile(path, target string, entry os.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(path) //nolint:gosec // folders of a test, which nobody else writes
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(target, data, info.Mode().Perm())
+}
+
+func copyTree(from, to string, file func(path, target string, entry os.DirEntry) error, except ...string) error {
 	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -59,14 +82,6 @@ func copyTree(from, to string, except ...string) error {
 		if entry.IsDir() {
 			return os.MkdirAll(target, 0o755)
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(path) //nolint:gosec // folders of a test, which nobody else writes
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, info.Mode().Perm())
+		return file(path, target, entry)
 	})
 }
