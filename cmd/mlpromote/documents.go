@@ -10,12 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
@@ -35,7 +36,6 @@ func documents() map[string][]reflect.Type {
 		"environments check":   of[checkedEnvironments](),
 		"environments schema":  of[json.RawMessage](), // of environments.yaml: the same with text
 		"evidence delete":      of[deletedEvidence](),
-		"gc":                   {reflect.TypeFor[gc.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
 		"health":               of[ready](),
 		"history accept":       of[acceptedHistory](),
 		"history list":         {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
@@ -67,7 +67,6 @@ func documents() map[string][]reflect.Type {
 		"restore":              {reflect.TypeFor[snapshots.Snapshot](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
 		"rollback":             of[movement](),
 		"schema":               of[json.RawMessage](), // of the spec: the same with text
-		"scrub":                of[scrubResult](),
 		"save":                 of[snapshots.SavedRelease](),
 		"serve":                {reflect.TypeFor[servedAt](), reflect.TypeFor[[]serving.Effective]()}, // the latter with --print-config
 		"token create":         of[newToken](),
@@ -88,6 +87,8 @@ func documents() map[string][]reflect.Type {
 	}
 	maps.Copy(all, nodeverbs.Documents())
 	maps.Copy(all, auditing.Documents())
+	maps.Copy(all, upkeep.Documents())
+	maps.Copy(all, rendering.Documents())
 	return all
 }
 

@@ -75,6 +75,16 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// AtLeast takes one argument or more.
+func AtLeast(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Usage(c, errors.New("want at least one argument: "+name))
+		}
+		return nil
+	}
+}
+
 // AtMost lets the last argument be left out.
 func AtMost(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {

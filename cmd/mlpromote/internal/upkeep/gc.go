@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/gc"
 )
 
-func (a *app) gcCommand() *cobra.Command {
+func (v Verbs) GC() *cobra.Command {
 	keep := gc.DefaultRetention()
 	var dryRun bool
 	c := &cobra.Command{
@@ -32,10 +32,10 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 		Example: "  mlpromote gc --dry-run\n  mlpromote gc --grace 1h --keep-heads 3 --keep-for 720h",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.Registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", a.Registry)
+			if v.At().Registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", v.At().Registry)
 			}
-			return a.toCollect(c.Context(), func(i *wiring.Instance, alone bool) error { return a.collect(c.Context(), i, keep, alone, dryRun) })
+			return v.toCollect(c.Context(), func(i *wiring.Instance, alone bool) error { return v.collect(c.Context(), i, keep, alone, dryRun) })
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
@@ -48,19 +48,19 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 // toCollect opens the data directory for a collection. One with a catalog in a file is
 // locked, which keeps every other user of that catalog out. With a catalog in PostgreSQL
 // there may be others anywhere, beside whom it collects as a service does.
-func (a *app) toCollect(ctx context.Context, f func(i *wiring.Instance, alone bool) error) (err error) {
-	if a.database != "" {
-		return a.withLocal(ctx, func(i *wiring.Instance) error { return f(i, false) })
+func (v Verbs) toCollect(ctx context.Context, f func(i *wiring.Instance, alone bool) error) (err error) {
+	if v.At().Database != "" {
+		return v.withLocal(ctx, func(i *wiring.Instance) error { return f(i, false) })
 	}
-	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.Data)
+	if _, err := os.Stat(v.At().Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(v.At().Data)
 	}
-	_, unlock, err := a.at().Dir().LockExclusive(ctx, a.at().Waiting)
+	_, unlock, err := v.At().Dir().LockExclusive(ctx, v.At().Waiting)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	i, err := a.at().OpenDirectory(ctx)
+	i, err := v.At().OpenDirectory(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,15 @@ func (a *app) toCollect(ctx context.Context, f func(i *wiring.Instance, alone bo
 }
 
 // withLocal runs f on the data directory, and closes it.
-func (a *app) withLocal(ctx context.Context, f func(*wiring.Instance) error) error {
-	i, err := a.at().OpenLocal(ctx)
+func (v Verbs) withLocal(ctx context.Context, f func(*wiring.Instance) error) error {
+	i, err := v.At().OpenLocal(ctx)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(i), i.Close())
 }
 
-func (a *app) collect(ctx context.Context, i *wiring.Instance, keep gc.Retention, alone, dryRun bool) error {
+func (v Verbs) collect(ctx context.Context, i *wiring.Instance, keep gc.Retention, alone, dryRun bool) error {
 	c, err := gc.New(wiring.CollectorConfig(i.Local, i.Envs, keep, alone))
 	if err != nil {
 		return err
@@ -86,19 +86,19 @@ func (a *app) collect(ctx context.Context, i *wiring.Instance, keep gc.Retention
 		if err != nil {
 			return err
 		}
-		return a.ui.Result(collectionText(plan, a.output.Verbose), collectionOf(plan))
+		return v.UI.Result(collectionText(plan, v.UI.Verbose), collectionOf(plan))
 	}
 	did, err := c.Collect(ctx)
 	if err != nil {
 		return err
 	}
 	for _, left := range did.SkippedRepositories {
-		a.ui.Note("%s was skipped: %s", left.Repository, left.Reason)
+		v.UI.Note("%s was skipped: %s", left.Repository, left.Reason)
 	}
 	if !alone && did.Marked > 0 {
-		a.ui.Note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
+		v.UI.Note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
 	}
-	return a.ui.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
+	return v.UI.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }
 
 // plannedOutcome is what a collection would do with one record.

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type scrubFlags struct {
 	rate         int64
 }
 
-func (a *app) scrubCommand() *cobra.Command {
+func (v Verbs) Scrub() *cobra.Command {
 	var f scrubFlags
 	c := &cobra.Command{
 		Use:   "scrub",
@@ -38,13 +38,13 @@ stdout: what is damaged, and the releases that need it; exit code 5 where there 
 		Example: "  mlpromote scrub --all\n  mlpromote scrub --since 24h\n  mlpromote scrub --damaged",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.Registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "scrub works on a data directory, not on --registry %s, which scrubs by itself", a.Registry)
+			if v.At().Registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "scrub works on a data directory, not on --registry %s, which scrubs by itself", v.At().Registry)
 			}
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.withLocal(c.Context(), func(i *wiring.Instance) error { return a.scrub(c.Context(), i, f) })
+			return v.withLocal(c.Context(), func(i *wiring.Instance) error { return v.scrub(c.Context(), i, f) })
 		},
 	}
 	c.Flags().BoolVar(&f.all, "all", false, "begin at the beginning")
@@ -82,42 +82,42 @@ type scrubResult struct {
 	Damage []registry.Damage `json:"damage"`
 }
 
-func (a *app) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) error {
+func (v Verbs) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) error {
 	config := wiring.ScrubConfig(i.Local)
-	config.Rate, config.Progress = f.rate, a.scrubProgress()
+	config.Rate, config.Progress = f.rate, v.scrubProgress()
 	s, err := scrub.New(config)
 	if err != nil {
 		return err
 	}
 	began := clock.Now()
-	a.ui.Progress(ui.Piece{Name: scrubStep, State: ui.Started})
-	did, err := a.scrubBy(ctx, i, s, f)
+	v.UI.Progress(ui.Piece{Name: scrubStep, State: ui.Started})
+	did, err := v.scrubBy(ctx, i, s, f)
 	step := ui.Piece{Name: scrubStep, State: ui.EndState(err), Elapsed: clock.Now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
-	a.ui.Progress(step)
+	v.UI.Progress(step)
 	if err != nil {
 		return err
 	}
-	return a.scrubbed(ctx, i, did)
+	return v.scrubbed(ctx, i, did)
 }
 
 // scrubStep is what progress calls the work.
 const scrubStep = "read content again"
 
 // scrubProgress shows how much was read.
-func (a *app) scrubProgress() func(int64) {
+func (v Verbs) scrubProgress() func(int64) {
 	var checked, bytes int64
 	var told time.Time
 	return func(n int64) {
 		checked, bytes = checked+1, bytes+n
 		if clock.Now().Sub(told) > time.Second {
 			told = clock.Now()
-			a.ui.Progress(ui.Piece{Name: scrubStep, State: ui.Moving, Note: pieces(checked) + ", " + ui.Size(bytes)})
+			v.UI.Progress(ui.Piece{Name: scrubStep, State: ui.Moving, Note: pieces(checked) + ", " + ui.Size(bytes)})
 		}
 	}
 }
 
 // scrubBy reads what the flags ask for.
-func (a *app) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubber, f scrubFlags) (scrub.Result, error) {
+func (v Verbs) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubber, f scrubFlags) (scrub.Result, error) {
 	switch {
 	case f.damaged:
 		return s.Recheck(ctx)
@@ -136,7 +136,7 @@ func (a *app) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubber
 	case err != nil || mine:
 		return did, err
 	case f.all:
-		a.ui.Note("a service is reading all content too; where this pass comes to is not remembered")
+		v.UI.Note("a service is reading all content too; where this pass comes to is not remembered")
 		return s.Read(ctx, time.Time{})
 	}
 	return scrub.Result{}, registry.WithHint(
@@ -145,7 +145,7 @@ func (a *app) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubber
 }
 
 // scrubbed tells what is damaged.
-func (a *app) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result) error {
+func (v Verbs) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result) error {
 	result := scrubResult{Result: did, Damage: []registry.Damage{}}
 	for after := ""; ; {
 		page, err := i.Local.DB.Damages().List(ctx, after, registry.DefaultPage)
@@ -161,9 +161,9 @@ func (a *app) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result
 		after = page[len(page)-1].Name
 	}
 	if len(result.Damage) == 0 {
-		return a.ui.Result(fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), ui.Size(did.Bytes)), result)
+		return v.UI.Result(fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), ui.Size(did.Bytes)), result)
 	}
-	if err := a.ui.Result(damageText(result.Damage), result); err != nil {
+	if err := v.UI.Result(damageText(result.Damage), result); err != nil {
 		return err
 	}
 	return registry.WithHint(

@@ -1,0 +1,112 @@
+package rendering
+
+import (
+	"context"
+	"errors"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// lookup answers markers from a registry. Each subject is asked about once, so that all places of one run agree.
+type lookup struct {
+	registry    *wiring.Instance
+	environment string
+	known       map[Marker]Target
+}
+
+// target is the release or engine that a marker means, which may be used now. Errors: CodeTrust if it may not.
+func (l *lookup) target(ctx context.Context, m Marker) (Target, error) {
+	if m.Environment == "" {
+		m.Environment = l.environment
+	}
+	if found, ok := l.known[m.subject()]; ok {
+		return found, nil
+	}
+	found, err := l.find(ctx, m)
+	if err == nil {
+		found.Host, found.Environment, found.Model = l.registry.HostOf(m.Environment), m.Environment, m.Model
+		l.known[m.subject()] = found
+	}
+	return found, err
+}
+
+func (l *lookup) find(ctx context.Context, m Marker) (Target, error) {
+	if m.NodeType != "" {
+		return l.resolved(ctx, m)
+	}
+	r, err := l.registry.Release(ctx, m.Environment, m.Model, "")
+	if err != nil {
+		return Target{}, err
+	}
+	target := Target{Version: r.Tag(), Digest: r.Digest}
+	var engine *registry.Engine
+	if m.Engine != "" {
+		if engine, err = engineOf(r, m.Engine); err != nil {
+			return Target{}, err
+		}
+		target.Digest = engine.Digest
+	}
+	return target, l.usable(ctx, m, r, engine)
+}
+
+// resolved is the engine that nodes of a type get. Resolve itself refuses what may not be used.
+func (l *lookup) resolved(ctx context.Context, m Marker) (Target, error) {
+	node, err := l.registry.NodeTypes.Get(ctx, m.NodeType)
+	if err != nil {
+		return Target{}, err
+	}
+	r, err := l.registry.Resolve(ctx, registry.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node})
+	if err != nil {
+		return Target{}, err
+	}
+	return Target{Version: r.Version, Digest: r.Engine.Digest}, nil
+}
+
+func engineOf(r registry.Release, label string) (*registry.Engine, error) {
+	var labels []string
+	for i, e := range r.Engines {
+		if e.Label() == label {
+			return &r.Engines[i], nil
+		}
+		labels = append(labels, e.Label())
+	}
+	return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.200q", r.Model, r.Tag(), label), "it has %q", labels)
+}
+
+// usable checks that what a file is to name may be used: by what resolve requires of a promoted release, or of one where
+// builds write.
+func (l *lookup) usable(ctx context.Context, m Marker, r registry.Release, engine *registry.Engine) error {
+	all, err := l.registry.Environments(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := all.Find(m.Environment)
+	if err != nil {
+		return err
+	}
+	claims, _, err := l.registry.Claims(ctx, m.Environment, r)
+	if err != nil {
+		return err
+	}
+	restricted, err := l.registry.Restrictions(ctx, m.Environment)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, unmet := range decide(all.ResourceURI(m.Environment, m.Model), e, r, engine, claims, restricted.Restrictions()).Unmet() {
+		errs = append(errs, registry.Errorf(registry.CodeTrust, "%s %s in %s may not be used: %s of %s: %s", m.Model, r.Tag(), m.Environment, unmet.Name, unmet.Subject, unmet.Detail))
+	}
+	return errors.Join(errs...)
+}
+
+func decide(resource string, e registry.Environment, r registry.Release, engine *registry.Engine, claims []registry.Claim, in registry.Restrictions) registry.Decision {
+	switch {
+	case !e.Protected():
+		return registry.Policy{Require: []string{registry.RequireSignature}}.Check(r, claims)
+	case engine != nil:
+		return registry.CheckEngineStanding(resource, r, *engine, claims, in)
+	default:
+		return registry.CheckStanding(resource, r, claims, in)
+	}
+}
