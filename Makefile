@@ -131,10 +131,13 @@ node-tests: setup ## Run all of ONNX's backend node tests through our runner; wr
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort
 
 # It goes on where it was stopped. VALIDATION_TIME=30m stops it, and writes what it has.
-# VALIDATION_SEED=301 takes models of other seeds than those with which the default limits were set.
+# VALIDATION_SEED=401 takes models of other seeds than those with which the default limits were set.
+# Results of another commit are not gone on with. VALIDATION_ONLY='^tagger-401/onnxruntime/int8-static/' runs
+# some engines alone, prints what came of them, and records nothing.
 VALIDATION ?= $(HOME)/.cache/mlpromote/validation
 validation: setup ## Count how often verify is wrong, on engines with planted faults and without; write docs/validation.md; an hour or two
 	@MLPROMOTE_VALIDATION='$(VALIDATION)' MLPROMOTE_VALIDATION_TIME='$(VALIDATION_TIME)' MLPROMOTE_VALIDATION_SEED='$(VALIDATION_SEED)' MLPROMOTE_VALIDATION_PAGE='$(CURDIR)/docs/validation.md' \
+		MLPROMOTE_VALIDATION_PROGRAM="$$(git describe --always --abbrev=12 --dirty)" MLPROMOTE_VALIDATION_ONLY='$(VALIDATION_ONLY)' \
 		go test -count=1 -timeout=6h -v -run 'TestValidation$$' ./pipeline/validation
 
 # It goes on where it was stopped. ARCHITECTURES_ONLY='vit lstm/iree' takes a part of them.

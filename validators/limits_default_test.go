@@ -3,6 +3,7 @@ package validators_test
 import (
 	"testing"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -61,5 +62,44 @@ func TestDefaultLimitsPerChannel(t *testing.T) {
 		if (got.PerChannel != nil) != c.want || got.Systematic.Max != c.most {
 			t.Errorf("%s: per channel %v, systematic %v; want %t and %v", name, got.PerChannel, got.Systematic, c.want, c.most)
 		}
+	}
+}
+
+// The default limit on equal answers is one that the cases prove for an engine that differs as often as
+// usual, and the judgement at that limit is exact.
+func TestDefaultRates(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		precision string
+		cases     int
+		want      float64
+		most      float64 // cases with another answer with which the limit holds
+	}{
+		"int4":             {validators.PrecisionInt4, 400, 0.85, 47},
+		"int4, 100 cases":  {validators.PrecisionInt4, 100, 0.85, 8},
+		"int4, 20 cases":   {validators.PrecisionInt4, 20, 0.78, 1},
+		"int8":             {validators.PrecisionInt8, 400, 0.95, 12},
+		"int8, 100 cases":  {validators.PrecisionInt8, 100, 0.93, 2},
+		"fp16, 1000 cases": {validators.PrecisionFP16, 1000, 0.98, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scores := validators.TensorInfo{Name: "y", Kind: validators.KindScores, DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "n"}, {Size: 10}}}
+			got, err := validators.DefaultLimits(c.precision, scores, c.cases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Top1.Min != c.want {
+				t.Errorf("limit %v, want %v", got.Top1.Min, c.want)
+			}
+			limits := validators.Limits{V: 2, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{c.precision: {Outputs: map[string]validators.OutputLimits{"y": {Top1: got.Top1}}}}}
+			for misses, want := range map[float64]registry.Verdict{c.most: registry.VerdictPass, c.most + 1: registry.VerdictUndecided} {
+				judged := limits.Judge(c.precision, validators.Measured{Cases: c.cases, Outputs: map[string]tensor.Result{
+					"y": {Cases: c.cases, FullCases: c.cases, Elements: int64(c.cases), Top1Cases: c.cases, Top1Rows: int64(c.cases), Top1Misses: misses}}})
+				if judged.Verdict != want {
+					t.Errorf("%v of %d cases differ: verdict %s, want %s: %+v", misses, c.cases, judged.Verdict, want, judged.Reasons)
+				}
+			}
+		})
 	}
 }

@@ -62,7 +62,7 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 		`"bf16":{"outputs":{"best":{"equal":{"min":0.97}},"logits":{"caseError":{"max":0.15},"maxError":{"max":0.5},"snrDb":{"min":25},"systematic":{"max":0.05},"top1":{"min":0.97}}}}`,
 		`"fp16":{"outputs":{"best":{"equal":{"min":0.98}},"logits":{"caseError":{"max":0.05},"maxError":{"max":0.1},"snrDb":{"min":40},"systematic":{"max":0.01},"top1":{"min":0.98}}}}`,
 		`"fp8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.8},"maxError":{"max":2.5},"snrDb":{"min":12},"systematic":{"max":0.08},"top1":{"min":0.95}}}}`,
-		`"int4":{"outputs":{"best":{"equal":{"min":0.9}},"logits":{"caseError":{"max":1.2},"maxError":{"max":2.5},"snrDb":{"min":6},"systematic":{"max":0.15},"top1":{"min":0.9}}}}`,
+		`"int4":{"outputs":{"best":{"equal":{"min":0.85}},"logits":{"caseError":{"max":1.2},"maxError":{"max":2.5},"snrDb":{"min":6},"systematic":{"max":0.15},"top1":{"min":0.85}}}}`,
 		`"latency":{},"minCases":1,`,
 	} {
 		if !strings.Contains(string(data), want) {

@@ -31,6 +31,7 @@ type record struct {
 	// another answer, and of the consistency checks.
 	Effects map[string]registry.Figure `json:"effects,omitempty"`
 	Error   string                     `json:"error,omitempty"` // there was no verdict
+	Program string                     `json:"program"`         // that verified it: see programID
 }
 
 func (r record) passed() bool { return r.Verdict == registry.VerdictPass }
@@ -64,26 +65,18 @@ func (r *record) note(e pipeline.VerifiedEngine) {
 	}
 }
 
-// rename gives figures of older records, which are expensive to make again, the names of today.
-func (r *record) rename() {
-	for name, effect := range r.Effects {
-		if kind, ok := strings.CutPrefix(name, "probe "); ok {
-			delete(r.Effects, name)
-			r.Effects["consistency "+kind] = effect
-		}
-	}
-}
-
 // results are the records in a file of JSON lines. What is there is not run again.
 type results struct {
 	path    string
+	program string
 	records []record
 	done    map[string]bool // tasks
 }
 
-// openResults reads what an earlier run left. The last line may be incomplete, and then it is dropped.
-func openResults(path string) (*results, error) {
-	r := &results{path: path, done: make(map[string]bool)}
+// openResults reads what earlier runs of the same program left. What another program judged stays in the
+// file and does not count. The last line may be incomplete, and then it is dropped.
+func openResults(path, program string) (*results, error) {
+	r := &results{path: path, program: program, done: make(map[string]bool)}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -100,7 +93,9 @@ func openResults(path string) (*results, error) {
 			continue
 		}
 		for _, made := range one {
-			made.rename()
+			if made.Program != program {
+				continue
+			}
 			r.done[made.Task] = true
 			r.records = append(r.records, made)
 		}
@@ -110,6 +105,9 @@ func openResults(path string) (*results, error) {
 
 // add appends the records of a task, as one line.
 func (r *results) add(made []record) error {
+	for i := range made {
+		made[i].Program = r.program
+	}
 	line, err := json.Marshal(made)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,12 +41,16 @@ func TestValidation(t *testing.T) {
 	if folder == "" {
 		t.Skip("the long form runs by make validation")
 	}
-	done, err := openResults(filepath.Join(folder, fmt.Sprintf("results-%s-%d.jsonl", rules(t), firstSeed(t))))
+	done, err := openResults(filepath.Join(folder, fmt.Sprintf("results-%s-%d.jsonl", rules(t), firstSeed(t))), programID(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	until := deadline(t)
 	all := everything(t, filepath.Join(folder, "models"))
+	if only := os.Getenv("MLPROMOTE_VALIDATION_ONLY"); only != "" {
+		runOnly(t, filepath.Join(folder, "models"), only, all)
+		return
+	}
 	for i, task := range all {
 		if done.done[task.String()] {
 			continue
@@ -63,6 +68,50 @@ func TestValidation(t *testing.T) {
 	}
 	if path := os.Getenv("MLPROMOTE_VALIDATION_PAGE"); path != "" {
 		writePage(t, path, done.records, fmt.Sprintf("%d of %d releases", tasksIn(done.records), len(all)))
+	}
+}
+
+// programID names the program that judges, so that results of several are never taken for those of one:
+// MLPROMOTE_VALIDATION_PROGRAM, which is the commit, else the digest of this test.
+func programID(t *testing.T) string {
+	t.Helper()
+	if named := os.Getenv("MLPROMOTE_VALIDATION_PROGRAM"); named != "" {
+		return named
+	}
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(program))[:12]
+}
+
+// runOnly runs the engines whose name matches a pattern, each alone, and says what came of them: for
+// looking into a result. It records nothing.
+func runOnly(t *testing.T, folder, only string, all []task) {
+	t.Helper()
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range all {
+		for _, variant := range task.variants {
+			one := task
+			one.variants = []string{variant}
+			if !pattern.MatchString(one.String()) {
+				continue
+			}
+			for _, r := range run(t, model(t, folder, task.family, task.seed), one) {
+				text, err := json.MarshalIndent(r, "", "  ")
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Printf("%s: %s\n", one, text)
+			}
+		}
 	}
 }
 
@@ -190,8 +239,8 @@ func writePage(t *testing.T, path string, all []record, part string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := fmt.Sprintf("on %s from %s, with limits of version %d,\n%s,\non %s", time.Now().UTC().Format(time.DateOnly), part,
-		validators.LimitsVersion, strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
+	made := fmt.Sprintf("on %s from %s, with limits of version %d,\nall judged by the program of commit %s,\n%s,\non %s", time.Now().UTC().Format(time.DateOnly), part,
+		validators.LimitsVersion, programID(t), strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
 	if err := os.WriteFile(path, []byte(page(all, made, firstSeed(t))), 0o644); err != nil {
 		t.Fatal(err)
 	}
