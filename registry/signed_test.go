@@ -1,10 +1,15 @@
 package registry_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -58,6 +63,66 @@ func TestDecodeSigned(t *testing.T) {
 			t.Errorf("%.60s: error %v, want %q", data, err, want)
 		}
 	}
+}
+
+// FuzzCheckJSON compares with a slower check, by the tokens that encoding/json reads.
+func FuzzCheckJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, ` { "a" : [ 1 , -2.5e3 , true , null , "\"" ] , "b" : { } } `, `{"a":1,"\u0061":2}`, `{"\ud800":1,"\udbff":2}`, `{"a":{"a":1},"b":[{"a":1},{"a":1}]}`,
+		`{"a":"]}\\"}`, `{"":0,"":0}`, `{"a":[[{"b":1,"b":2}]]}`, `{}{}`, `[1]`, "{\"\xff\":1}", `{"a":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`,
+		`{"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, want := registry.CheckJSON(data), checkTokens(data)
+		if (got == nil) != (want == nil) {
+			t.Errorf("%q: got error %v, want %v", data, got, want)
+		}
+	})
+}
+
+// checkTokens checks what CheckJSON does, token by token.
+func checkTokens(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var check func(depth int) error
+	check = func(depth int) error {
+		token, err := d.Token()
+		opening, isDelim := token.(json.Delim)
+		if err != nil || !isDelim {
+			return err
+		}
+		if depth == 64 {
+			return errors.New("too deep")
+		}
+		seen := make(map[string]bool)
+		for d.More() {
+			if opening == '{' {
+				token, err := d.Token()
+				key, _ := token.(string)
+				if err != nil || seen[key] {
+					return fmt.Errorf("key %q: %w", key, err)
+				}
+				seen[key] = true
+			}
+			if err := check(depth + 1); err != nil {
+				return err
+			}
+		}
+		_, err = d.Token()
+		return err
+	}
+	if err := check(0); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows")
+	}
+	if !utf8.Valid(data) || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return errors.New("no object in UTF-8")
+	}
+	return nil
 }
 
 // FuzzDecodeSigned looks for documents that two readers understand differently: what is
