@@ -26,11 +26,18 @@ type Suggestion struct {
 	LeftOut    []LeftOut                          `json:"leftOut"`
 }
 
-// The margins of a suggestion, for what the cases of the verdict may show that these did not.
+// The margins of a suggestion, for what the cases of the verdict may show that these did not. The fewer
+// cases it rests on, the more of those of the verdict exceed the worst of them: see [Suggestion.factor].
 const (
-	marginFactor = 1.5 // of errors
+	marginFactor = 1.5 // of errors, at least
 	marginDB     = 3
 )
+
+// factor is the margin of the error of the worst case: all cases of the verdict keep it with 95 %
+// probability, if the tail of the errors is exponential or lighter.
+func (s *Suggestion) factor(c registry.Check) float64 {
+	return math.Max(marginFactor, stats.UpperLargest(c.Cases, s.Verdict, DefaultConfidence))
+}
 
 // NewSuggestion returns a suggestion that rests on a number of cases, for a verdict over another.
 func NewSuggestion(cases, verdict int) *Suggestion {
@@ -67,18 +74,18 @@ func (s *Suggestion) Add(engine, precision string, report registry.ParityReport)
 // looser is the limits with one that a figure keeps, which is not looser than the one of the report.
 func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
 	value, now, tenth := float64(c.Value), float64(c.Limit), float64(c.Limit)/10
-	atMost := math.Min(now, up(math.Max(marginFactor*value, tenth)))
+	atMost := func(factor float64) float64 { return math.Min(now, up(math.Max(factor*value, tenth))) }
 	switch c.Figure {
 	case "snrDb": // 20 dB above the usual limit is enough of a limit
 		o.SNRdB = atLeastOf(o.SNRdB, math.Max(now, math.Floor(math.Min(value-marginDB, now+20))))
 	case "cosine":
-		o.Cosine = atLeastOf(o.Cosine, math.Max(now, 1-up(math.Max(marginFactor*(1-value), (1-now)/10))))
+		o.Cosine = atLeastOf(o.Cosine, math.Max(now, 1-up(math.Max(s.factor(c)*(1-value), (1-now)/10))))
 	case "maxError":
-		o.MaxError = atMostOf(o.MaxError, atMost)
+		o.MaxError = atMostOf(o.MaxError, atMost(s.factor(c)))
 	case "caseError":
-		o.CaseError = atMostOf(o.CaseError, atMost)
+		o.CaseError = atMostOf(o.CaseError, atMost(s.factor(c)))
 	case "systematic": // of which the fewer cases are, the more is taken for chance
-		o.Systematic = atMostOf(o.Systematic, math.Min(now, math.Max(atMost, now/2)))
+		o.Systematic = atMostOf(o.Systematic, math.Min(now, math.Max(atMost(marginFactor), now/2)))
 	case "top1":
 		o.Top1 = atLeastOf(o.Top1, math.Max(now, s.rateOf(c)))
 	case "equal":

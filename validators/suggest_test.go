@@ -17,10 +17,10 @@ func TestSuggestion(t *testing.T) {
 	report := func(worst registry.Figure, wrong float64) registry.ParityReport {
 		return registry.ParityReport{Confidence: 0.95, Accuracy: &registry.Accuracy{Metric: "top1", Lost: registry.Figure(wrong), Right: 500, Cases: 500},
 			Checks: []registry.Check{
-				{Output: "y", Figure: "maxError", Value: worst, Limit: 2.5}, {Output: "y", Figure: "snrDb", Value: 40 - 10*worst, Limit: 12, AtLeast: true},
+				{Output: "y", Figure: "maxError", Value: worst, Limit: 2.5, Cases: 1000}, {Output: "y", Figure: "snrDb", Value: 40 - 10*worst, Limit: 12, AtLeast: true},
 				{Output: "y", Figure: "top1", Misses: misses(wrong), Cases: 500, Limit: 0.9, AtLeast: true},
 				{Output: "y", Figure: "systematic", Value: 0.003, Limit: 0.03}, {Output: "z", Figure: "systematic", Value: 0.018, Limit: 0.03},
-				{Output: "z", Figure: "caseError", Value: 0, Limit: 0.5}, {Output: "z", Figure: "snrDb", Value: registry.Figure(math.Inf(1)), Limit: 12, AtLeast: true},
+				{Output: "z", Figure: "caseError", Value: 0, Limit: 0.5, Cases: 1000}, {Output: "z", Figure: "snrDb", Value: registry.Figure(math.Inf(1)), Limit: 12, AtLeast: true},
 			}}
 	}
 	s := validators.NewSuggestion(500, 1000)
@@ -44,6 +44,29 @@ func TestSuggestion(t *testing.T) {
 	if text := s.YAML(); !strings.Contains(text, "    int8:\n      outputs:\n        \"y\": {snr: {min: 32}, max_error: {max: 0.6}, systematic: {max: 0.015}, top1: {min: 0.9") ||
 		!strings.Contains(text, "  accuracy: {metric: top1, drop: {max: 0.0") {
 		t.Errorf("yaml:\n%s", text)
+	}
+}
+
+// The fewer cases a suggestion rests on, the more of those of the verdict are beyond the worst of them, and
+// the larger is the margin. It is never looser than the limit of now, also where no case is known.
+func TestSuggestionOfFewCases(t *testing.T) {
+	t.Parallel()
+	suggest := func(cases int) validators.OutputLimits {
+		s := validators.NewSuggestion(cases, 300)
+		s.Add("cpu/int8", "int8", registry.ParityReport{Checks: []registry.Check{
+			{Output: "y", Figure: "maxError", Value: 0.4, Limit: 2.5, Cases: cases}, {Output: "y", Figure: "caseError", Value: 0.1, Limit: 0.8, Cases: cases},
+			{Output: "y", Figure: "cosine", Value: 0.99, Limit: 0.9, AtLeast: true, Cases: cases}, {Output: "y", Figure: "systematic", Value: 0.02, Limit: 0.03, Cases: cases},
+		}})
+		return s.Precisions["int8"]["y"]
+	}
+	for cases, want := range map[int][3]float64{1200: {0.6, 0.15, 0.985}, 300: {0.63, 0.16, 0.984}, 60: {0.93, 0.24, 0.976}, 9: {2.1, 0.53, 0.947}, 1: {2.5, 0.8, 0.9}, 0: {2.5, 0.8, 0.9}} {
+		got := suggest(cases)
+		if have := [3]float64{got.MaxError.Max, got.CaseError.Max, got.Cosine.Min}; math.Abs(have[0]-want[0]) > 1e-9 || math.Abs(have[1]-want[1]) > 1e-9 || math.Abs(have[2]-want[2]) > 1e-9 {
+			t.Errorf("%d cases for a verdict over 300: max_error, case_error and cosine %v, want %v", cases, have, want)
+		}
+		if got.Systematic.Max != 0.03 {
+			t.Errorf("%d cases: systematic %v, want 0.03, which is of all cases together", cases, got.Systematic.Max)
+		}
 	}
 }
 

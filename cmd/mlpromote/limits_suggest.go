@@ -24,7 +24,7 @@ func (a *app) limitsSuggestCommand() *cobra.Command {
 		Use:   "suggest --cases FOLDER",
 		Short: "Suggest limits by running the engines on cases that the verdict never uses",
 		Long: `Makes the engines of the spec for the targets that this machine meets, runs them on the cases in
-FOLDER, and prints limits that they keep with a margin, as a part of a spec. FOLDER is in the folder
+FOLDER, and prints limits that they keep with a margin, which is larger the fewer these cases are, as a part of a spec. FOLDER is in the folder
 of the spec and has the form of a folder of cases. None of its cases may be among those of the
 spec: limits that follow from the cases that they are judged on prove nothing.
 
@@ -78,7 +78,7 @@ func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolcha
 
 // printSuggested prints a suggestion, and fails if engines are left out.
 func (a *app) printSuggested(suggested validators.Suggestion) error {
-	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of half, rates are what the verdict's %d cases can prove.\n",
+	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of at least half, and a larger one if these are few; rates are what the verdict's %d cases can prove.\n",
 		registry.Count(suggested.Reports, "engine"), registry.Count(suggested.Cases, "case"), suggested.Verdict)
 	for _, l := range suggested.LeftOut {
 		a.ui.Warn(fmt.Sprintf("%s is left out: %s", l.Engine, l.Message))
