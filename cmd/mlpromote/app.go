@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -79,9 +79,10 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.database, "database", "", "postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at}
+	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with, Reference: a.reference}
 	root.AddCommand(
 		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
-		a.approveCommand(), a.rollbackCommand(), rendering.Verb{UI: a.ui, With: a.with}.Command(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
+		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
 		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(),
 		content.GC(), content.Scrub(), a.saveCommand(), a.loadCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.driverCommand(), a.referenceCommand(),
 	)

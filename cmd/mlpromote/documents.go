@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -88,7 +88,7 @@ func documents() map[string][]reflect.Type {
 	maps.Copy(all, nodeverbs.Documents())
 	maps.Copy(all, auditing.Documents())
 	maps.Copy(all, upkeep.Documents())
-	maps.Copy(all, rendering.Documents())
+	maps.Copy(all, integration.Documents())
 	return all
 }
 

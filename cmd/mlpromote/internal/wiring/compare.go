@@ -14,6 +14,9 @@ type comparer struct{ parts registry.PartStore }
 
 var _ registry.CompareReleases = comparer{}.compare
 
+// Compare reads releases from where their parts are, and compares them.
+func Compare(parts registry.PartStore) registry.CompareReleases { return comparer{parts}.compare }
+
 func (c comparer) compare(ctx context.Context, now, was registry.Located) (registry.Comparison, error) {
 	next, err := c.documents(ctx, now)
 	if err != nil {

@@ -1,0 +1,230 @@
+package cireport
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Of decides about the promotion of a release without carrying it out, and reads what it would change. Errors: those of
+// a promotion but for a refusal by the policy, which is a report.
+func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (Report, error) {
+	found, err := inspection.Of(ctx, &i.Registry, ref)
+	if err != nil {
+		return Report{}, err
+	}
+	// The digest is what was inspected: a tag that moves meanwhile does not mix two releases.
+	asked := registry.PromoteRequest{Model: ref.Model, Ref: string(found.Release.Digest), From: ref.Environment, To: to, DryRun: true}
+	promotion, err := i.Promote(ctx, asked)
+	if err != nil && (!registry.HasCode(err, registry.CodePolicy) || promotion.Model == "") {
+		return Report{}, err
+	}
+	g := gathering{i: i, ref: ref, found: found, promotion: promotion}
+	g.Report = Report{
+		Release: found.Ref, Model: ref.Model, Version: found.Release.Tag(), Destination: promotion.Environment, Unchanged: promotion.Unchanged,
+		Allowed: promotion.Decision.Allowed() && err == nil, LeftOut: found.LeftOut, Steps: steps(found), Engines: []Engine{}, Requirements: []Requirement{},
+	}
+	name := ref.Environment + "/" + ref.Model + ":" + found.Release.Tag()
+	for _, req := range promotion.Decision.Requirements {
+		g.Requirements = append(g.Requirements, Requirement{req, remedy(req, name, promotion.Environment)})
+	}
+	g.current(ctx)
+	g.engines(ctx)
+	g.nodes(ctx)
+	return g.Report, nil
+}
+
+// gathering is a report that is being made.
+type gathering struct {
+	Report
+	i         *wiring.Instance
+	ref       registry.Ref
+	found     inspection.Result
+	promotion registry.Promotion
+	now       *registry.Release // that the destination has; nil: none
+}
+
+// unknown notes what could not be read. The report then says so, instead of leaving it out.
+func (g *gathering) unknown(what string, err error) {
+	g.Unknown = append(g.Unknown, fmt.Sprintf("%s: %v", what, err))
+}
+
+// current reads what the destination has, and how limits and interface differ from it.
+func (g *gathering) current(ctx context.Context) {
+	to := g.promotion.Environment
+	now, err := g.i.Release(ctx, to, g.ref.Model, "")
+	switch {
+	case registry.HasCode(err, registry.CodeNotFound):
+		return
+	case err != nil:
+		g.unknown("the release that "+to+" has now", err)
+		return
+	}
+	g.now, g.Current = &now, now.Tag()
+	if now.Digest == g.found.Release.Digest {
+		return
+	}
+	compared, err := wiring.Compare(g.i.Store)(ctx,
+		registry.Located{Repository: registry.Repository(g.ref.Environment, g.ref.Model), Release: g.found.Release},
+		registry.Located{Repository: registry.Repository(to, g.ref.Model), Release: now})
+	if err != nil {
+		g.unknown("how limits and interface differ from "+now.Tag(), err)
+		return
+	}
+	g.Looser, g.Interface = compared.Looser, compared.Interface
+}
+
+// engines puts each engine beside the one of its label in the destination.
+func (g *gathering) engines(ctx context.Context) {
+	old := map[string]registry.Engine{}
+	if g.now != nil {
+		for _, e := range g.now.Engines {
+			old[e.Label()] = e
+		}
+	}
+	for _, from := range g.found.Engines {
+		e := Engine{Label: from.Label, Digest: from.Digest, Bytes: g.size(ctx, g.ref.Environment, from.Digest)}
+		if was, ok := old[e.Label]; ok {
+			e.Was, e.WasBytes = was.Digest, g.size(ctx, g.promotion.Environment, was.Digest)
+			delete(old, e.Label)
+		}
+		e.measured(from)
+		g.Engines = append(g.Engines, e)
+	}
+	if g.now == nil {
+		return
+	}
+	for _, e := range g.now.Engines { // in the order of the release
+		if _, left := old[e.Label()]; left {
+			g.Gone = append(g.Gone, e.Label())
+		}
+	}
+}
+
+// size is how many bytes the files of an engine have; 0 where that is not known.
+func (g *gathering) size(ctx context.Context, environment string, engine registry.Digest) int64 {
+	e, err := g.i.Engine(ctx, environment, g.ref.Model, engine)
+	if err != nil {
+		g.unknown("the size of "+string(engine), err)
+	}
+	return e.Bytes
+}
+
+// measured takes what the newest reports of an engine say.
+func (e *Engine) measured(from inspection.Engine) {
+	if p := from.Parity; p != nil {
+		e.Verdict, e.Checks, e.Accuracy, e.Against = p.Verdict, p.Checks, p.Accuracy, p.Current
+		e.Tightest, e.Margin = tightest(p.Checks)
+		for _, reason := range p.Reasons {
+			e.Reasons = append(e.Reasons, plain(reason.Message))
+		}
+	}
+	if l := from.Performance; l != nil {
+		e.LatencyVerdict, e.Latency, e.Slower = l.Verdict, &l.Latency, l.Ratio
+		for _, reason := range l.Reasons {
+			e.Reasons = append(e.Reasons, plain(reason.Message))
+		}
+	}
+}
+
+// nodes compares which engine each node type has now with the one that it would get.
+func (g *gathering) nodes(ctx context.Context) {
+	if g.i.NodeTypes == nil || g.Unchanged {
+		return
+	}
+	for after := ""; ; {
+		page, err := g.i.NodeTypes.List(ctx, after, registry.MaxPage)
+		if err != nil {
+			g.unknown("node types", err)
+			return
+		}
+		for _, n := range page {
+			g.node(ctx, n)
+			after = n.Name
+		}
+		if len(page) < registry.MaxPage {
+			return
+		}
+	}
+}
+
+func (g *gathering) node(ctx context.Context, n registry.Named[registry.Node]) {
+	query := registry.ResolveQuery{Environment: g.promotion.Environment, Model: g.ref.Model, Node: n.Document}
+	change := registry.NodeChange{Node: "node type " + n.Name}
+	if g.now != nil {
+		was, err := g.i.Resolve(ctx, query)
+		if err != nil && was.Engine == nil && !refused(err) {
+			g.unknown(change.Node, err)
+			return
+		}
+		if was.Engine != nil {
+			change.From, change.FromEngine = was.Engine.Label(), was.Engine.Digest
+		}
+	}
+	query.Environment, query.Version = g.ref.Environment, g.found.Release.Tag()
+	will, err := g.i.Resolve(ctx, query)
+	switch {
+	case err != nil && !refused(err):
+		g.unknown(change.Node, err)
+		return
+	case err == nil && will.Release != g.found.Release.Digest:
+		g.unknown(change.Node, fmt.Errorf("tag %s was moved meanwhile", query.Version))
+		return
+	case will.Engine != nil:
+		change.To, change.ToEngine = will.Engine.Label(), will.Engine.Digest
+	}
+	if change.FromEngine != change.ToEngine {
+		g.Nodes = append(g.Nodes, change)
+	}
+}
+
+// refused reports whether resolve said that there is no engine, rather than failing to say.
+func refused(err error) bool {
+	return registry.HasCode(err, registry.CodeNoEngine) || registry.HasCode(err, registry.CodePolicy)
+}
+
+// steps counts the steps of the build. Provenance of each engine lists those that it needed; shared ones count once. Nil
+// where no provenance that counts lists any.
+func steps(found inspection.Result) *Steps {
+	type byproduct struct {
+		Digest      registry.DigestSet `json:"digest"`
+		Annotations struct {
+			Cached  bool  `json:"cached"`
+			Elapsed int64 `json:"elapsedNs"`
+		} `json:"annotations"`
+	}
+	seen := map[registry.Digest]bool{}
+	var s Steps
+	for _, c := range found.Claims {
+		var p struct {
+			RunDetails struct {
+				Byproducts []byproduct `json:"byproducts"`
+			} `json:"runDetails"`
+		}
+		if c.Statement.PredicateType != registry.PredicateProvenance || json.Unmarshal(c.Statement.Predicate, &p) != nil {
+			continue
+		}
+		for _, step := range p.RunDetails.Byproducts {
+			key := step.Digest.SHA256()
+			if key == "" || seen[key] {
+				continue
+			}
+			seen[key] = true
+			s.Count++
+			if step.Annotations.Cached {
+				s.Cached++
+			} else {
+				s.Elapsed += time.Duration(step.Annotations.Elapsed)
+			}
+		}
+	}
+	if s.Count == 0 {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,137 @@
+// Package cireport says on one page what a promotion would change and what it lacks, in the formats that CI systems show:
+// Markdown, JUnit, SARIF and GitLab's code quality.
+package cireport
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Report is what is known about the promotion of a release.
+type Report struct {
+	Release     string `json:"release"` // ref with its digest
+	Model       string `json:"model"`
+	Version     string `json:"version"`
+	Destination string `json:"destination"` // environment
+	// Current is the version that the destination has now; empty if it has none.
+	Current      string                `json:"current,omitempty"`
+	Unchanged    bool                  `json:"unchanged"` // it is the release that is there
+	Allowed      bool                  `json:"allowed"`   // every requirement is met
+	Requirements []Requirement         `json:"requirements"`
+	Engines      []Engine              `json:"engines"`
+	Gone         []string              `json:"gone,omitempty"`    // labels that only the release there now has
+	LeftOut      []registry.LeftOut    `json:"leftOut,omitempty"` // engines of the spec that were not built
+	Looser       []string              `json:"looser,omitempty"`  // limits that are looser than those there now
+	Interface    []string              `json:"interface,omitempty"`
+	Nodes        []registry.NodeChange `json:"nodes,omitempty"` // node types that get another engine, or lose theirs
+	Steps        *Steps                `json:"steps,omitempty"`
+	// Unknown says what could not be read, and is missing above for that reason.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Requirement is a requirement of the destination, and how to meet it.
+type Requirement struct {
+	registry.Requirement
+	Command string `json:"command,omitempty"` // that meets it; empty where no single one does, or it is met
+}
+
+// Engine is an engine beside the one with its label in the destination.
+type Engine struct {
+	Label   string           `json:"label"`
+	Digest  registry.Digest  `json:"digest"`
+	Bytes   int64            `json:"bytes"`
+	Verdict registry.Verdict `json:"verdict"` // empty: no report of a trusted verifier
+	// Reasons are why it did not pass.
+	Reasons []string `json:"reasons,omitempty"`
+	// Tightest is the check with the least margin, which is the part of the limit that is left.
+	Tightest *registry.Check  `json:"tightest,omitempty"`
+	Margin   *registry.Figure `json:"margin,omitempty"`
+	Checks   []registry.Check `json:"checks,omitempty"`
+
+	Accuracy *registry.Accuracy        `json:"accuracy,omitempty"`
+	Against  *registry.CurrentAccuracy `json:"against,omitempty"` // the engine there now, on the same cases
+	Latency  *registry.Latency         `json:"latency,omitempty"`
+	Slower   *registry.LatencyRatio    `json:"slower,omitempty"` // beside the engine there now, in one run
+	// LatencyVerdict is empty where there is no performance report.
+	LatencyVerdict registry.Verdict `json:"latencyVerdict,omitempty"`
+
+	Was      registry.Digest `json:"was,omitempty"`      // engine of this label there now; empty: none
+	WasBytes int64           `json:"wasBytes,omitempty"` // its size
+}
+
+// Passed reports whether the newest reports of the engine passed. Latency without a limit has no verdict but that it was
+// recorded.
+func (e Engine) Passed() bool {
+	fast := e.LatencyVerdict == "" || e.LatencyVerdict == registry.VerdictRecorded || e.LatencyVerdict == registry.VerdictPass
+	return e.Verdict == registry.VerdictPass && fast
+}
+
+// Steps is what a build took, as its provenance says.
+type Steps struct {
+	Count   int           `json:"count"`
+	Cached  int           `json:"cached"`    // taken from a cache
+	Elapsed time.Duration `json:"elapsedNs"` // of the others
+}
+
+// Unmet are the requirements that are neither met nor skipped.
+func (r Report) Unmet() []Requirement {
+	return slices.DeleteFunc(slices.Clone(r.Requirements), func(req Requirement) bool { return req.Met || req.Skipped })
+}
+
+// tightest finds the check with the least margin.
+func tightest(checks []registry.Check) (worst *registry.Check, margin *registry.Figure) {
+	least := math.Inf(1)
+	for i, c := range checks {
+		m := validators.Margin(c)
+		if c.Verdict != registry.VerdictPass {
+			m = math.Min(m, 0) // a limit that is not decided counts as one without margin
+		}
+		if worst == nil || m < least {
+			worst, least = &checks[i], m
+		}
+	}
+	if worst == nil || math.IsNaN(least) {
+		return worst, nil
+	}
+	return worst, new(registry.Figure(least))
+}
+
+// remedy is what meets a requirement that is unmet; empty where several could.
+func remedy(req registry.Requirement, ref, to string) string {
+	switch {
+	case req.Met || req.Skipped:
+		return ""
+	case req.Name == registry.RequireParity, req.Name == registry.RequireRecordedCases, req.Name == "reports":
+		return "mlpromote verify " + ref
+	case req.Name == "approvals":
+		return "mlpromote approve " + ref + " --env " + to + " --comment TEXT"
+	case req.Name == registry.RequireNoLooser, req.Name == registry.RequireCompatibleInterface:
+		return "mlpromote approve " + ref + " --env " + to + " --accept LINE --comment TEXT"
+	}
+	return ""
+}
+
+// failed are the checks that did not pass.
+func failed(checks []registry.Check) []registry.Check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c registry.Check) bool { return c.Verdict == registry.VerdictPass })
+}
+
+// checkName names a check within an engine.
+func checkName(c registry.Check) string {
+	name := c.Figure
+	if c.Output != "" {
+		name = c.Output + " " + name
+	}
+	if c.Slice != "" {
+		name += " of " + c.Slice
+	}
+	return name
+}
+
+// plain is text in one line without control characters.
+func plain(s string) string { return strings.Join(strings.Fields(registry.PlainText(s)), " ") }

@@ -1,0 +1,172 @@
+package cireport
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// hostile is what a model, an engine or a message may be called by whoever wrote the model.
+const hostile = "a|b`c`<img src=x onerror=alert(1)>\n::error::x\r\n@team #1 [x](http://evil.example) $(id) %0A --> ]]> \x1b[31m www.evil.example"
+
+// unmetReport is a report with everything in it, all names of which are hostile.
+func unmetReport() Report {
+	fail := registry.Check{Output: hostile, Figure: "maxError", Value: 2, Limit: 1, Verdict: registry.VerdictFail, Cases: 9}
+	worst, margin := tightest([]registry.Check{fail})
+	return Report{
+		Release: "staging/vision/digits:1.1.0@sha256:00", Model: "vision/digits", Version: "1.1.0", Destination: "prod", Current: "1.0.0",
+		Requirements: []Requirement{
+			{registry.Requirement{Name: "parity", Subject: "cpu/int8", Detail: hostile}, "mlpromote verify x"},
+			{registry.Requirement{Name: "parity", Subject: "cpu/fp32", Detail: hostile}, "mlpromote verify x"},
+			{registry.Requirement{Name: "signature", Subject: "release", Met: true}, ""},
+		},
+		Engines: []Engine{
+			{Label: "cpu/fp32", Verdict: registry.VerdictPass, LatencyVerdict: registry.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5},
+			{Label: "cpu/" + hostile, Verdict: registry.VerdictFail, Reasons: []string{hostile}, Checks: []registry.Check{fail}, Tightest: worst, Margin: margin},
+			{Label: "gpu/fp16"},
+		},
+		Gone: []string{hostile}, LeftOut: []registry.LeftOut{{Label: hostile, Code: registry.CodeUnavailable}}, Looser: []string{hostile}, Interface: []string{hostile},
+		Nodes: []registry.NodeChange{{Node: "node type " + hostile, From: hostile}}, Steps: &Steps{Count: 3, Cached: 1, Elapsed: 90 * time.Second}, Unknown: []string{hostile},
+	}
+}
+
+// Names of others make no markup: no link, no mention, no HTML, no cell, no command of a CI system.
+func TestHostileMarkdown(t *testing.T) {
+	t.Parallel()
+	r := unmetReport()
+	text := Markdown(r)
+	body := strings.TrimPrefix(text, marker(r))
+	for name, unwanted := range map[string]*regexp.Regexp{
+		"HTML": regexp.MustCompile(`<[a-z!/]`), "a link": regexp.MustCompile(`\]\(`), "a URL": regexp.MustCompile(`https?://|www\.`), "a mention": regexp.MustCompile(`@team`),
+		"an issue": regexp.MustCompile(`(^|\s)#1`), "a command of GitHub": regexp.MustCompile(`(?m)^::`), "an escape": regexp.MustCompile(`\x1b`), "a carriage return": regexp.MustCompile(`\r`),
+	} {
+		if found := unwanted.FindString(body); found != "" {
+			t.Errorf("a hostile name makes %s: %q in\n%s", name, found, body)
+		}
+	}
+	columns := 0
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "|") {
+			columns = 0
+			continue
+		}
+		if n := strings.Count(line, "|"); columns != 0 && n != columns {
+			t.Errorf("a row has %d bars and the one above it %d:\n%s", n, columns, line)
+		} else {
+			columns = n
+		}
+	}
+	if columns := strings.Count(text, "<!--"); columns != 1 {
+		t.Errorf("%d comments in the text, want the marker alone", columns)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	text := Markdown(unmetReport())
+	for _, want := range []string{
+		"**may not be promoted to prod**: 2 requirements unmet", "It has 1.0.0 now.", "| cpu/int8, cpu/fp32 |", "1 other requirement is met.", "| cpu/fp32 | pass |", "+100.0 %", "| gpu/fp16 | not verified |",
+		"Limits that are looser than in 1.0.0", "Build: 3 steps, 1 of them from a cache; the others took 1m30s.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if first, second := strings.Index(text, "| cpu/a"), strings.Index(text, "| cpu/fp32 | pass"); first > second {
+		t.Errorf("an engine that passed is above one that failed:\n%s", text)
+	}
+	if loose, other := strings.Index(text, "Limits that are looser"), strings.Index(text, "Changes that callers"); loose > other {
+		t.Errorf("loosened limits are not first:\n%s", text)
+	}
+	allowed := Markdown(Report{Model: "m", Version: "1.0.0", Destination: "prod", Allowed: true})
+	if !strings.Contains(allowed, "**may be promoted to prod**") || !strings.Contains(allowed, "It has no release yet.") {
+		t.Errorf("an allowed promotion reads\n%s", allowed)
+	}
+}
+
+// A comment has a limit, and whoever reads it learns that something is missing.
+func TestLongMarkdown(t *testing.T) {
+	t.Parallel()
+	r := unmetReport()
+	for range 3000 {
+		r.Looser = append(r.Looser, "int8: output scores: max_error 2, was 1")
+	}
+	text := Markdown(r)
+	if len(text) > MaxMarkdown+200 || !strings.Contains(text, "too long for a comment") {
+		t.Errorf("a report with 3,000 lines has %d bytes, and ends %q", len(text), text[max(0, len(text)-100):])
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	t.Parallel()
+	text, err := JUnit(unmetReport())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got junitSuites
+	if err := xml.Unmarshal(text, &got); err != nil {
+		t.Fatalf("not XML: %v in\n%s", err, text)
+	}
+	want := []junitSuite{{Name: "requirements of prod", Tests: 3, Failures: 2}, {Name: "cpu/fp32", Tests: 1}, {Tests: 2, Failures: 2}, {Name: "gpu/fp16", Tests: 1, Failures: 1}}
+	for n, w := range want {
+		if n >= len(got.Suites) || got.Suites[n].Tests != w.Tests || got.Suites[n].Failures != w.Failures || w.Name != "" && got.Suites[n].Name != w.Name {
+			t.Fatalf("suite %d: got %+v, want %+v", n, got.Suites, w)
+		}
+	}
+}
+
+// Findings point to the variant of an engine, and to the limits, and keep their fingerprint when figures change.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	spec := Spec{Path: "mlpromote.yaml"}
+	if got := spec.line("limit", "cpu/int8"); got != 1 {
+		t.Errorf("without a spec, line %d, want 1", got)
+	}
+	spec = ReadSpec("testdata/mlpromote.yaml")
+	for subject, want := range map[string]int{"cpu/fp32": 4, "cpu/int8": 5, "cpu/none": 4, "release": 1} {
+		if got := spec.line("limit", subject); got != want {
+			t.Errorf("%s: line %d, want %d", subject, got, want)
+		}
+	}
+	if got := spec.line("looser", "int8: x"); got != 7 {
+		t.Errorf("limits: line %d, want 7", got)
+	}
+	r := unmetReport()
+	text, err := CodeQuality(r, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fingerprints(t, text)
+	r.Engines[1].Checks[0].Value = 3
+	text, err = CodeQuality(r, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := fingerprints(t, text); len(after) != 5 || strings.Join(after, " ") != strings.Join(before, " ") {
+		t.Errorf("fingerprints %v became %v with another figure", before, after)
+	}
+	sarif, err := SARIF(r, spec, "1.0.0")
+	if err != nil || strings.Count(string(sarif), `"ruleId"`) != 5 || strings.Count(string(sarif), `"level": "error"`) != 3 {
+		t.Errorf("SARIF (error %v):\n%s", err, sarif)
+	}
+}
+
+func fingerprints(t *testing.T, text []byte) []string {
+	t.Helper()
+	var issues []struct {
+		Fingerprint string `json:"fingerprint"`
+	}
+	if err := json.Unmarshal(text, &issues); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, i := range issues {
+		all = append(all, i.Fingerprint)
+	}
+	return all
+}

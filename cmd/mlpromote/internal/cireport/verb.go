@@ -1,0 +1,102 @@
+package cireport
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
+)
+
+// Verb is what the command needs.
+type Verb struct {
+	UI      *ui.UI
+	Version string // of the program
+	// With opens the registry that the flags name, runs verb on it and closes it.
+	With func(ctx context.Context, verb func(*wiring.Instance) error) error
+	// Reference reads the ref among arguments, or that of the last build.
+	Reference func(i *wiring.Instance, args []string) (registry.Ref, error)
+}
+
+// Documents are the types of what the command prints with --output json.
+func Documents() map[string][]reflect.Type {
+	return map[string][]reflect.Type{"ci report": {reflect.TypeFor[Report]()}}
+}
+
+// Command says what a promotion would change and what it lacks.
+func (v Verb) Command() *cobra.Command {
+	var to, format, out, spec string
+	c := &cobra.Command{
+		Use:   "report [REF]",
+		Short: "Say what a promotion would change and what it lacks, for a comment or a CI system",
+		Long: `Decides as promote --dry-run does, and puts each engine beside the one of its label in the destination:
+limits, accuracy, latency and size. It lists limits and interface that changed, node types that get
+another engine, and each requirement that is unmet with the command that meets it. REF defaults to the
+last build here.
+
+--format: markdown (a comment of at most 60 KB), junit, sarif, codequality (GitLab) or json. --out
+writes it to a file. The exit code is 0 whether the promotion is allowed or not: "allowed" of json says it,
+and promote decides.`,
+		Example: "  mlpromote ci report --to prod >> $GITHUB_STEP_SUMMARY\n  mlpromote ci report staging/vision/digits:1.1.0 --format junit --out report.xml",
+		Args:    command.AtMost("REF"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(formats(), format) {
+				return registry.Errorf(registry.CodeInvalid, "--format %q: want one of %s", format, strings.Join(formats(), ", "))
+			}
+			return v.With(c.Context(), func(i *wiring.Instance) error {
+				ref, err := v.Reference(i, args)
+				if err != nil {
+					return err
+				}
+				report, err := Of(c.Context(), i, ref, to)
+				if err != nil {
+					return err
+				}
+				return v.print(report, format, out, ReadSpec(spec))
+			})
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "environment to promote to (default: the only edge there is)")
+	c.Flags().StringVar(&format, "format", "markdown", strings.Join(formats(), ", "))
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: stdout)")
+	c.Flags().StringVar(&spec, "spec", "mlpromote.yaml", "spec of the release, to whose lines findings point")
+	return c
+}
+
+func formats() []string { return []string{"markdown", "junit", "sarif", "codequality", "json"} }
+
+func (v Verb) print(r Report, format, out string, spec Spec) error {
+	var text []byte
+	var err error
+	switch format {
+	case "markdown":
+		text = []byte(Markdown(r))
+	case "junit":
+		text, err = JUnit(r)
+	case "sarif":
+		text, err = SARIF(r, spec, v.Version)
+	case "codequality":
+		text, err = CodeQuality(r, spec)
+	default:
+		text, err = indented(r)
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", format, r.Release, err)
+	}
+	if out == "" {
+		return v.UI.Result(string(text), r)
+	}
+	if err := atomicfile.Write(out, text, os.FileMode(0o644)); err != nil {
+		return err
+	}
+	return v.UI.Result(ui.Plain(out), r)
+}

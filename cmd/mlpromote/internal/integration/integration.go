@@ -1,0 +1,43 @@
+// Package integration has the verbs for CI systems and for deployments.
+package integration
+
+import (
+	"context"
+	"maps"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Verbs is what the verbs need.
+type Verbs struct {
+	UI      *ui.UI
+	Version string // of the program
+	// With opens the registry that the flags name, runs verb on it and closes it.
+	With func(ctx context.Context, verb func(*wiring.Instance) error) error
+	// Reference reads the ref among arguments, or that of the last build.
+	Reference func(i *wiring.Instance, args []string) (registry.Ref, error)
+}
+
+// Render writes digests into deployment files.
+func (v Verbs) Render() *cobra.Command { return rendering.Verb{UI: v.UI, With: v.With}.Command() }
+
+// CI has what only jobs of a CI system need.
+func (v Verbs) CI() *cobra.Command {
+	report := cireport.Verb{UI: v.UI, Version: v.Version, With: v.With, Reference: v.Reference}
+	return command.Group("ci", "Report to CI systems", report.Command())
+}
+
+// Documents are the types of what the verbs print with --output json.
+func Documents() map[string][]reflect.Type {
+	all := cireport.Documents()
+	maps.Copy(all, rendering.Documents())
+	return all
+}
