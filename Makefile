@@ -69,6 +69,12 @@ SOFTHSM := $(CURDIR)/tools/softhsm/bin/sigstore-kms-softhsm
 $(SOFTHSM): $(wildcard tools/softhsm/*.go) tools/softhsm/go.mod tools/softhsm/go.sum
 	cd tools/softhsm && go build -o bin/sigstore-kms-softhsm .
 
+# A server for timestamps, as others run it.
+TIMESTAMPSERVER := $(CURDIR)/tools/timestampserver/bin/timestampserver
+$(TIMESTAMPSERVER): $(wildcard tools/timestampserver/*.go) tools/timestampserver/go.mod tools/timestampserver/go.sum
+	@echo 'building a server for timestamps, to sign with; minutes, once' >&2
+	cd tools/timestampserver && go build -o bin/timestampserver .
+
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 # The programs that tests of cmd start have no race detector: they mostly wait for one
 # another, and `make soak` runs them with it. Fuzz targets run their seeds here, and more there.
@@ -77,7 +83,8 @@ test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
 test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
 test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
-test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) ## Run all tests; the last line is the count
+test: export MLPROMOTE_TIMESTAMPSERVER := $(TIMESTAMPSERVER)
+test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) ## Run all tests; the last line is the count
 	@sh tools/setup.sh test
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...

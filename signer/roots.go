@@ -2,6 +2,7 @@ package signer
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -106,7 +107,10 @@ func parseStampRoot(data []byte) (root.TimestampingAuthority, error) {
 		return nil, errors.New("want the chain of a timestamp authority: its own certificate first, and the root last")
 	}
 	last := len(chain) - 1
-	return &root.SigstoreTimestampingAuthority{Leaf: chain[0], Intermediates: chain[1:last], Root: chain[last]}, nil
+	// The library takes authorities of one URI for one, so each has its own.
+	return &root.SigstoreTimestampingAuthority{
+		Leaf: chain[0], Intermediates: chain[1:last], Root: chain[last], URI: fmt.Sprintf("sha256:%x", sha256.Sum256(chain[0].Raw)),
+	}, nil
 }
 
 // stampMaterial trusts authorities for timestamps and nothing else.

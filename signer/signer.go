@@ -57,6 +57,7 @@ func NewRemote(public crypto.PublicKey, sign func(ctx context.Context, data []by
 type keySigner struct {
 	public publicKey
 	sign   func(ctx context.Context, data []byte) ([]byte, error)
+	seal   *Seal // nil: bundles have a signature alone
 }
 
 func (s *keySigner) KeyID() string        { return s.public.id }
@@ -67,9 +68,9 @@ func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) 
 		return nil, registry.Errorf(registry.CodeInvalid, "sign: %w", err)
 	}
 	content := &sign.DSSEData{Data: statement, PayloadType: payloadType}
-	made, err := sign.Bundle(content, keypair{s}, sign.BundleOptions{Context: ctx})
+	made, err := sign.Bundle(content, keypair{s}, s.seal.options(ctx))
 	if err != nil {
-		return nil, failed(s.public.id, err)
+		return nil, failed(s.public.id, s.seal.failed(err))
 	}
 	loose, err := protojson.Marshal(made)
 	if err != nil {
@@ -81,7 +82,13 @@ func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) 
 		err = registry.Errorf(registry.CodeInvalid,
 			"sign: the bundle would have %d bytes, want at most %d: make the statement smaller", len(data), MaxBundle)
 	}
-	return data, err
+	if err == nil {
+		err = s.seal.check(data)
+	}
+	if err != nil {
+		return nil, failed(s.public.id, err)
+	}
+	return data, nil
 }
 
 // keypair adapts a keySigner to sigstore-go.

@@ -111,6 +111,7 @@ func arrows() []rule {
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
 
 		{"signer", []string{"registry"}},
+		{"signer/authority", []string{"registry", "registry/strictyaml", "signer"}}, // asks over the network
 		{"signer/*", []string{"registry", "registry/atomicfile", "signer"}},
 
 		{"registry", nil}, // the ground floor

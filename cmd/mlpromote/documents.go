@@ -44,6 +44,7 @@ func documents() map[string][]reflect.Type {
 		"init":                 of[initAnswer](),
 		"inspect":              of[inspection.Result](),
 		"key generate":         of[generatedKey](),
+		"key timestamps":       of[usedTimestamps](),
 		"key use":              of[generatedKey](),
 		"list":                 of[[]registry.Head](),
 		"load":                 of[snapshots.LoadedRelease](),

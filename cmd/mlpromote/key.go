@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) keyCommand() *cobra.Command {
-	return command.Group("key", "Make signing keys, or name those of a key management service", a.keyGenerate(), a.keyUse())
+	return command.Group("key", "Make signing keys, or say what else signs", a.keyGenerate(), a.keyUse(), a.keyTimestamps())
 }
 
 func (a *app) keyGenerate() *cobra.Command {
@@ -27,7 +27,7 @@ once environments.yaml trusts the public key.`,
 			if err := checkRole(role); err != nil {
 				return err
 			}
-			path, id, err := a.at().NewKey(registry.Role(role))
+			path, id, err := a.at().KeyFolder().New(registry.Role(role))
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ built without the provider of a service says with which build tag it has it.`,
 			if err := checkRole(role); err != nil {
 				return err
 			}
-			path, id, err := a.at().UseKey(cmd.Context(), registry.Role(role), args[0])
+			path, id, err := a.at().KeyFolder().Use(cmd.Context(), registry.Role(role), args[0])
 			if err != nil {
 				return err
 			}
@@ -69,6 +69,33 @@ built without the provider of a service says with which build tag it has it.`,
 	}
 	roleFlag(use, &role)
 	return use
+}
+
+func (a *app) keyTimestamps() *cobra.Command {
+	return &cobra.Command{
+		Use:   "timestamps URL",
+		Short: "Give every signature a timestamp by an authority",
+		Long: `Asks the authority at URL for a timestamp (RFC 3161), verifies it by the roots of environments.yaml,
+and writes timestamps.yaml into the folder of keys. From then on every signature of a key in that folder
+gets one, or is not made. URL has the path that takes requests.
+
+Exit code 9: the authority did not answer. Exit code 5: roots does not vouch for what it answered.`,
+		Example: "  mlpromote key timestamps https://tsa.example.com/api/v1/timestamp",
+		Args:    command.Exactly("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := a.at().KeyFolder().UseTimestamps(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.ui.Result(path, usedTimestamps{path, args[0]})
+		},
+	}
+}
+
+// usedTimestamps is the file that names an authority for timestamps.
+type usedTimestamps struct {
+	File string `json:"file"`
+	URL  string `json:"url"`
 }
 
 func roleFlag(cmd *cobra.Command, role *string) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -29,10 +30,7 @@ func (f failing) Fatal(args ...any) { f.ts.Fatalf("%v", args) }
 func cmdCertify(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 4, 100)
 	t := failing{ts: ts}
-	kept := ts.Value(authorityKey{}).(*authority)
-	if kept.Authority == nil {
-		kept.Authority = signertest.New(t)
-	}
+	kept := authorityOf(ts)
 	statement, err := registry.NewStatement(args[1], json.RawMessage(ts.ReadFile(args[3])),
 		registry.StatementSubject{Digest: registry.NewDigestSet(registry.Digest(args[2]))})
 	ts.Check(err)
@@ -57,3 +55,23 @@ func cmdCertify(ts *testscript.TestScript, neg bool, args []string) {
 
 // authority is the certificate authority of a script, once it needs one.
 type authority struct{ *signertest.Authority }
+
+// authorityOf is the authority of the script.
+func authorityOf(ts *testscript.TestScript) *authority {
+	kept := ts.Value(authorityKey{}).(*authority)
+	if kept.Authority == nil {
+		kept.Authority = signertest.New(failing{ts: ts})
+	}
+	return kept
+}
+
+// cmdAuthority lets the authority of the script answer over HTTP, and writes its root. TSA is where it
+// gives timestamps.
+func cmdAuthority(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 0, 0)
+	kept := authorityOf(ts)
+	stamps := httptest.NewServer(kept.Stamps(nil))
+	ts.Defer(stamps.Close)
+	ts.Setenv("TSA", stamps.URL)
+	ts.Check(os.WriteFile(ts.MkAbs("root.json"), kept.Root(failing{ts: ts}), 0o644))
+}

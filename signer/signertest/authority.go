@@ -3,6 +3,7 @@
 package signertest
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,7 +12,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"math/big"
@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/digitorus/timestamp"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
 )
@@ -28,7 +29,8 @@ import (
 type Authority struct {
 	root, intermediate *x509.Certificate
 	key                *ecdsa.PrivateKey
-	stamps             *ca.VirtualSigstore
+	logs               *ca.VirtualSigstore // for its logs alone
+	stamps             *stamper
 }
 
 // New makes an authority with keys of its own.
@@ -38,9 +40,9 @@ func New(t testing.TB) *Authority {
 	check(t, err)
 	intermediate, key, err := ca.GenerateFulcioIntermediate(top, topKey)
 	check(t, err)
-	stamps, err := ca.NewVirtualSigstore()
+	logs, err := ca.NewVirtualSigstore()
 	check(t, err)
-	return &Authority{top, intermediate, key, stamps}
+	return &Authority{top, intermediate, key, logs, newStamper(t)}
 }
 
 // Root is the trusted_root.json of the authority.
@@ -52,14 +54,14 @@ func (a *Authority) Root(t testing.TB) []byte {
 // RootWithLog is a root that also names a log of signatures, in which no signature of the authority is.
 func (a *Authority) RootWithLog(t testing.TB) []byte {
 	t.Helper()
-	return a.rootWith(t, nil, a.stamps.RekorLogs())
+	return a.rootWith(t, nil, a.logs.RekorLogs())
 }
 
 // RootWithCertificateLog is a root that also names a log of certificates, in which none of the
 // authority is.
 func (a *Authority) RootWithCertificateLog(t testing.TB) []byte {
 	t.Helper()
-	return a.rootWith(t, a.stamps.CTLogs(), nil)
+	return a.rootWith(t, a.logs.CTLogs(), nil)
 }
 
 func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*root.TransparencyLog) []byte {
@@ -67,22 +69,11 @@ func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*
 	authorities := []root.CertificateAuthority{&root.FulcioCertificateAuthority{
 		Root: a.root, Intermediates: []*x509.Certificate{a.intermediate}, ValidityPeriodStart: time.Now().Add(-time.Hour), URI: "https://fulcio.example.com",
 	}}
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, certificates, a.stamps.TimestampingAuthorities(), signatures)
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, certificates, []root.TimestampingAuthority{a.stamps.authority()}, signatures)
 	check(t, err)
 	data, err := made.MarshalJSON()
 	check(t, err)
 	return data
-}
-
-// StampChain is the certificate chain of the authority for timestamps, in PEM.
-func (a *Authority) StampChain(t testing.TB) []byte {
-	t.Helper()
-	authority := a.stamps.TimestampingAuthorities()[0].(*root.SigstoreTimestampingAuthority)
-	var chain []byte
-	for _, c := range slices.Concat([]*x509.Certificate{authority.Leaf}, authority.Intermediates, []*x509.Certificate{authority.Root}) {
-		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
-	}
-	return chain
 }
 
 // Certificate is what a certificate says. The zero times are a few minutes around now.
@@ -206,7 +197,8 @@ func SignWith(t testing.TB, key *ecdsa.PrivateKey, statement []byte) Document {
 func (a *Authority) Stamp(t testing.TB, d Document) Document {
 	t.Helper()
 	sig := d["dsseEnvelope"].(map[string]any)["signatures"].([]any)[0].(map[string]any)["sig"].([]byte)
-	response, err := a.stamps.TimestampResponse(sig)
+	sum := sha256.Sum256(sig)
+	response, err := a.stamps.stamp(&timestamp.Request{HashAlgorithm: crypto.SHA256, HashedMessage: sum[:]}, time.Now())
 	check(t, err)
 	d.Material()["timestampVerificationData"] = map[string]any{"rfc3161Timestamps": []any{map[string]any{"signedTimestamp": response}}}
 	return d

@@ -149,7 +149,7 @@ func (l Location) Create() error {
 	if err != nil || len(existing) > 0 {
 		return err
 	}
-	_, _, err = l.NewKey("")
+	_, _, err = l.KeyFolder().New("")
 	if registry.HasCode(err, registry.CodeConflict) {
 		return nil // another process was first
 	}

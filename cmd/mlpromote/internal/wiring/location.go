@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/internal/suggest"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/keys"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/datadir"
@@ -48,8 +50,16 @@ func (l Location) KeyDir() string {
 // Keyring signs with the keys in the folder of keys, which it opens when it first needs them.
 func (l Location) Keyring() *signer.Keyring {
 	return &signer.Keyring{Dir: l.KeyDir(), Open: func(ctx context.Context, path string) (signer.Signer, error) {
-		s, err := l.openKey(ctx, path)
+		s, err := l.KeyFolder().Open(ctx, path)
 		return checkedSigner{s}, err
+	}}
+}
+
+// KeyFolder is the folder of signing keys, with the roots of environments.yaml for what signs with them.
+func (l Location) KeyFolder() keys.Folder {
+	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
+		own, err := l.Files().Read()
+		return own.Environments.Roots, own.Key, err
 	}}
 }
 
@@ -63,9 +73,6 @@ func (s checkedSigner) Sign(ctx context.Context, statement []byte) ([]byte, erro
 	}
 	return s.Signer.Sign(ctx, statement)
 }
-
-// password opens the keys; cosign's variable, so that one setting serves both.
-func (l Location) password() []byte { return []byte(l.Getenv("COSIGN_PASSWORD")) }
 
 // Tool is what statements and plans call this program.
 func (l Location) Tool() registry.ToolIdentity {

@@ -11,7 +11,7 @@ import (
 func TestKeyringSignsOnlyWhatFitsItsSchema(t *testing.T) {
 	t.Parallel()
 	l := wiring.Location{Data: t.TempDir(), Getenv: func(string) string { return "secret" }}
-	if _, _, err := l.NewKey(""); err != nil {
+	if _, _, err := l.KeyFolder().New(""); err != nil {
 		t.Fatal(err)
 	}
 	keys := l.Keyring()
