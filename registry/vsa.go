@@ -58,6 +58,9 @@ const (
 	SLSAVersion        = "1.0"
 )
 
+// VerifierID is what summaries of a registry name as their verifier.
+func VerifierID(registryName string) string { return "https://mlpromote.dev/service/" + registryName }
+
 // FindVSA returns the claim that allows the release at the resource. It is a summary by a
 // trusted promoter about the release and every engine of it, with the result PASSED, bound to
 // exactly this resource. It can be attached to any of them. The latest of several wins. ok is

@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/export"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
@@ -90,6 +91,7 @@ func documents() map[string][]reflect.Type {
 	maps.Copy(all, auditing.Documents())
 	maps.Copy(all, upkeep.Documents())
 	maps.Copy(all, integration.Documents())
+	maps.Copy(all, export.Documents())
 	return all
 }
 

@@ -17,6 +17,9 @@ type exportedSummary struct {
 	export.Summary
 }
 
+// exportCommand has the exports that are not the evidence itself.
+func (a *app) exportCommand() *cobra.Command { return export.Verbs{UI: a.ui, With: a.with}.Command() }
+
 func (a *app) trustExportCommand() *cobra.Command {
 	var environment, file, keyID string
 	var dsse bool

@@ -7,9 +7,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// verifierID is the prefix of the verifier ID in a summary; the registry's name follows.
-const verifierID = "https://mlpromote.dev/service/"
-
 // summary is a verification summary that was attached in the destination.
 type summary struct {
 	accepted []registry.Digest // the evidence that the summary lists
@@ -138,7 +135,7 @@ func (s *Service) vsa(m move, historyHead registry.Digest) (registry.VSA, error)
 	}
 	return registry.VSA{
 		Verifier: registry.VSAVerifier{
-			ID:      verifierID + s.Config.Environments.Registry,
+			ID:      registry.VerifierID(s.Config.Environments.Registry),
 			Version: map[string]string{s.Tool.Name: s.Tool.Version},
 		},
 		TimeVerified: s.Now().UTC(),

@@ -2,9 +2,12 @@
 package connect
 
 import (
+	"context"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/signer"
 )
 
 // Registry is the registry that verbs work with: that of a service, or one that its caller opened in a data
@@ -17,8 +20,10 @@ type Registry struct {
 	Verify  registry.VerifyEvidence
 	// VerifyNote verifies signed notes, such as checkpoints, by the same trust.
 	VerifyNote registry.VerifyNote
-	Host       string // of a service; empty for a data directory
-	Name       string // what messages call a registry without a host
+	// RoleKeys lists the keys that have a role for a resource, by the same trust.
+	RoleKeys func(ctx context.Context, resource string, role registry.Role) ([]signer.RoleKey, error)
+	Host     string // of a service; empty for a data directory
+	Name     string // what messages call a registry without a host
 }
 
 // HostOf is the registry that has the content of an environment, or "" for the data

@@ -110,6 +110,14 @@ func TestPages(t *testing.T) {
 		c.Release()
 		runBlocks(t, program, "docs/how-to/recall.md", "", c.Dir, own...)
 	})
+	t.Run("hand-over", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		own := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+filepath.Join(root, "data"))
+		c := programtest.NewJob(t, program, filepath.Join(root, "digits"), own...)
+		c.Release()
+		runBlocks(t, program, "docs/how-to/hand-over.md", "", c.Dir, own...)
+	})
 	t.Run("air-gap", func(t *testing.T) {
 		t.Parallel()
 		root := t.TempDir()

@@ -40,7 +40,7 @@ func SummaryOf(ctx context.Context, in *connect.Registry, ref registry.Ref) (Sum
 	if err != nil {
 		return Summary{}, err
 	}
-	restrictions, err := restrictionsIn(ctx, in, e.Name)
+	restrictions, _, err := restrictionsIn(ctx, in, e.Name)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -63,23 +63,28 @@ func SummaryOf(ctx context.Context, in *connect.Registry, ref registry.Ref) (Sum
 	}, err
 }
 
-// restrictionsIn are those in force in an environment, by the list that the registry gives. Errors: CodeTrust if the
-// list does not verify.
-func restrictionsIn(ctx context.Context, in *connect.Registry, environment string) (registry.Restrictions, error) {
+// restrictionsIn are those in force in an environment, by the list that the registry gives, and the counter of that
+// list; 0: there is none. Errors: CodeTrust if the list does not verify.
+func restrictionsIn(ctx context.Context, in *connect.Registry, environment string) (registry.Restrictions, int64, error) {
 	signed, err := in.Restrictions(ctx, environment)
 	if err != nil {
-		return registry.Restrictions{}, err
+		return registry.Restrictions{}, 0, err
 	}
 	if len(signed.Bundle) == 0 && len(signed.InForce) == 0 {
-		return registry.NoRestrictions(), nil
+		return registry.NoRestrictions(), 0, nil
 	}
 	resource := in.Envs.ResourceURI(environment, "")
 	claim, err := in.Verify(ctx, signed.Bundle, resource)
 	if err != nil {
-		return registry.Restrictions{}, registry.Errorf(registry.CodeOf(err), "the restriction list of %s: %w", environment, err)
+		return registry.Restrictions{}, 0, registry.Errorf(registry.CodeOf(err), "the restriction list of %s: %w", environment, err)
 	}
 	claim.Bundle = signed.Digest
-	return registry.RestrictionsInForce(resource, claim)
+	list, err := claim.RestrictionList(resource)
+	if err != nil {
+		return registry.Restrictions{}, 0, err
+	}
+	restrictions, err := registry.RestrictionsInForce(resource, claim)
+	return restrictions, list.Counter, err
 }
 
 // bundle reads the sigstore bundle that a claim is of.

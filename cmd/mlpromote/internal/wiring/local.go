@@ -125,7 +125,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	}
 	return &Instance{
 		Registry: connect.Registry{
-			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote,
+			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys,
 			Name: "the data directory " + l.Data,
 		},
 		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,

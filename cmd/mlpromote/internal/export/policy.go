@@ -1,0 +1,289 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// maxDenied is the largest number of digests that a policy denies. A larger object does not fit into a cluster's
+// database beside its keys.
+const maxDenied = 5000
+
+// Admission is what a cluster needs to admit what was promoted to an environment and may still be used there.
+type Admission struct {
+	Environment string `json:"environment"`
+	Model       string `json:"model,omitempty"` // the only one; empty: all of the environment
+	Host        string `json:"host"`            // of the registry, as the cluster names it
+	// ResourceURI is that of the environment, which ends with a slash, or of the model.
+	ResourceURI string     `json:"resource"`
+	VerifierID  string     `json:"verifierId"`
+	Levels      []string   `json:"levels"` // a summary has one of them
+	Keys        []AdmitKey `json:"keys"`   // of promoters
+	LeftOut     []LeftOut  `json:"leftOut"`
+	Denied      []Denied   `json:"denied"` // by digest
+	// RestrictionList is the counter of the restriction list in force; 0: there is none.
+	RestrictionList int64 `json:"restrictionList"`
+	// Repositories are those whose content needs a summary: ENV/MODEL, or ENV for a whole environment.
+	Repositories []string `json:"repositories"`
+	registry     string   // its name in resources
+}
+
+// AdmitKey is a key whose summaries are accepted.
+type AdmitKey struct {
+	ID    string            `json:"id"`
+	Names []string          `json:"names"` // as environments.yaml names it
+	State registry.KeyState `json:"state"`
+	pem   string
+}
+
+// LeftOut is an entry of a promoter that the policy does not accept.
+type LeftOut struct {
+	Entry string `json:"entry"`
+	Why   string `json:"why"`
+}
+
+// Denied is content that a promoter allowed, and that may not be used any more.
+type Denied struct {
+	Digest registry.Digest `json:"digest"`
+	Model  string          `json:"model"`
+	Kind   string          `json:"kind"` // "release" or "engine"
+	Unmet  []string        `json:"unmet"`
+}
+
+// AdmissionOptions say for whom a policy is.
+type AdmissionOptions struct {
+	Environment, Model string
+	Host               string // empty: that of the registry
+	RefuseBreakGlass   bool
+	Now                time.Time
+}
+
+// Admit reads what a cluster has to know now. Errors: CodeInvalid for an environment that nothing is promoted to,
+// without a host, and without a key; those of reading releases and evidence, since a policy without some of the
+// denied digests would admit them.
+func Admit(ctx context.Context, in *connect.Registry, o AdmissionOptions) (Admission, error) {
+	e, err := in.Envs.Find(o.Environment)
+	if err != nil {
+		return Admission{}, err
+	}
+	if !e.Protected() {
+		return Admission{}, registry.Errorf(registry.CodeInvalid, "nothing is promoted to %s: want an environment with from:", e.Name)
+	}
+	a := Admission{
+		Environment: e.Name, Model: o.Model, Host: o.Host, ResourceURI: in.Envs.EnvironmentURI(e.Name), VerifierID: registry.VerifierID(in.Envs.Registry),
+		Levels: []string{registry.VSALevelParity, registry.VSALevelBreakGlass}, registry: in.Envs.Registry,
+		LeftOut: []LeftOut{},
+	}
+	if o.RefuseBreakGlass {
+		a.Levels = a.Levels[:1]
+	}
+	if o.Model != "" {
+		a.ResourceURI = in.Envs.ResourceURI(e.Name, o.Model)
+	}
+	if err := a.place(in, e); err != nil {
+		return Admission{}, err
+	}
+	if err := a.addKeys(ctx, in, o.Now); err != nil {
+		return Admission{}, err
+	}
+	return a, a.deny(ctx, in)
+}
+
+// place finds the host and the repositories. The other environments on the same host are among them, since
+// what was promoted no further than there must not run.
+func (a *Admission) place(in *connect.Registry, e registry.Environment) error {
+	if a.Host == "" {
+		a.Host = in.HostOf(e.Name)
+	}
+	if a.Host == "" {
+		return registry.Errorf(registry.CodeInvalid, "export policy: %s has no host that a cluster could pull from: want --host HOST[:PORT]", in.Name)
+	}
+	if err := registry.ValidateHost(a.Host); err != nil {
+		return err
+	}
+	for _, other := range in.Envs.List {
+		if in.HostOf(other.Name) != in.HostOf(e.Name) {
+			continue
+		}
+		name := other.Name
+		if a.Model != "" {
+			name = registry.Repository(name, a.Model)
+		}
+		a.Repositories = append(a.Repositories, name)
+	}
+	return nil
+}
+
+// addKeys takes the keys whose summaries count, and says why it leaves out the others.
+func (a *Admission) addKeys(ctx context.Context, in *connect.Registry, now time.Time) error {
+	keys, err := in.RoleKeys(ctx, a.ResourceURI, registry.RolePromoter)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, k := range keys {
+		for _, name := range k.Names {
+			known[name] = true
+		}
+		if why := refuses(k, now); why != "" {
+			a.LeftOut = append(a.LeftOut, LeftOut{strings.Join(k.Names, ", "), why})
+			continue
+		}
+		a.Keys = append(a.Keys, AdmitKey{ID: k.ID, Names: k.Names, State: k.State, pem: string(k.PEM)})
+	}
+	for _, e := range in.Envs.Trust {
+		if known[e.String()] || !slices.Contains(e.Grants(), registry.RolePromoter) || !e.Reaches(a.ResourceURI) {
+			continue
+		}
+		a.LeftOut = append(a.LeftOut, LeftOut{e.String(), entryLeftOut(e, a.ResourceURI)})
+	}
+	if len(a.Keys) > 0 {
+		return nil
+	}
+	why := ""
+	for _, l := range a.LeftOut {
+		why += "; " + l.Entry + ": " + l.Why
+	}
+	return registry.Errorf(registry.CodeInvalid, "export policy: no key of a promoter covers %s, so nothing could be admitted%s", a.ResourceURI, registry.PlainText(why))
+}
+
+func refuses(k signer.RoleKey, now time.Time) string {
+	switch {
+	case k.State != registry.KeyTrusted && k.State != registry.KeyRetired:
+		return "the key is revoked"
+	case now.Before(k.Window.From):
+		return "its window has not begun"
+	}
+	return ""
+}
+
+func entryLeftOut(e registry.TrustEntry, resource string) string {
+	switch {
+	case e.Identity != nil:
+		return "it is an identity, and the policy has keys alone"
+	case !e.Covers(resource):
+		return "it does not cover all of " + resource + ": export a policy for one model"
+	}
+	return "its file is missing"
+}
+
+// deny lists what may not be used any more.
+func (a *Admission) deny(ctx context.Context, in *connect.Registry) error {
+	restrictions, counter, err := restrictionsIn(ctx, in, a.Environment)
+	if err != nil {
+		return err
+	}
+	a.RestrictionList = counter
+	models, err := a.models(ctx, in)
+	if err != nil {
+		return err
+	}
+	found := denials{objected: map[registry.Digest]*Denied{}, allowed: map[registry.Digest]bool{}}
+	for _, model := range models {
+		if err := a.denyModel(ctx, in, model, restrictions, &found); err != nil {
+			return err
+		}
+	}
+	a.Denied = found.list()
+	if len(a.Denied) > maxDenied {
+		return registry.Errorf(registry.CodeInvalid, "export policy: %d digests to deny, want at most %d: export a policy for each model", len(a.Denied), maxDenied)
+	}
+	return nil
+}
+
+// models lists the models that have a head in the environment.
+func (a *Admission) models(ctx context.Context, in *connect.Registry) (names []string, err error) {
+	if a.Model != "" {
+		return []string{a.Model}, nil
+	}
+	for after := ""; ; {
+		page, err := in.Models(ctx, a.Environment, after, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range page.Items {
+			names = append(names, m.Name)
+		}
+		if after = page.Next; after == "" {
+			return names, nil
+		}
+	}
+}
+
+// denyModel looks at every release of a model that has a tag.
+func (a *Admission) denyModel(ctx context.Context, in *connect.Registry, model string, restrictions registry.Restrictions, found *denials) error {
+	resource := in.Envs.ResourceURI(a.Environment, model)
+	for after := ""; ; {
+		page, err := in.Releases(ctx, a.Environment, model, after, 0)
+		if err != nil {
+			return err
+		}
+		for _, tagged := range page.Items {
+			r, err := in.Release(ctx, a.Environment, model, string(tagged.Release))
+			if err != nil {
+				return fmt.Errorf("%s/%s:%s: %w", a.Environment, model, tagged.Tag, err)
+			}
+			claims, _, err := in.Claims(ctx, a.Environment, r)
+			if err != nil {
+				return fmt.Errorf("%s/%s:%s: %w", a.Environment, model, tagged.Tag, err)
+			}
+			found.look(resource, r, claims, restrictions)
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}
+
+// denials are digests that must not be used. Several releases can have the same engine: it may be used if one of them
+// may be used with it.
+type denials struct {
+	objected map[registry.Digest]*Denied
+	allowed  map[registry.Digest]bool
+}
+
+// look decides about a release and its engines. The release itself is denied already if one of its engines is: a
+// cluster that is given the index picks an engine of it.
+func (f *denials) look(resource string, r registry.Release, claims []registry.Claim, in registry.Restrictions) {
+	f.decide(r.Digest, r.Model, "release", registry.CheckStanding(resource, r, claims, in))
+	for _, e := range r.Engines {
+		f.decide(e.Digest, r.Model, "engine", registry.CheckEngineStanding(resource, r, e, claims, in))
+	}
+}
+
+// list is what no release may be used with, by digest.
+func (f *denials) list() []Denied {
+	all := []Denied{}
+	for d, denied := range f.objected {
+		if !f.allowed[d] {
+			all = append(all, *denied)
+		}
+	}
+	slices.SortFunc(all, func(x, y Denied) int { return strings.Compare(string(x.Digest), string(y.Digest)) })
+	return all
+}
+
+func (f *denials) decide(d registry.Digest, model, kind string, decision registry.Decision) {
+	if decision.Allowed() {
+		f.allowed[d] = true
+		return
+	}
+	denied := f.objected[d]
+	if denied == nil {
+		denied = &Denied{Digest: d, Model: model, Kind: kind}
+		f.objected[d] = denied
+	}
+	for _, unmet := range decision.Unmet() {
+		if !slices.Contains(denied.Unmet, unmet.Name) {
+			denied.Unmet = append(denied.Unmet, unmet.Name)
+		}
+	}
+	slices.Sort(denied.Unmet)
+}
