@@ -43,6 +43,22 @@ func (c Constraint) Allows(version string) bool {
 		(c.Below == "" || CompareVersions(version, c.Below) < 0)
 }
 
+// Covers reports whether the constraint allows every version that other allows. A constraint that is
+// invalid covers nothing, and is covered by none.
+func (c Constraint) Covers(other Constraint) bool {
+	switch {
+	case c.Validate() != nil || other.Validate() != nil:
+		return false
+	case other.Exact != "":
+		return c.Allows(other.Exact)
+	case c.Exact != "":
+		return false
+	}
+	low := c.Min == "" || other.Min != "" && CompareVersions(other.Min, c.Min) >= 0
+	high := c.Below == "" || other.Below != "" && CompareVersions(other.Below, c.Below) <= 0
+	return low && high
+}
+
 // String returns the constraint for people: "1.30.0", ">= 13.0", ">= 1.2 and < 2".
 func (c Constraint) String() string {
 	if c.Exact != "" {

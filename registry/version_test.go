@@ -80,3 +80,31 @@ func TestCompareVersionsIsATotalOrder(t *testing.T) {
 		}
 	})
 }
+
+// A constraint covers another if it allows every version that the other does.
+func TestConstraintCovers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		covers, covered registry.Constraint
+		want            bool
+	}{
+		{registry.Constraint{Min: "1.20"}, registry.Constraint{Min: "1.20"}, true},
+		{registry.Constraint{Min: "1.20"}, registry.Constraint{Min: "1.30"}, true},
+		{registry.Constraint{Min: "1.30"}, registry.Constraint{Min: "1.20"}, false},
+		{registry.Constraint{Min: "1.30"}, registry.Constraint{Min: "1.4"}, false},
+		{registry.Constraint{Min: "1"}, registry.Constraint{Below: "2"}, false},
+		{registry.Constraint{Below: "2"}, registry.Constraint{Min: "1", Below: "2"}, true},
+		{registry.Constraint{Below: "2"}, registry.Constraint{Min: "1", Below: "2.0.1"}, false},
+		{registry.Constraint{Below: "2"}, registry.Constraint{Min: "1"}, false},
+		{registry.Constraint{Min: "1", Below: "2"}, registry.Constraint{Exact: "1.5"}, true},
+		{registry.Constraint{Min: "1", Below: "2"}, registry.Constraint{Exact: "2"}, false},
+		{registry.Constraint{Exact: "1.5"}, registry.Constraint{Exact: "1.5.0"}, true},
+		{registry.Constraint{Exact: "1.5"}, registry.Constraint{Min: "1.5", Below: "1.6"}, false},
+		{registry.Constraint{}, registry.Constraint{Exact: "1.5"}, false},
+		{registry.Constraint{Min: "1"}, registry.Constraint{}, false},
+	} {
+		if got := c.covers.Covers(c.covered); got != c.want {
+			t.Errorf("%q covers %q: %t, want %t", c.covers, c.covered, got, c.want)
+		}
+	}
+}

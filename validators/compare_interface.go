@@ -5,19 +5,51 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// dropped lists the engines whose machines have none any more.
+// dropped lists the engines whose machines have none any more that they can load as they are: with the
+// runtimes that they have, and without a profile that was not needed.
 func dropped(now, was []registry.Engine) []string {
 	var lines []string
 	for _, e := range was {
-		if !slices.ContainsFunc(now, func(n registry.Engine) bool { return n.Target.Covers(e.Target) }) {
+		least, there := []string(nil), false
+		for _, n := range now {
+			if !n.Target.Covers(e.Target) {
+				continue
+			}
+			if more := needsMore(n, e); !there || len(more) < len(least) {
+				least, there = more, true
+			}
+		}
+		switch {
+		case !there:
 			lines = append(lines, "no engine for the machines of "+e.Label())
+		case len(least) > 0:
+			lines = append(lines, "the machines of "+e.Label()+" "+strings.Join(least, ", and "))
 		}
 	}
 	return lines
+}
+
+// needsMore lists what an engine needs of a machine that has all that another needs.
+func needsMore(now, was registry.Engine) []string {
+	var more []string
+	if now.Load != nil && now.Load.Required && (was.Load == nil || !was.Load.Required) {
+		more = append(more, "have to load it with its profile (load.required), and had not")
+	}
+	for _, runtime := range slices.Sorted(maps.Keys(now.Target.Runtimes)) {
+		needs := now.Target.Runtimes[runtime]
+		switch needed, ok := was.Target.Runtimes[runtime]; {
+		case !ok:
+			more = append(more, fmt.Sprintf("need %s %s, and needed none", runtime, needs))
+		case !needs.Covers(needed):
+			more = append(more, fmt.Sprintf("need %s %s, and needed %s", runtime, needs, needed))
+		}
+	}
+	return more
 }
 
 // incompatible lists the differences that would break a caller of the interface that was: an input or
