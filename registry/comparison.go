@@ -25,6 +25,35 @@ type Comparison struct {
 	Interface []string // each difference that a caller would notice
 }
 
+// CasesShown returns how many cases every engine of a release is shown to keep its limits in: the fewest of
+// the engines with a passing parity report that counts, of each the most of its reports. It is 0 if there is
+// none.
+func CasesShown(r Release, claims []Claim) int {
+	cs, _ := count(r, claims)
+	fewest := 0
+	for _, e := range r.Engines {
+		most := 0
+		for _, pass := range cs.findings(PredicateParity, r, e).passes {
+			most = max(most, pass.Cases.Ran)
+		}
+		if most > 0 && (fewest == 0 || most < fewest) {
+			fewest = most
+		}
+	}
+	return fewest
+}
+
+// CountCases adds a line if the release is shown to keep its limits in fewer cases than the one that it
+// replaces, or it is not known in how many that was. A limit on the worst case says less of fewer cases.
+func (c *Comparison) CountCases(now, was int) {
+	switch {
+	case was == 0 && now > 0:
+		c.Looser = append(c.Looser, fmt.Sprintf("cases: %d, and no report that counts says how many before", now))
+	case now < was:
+		c.Looser = append(c.Looser, fmt.Sprintf("cases: %d, were %d", now, was))
+	}
+}
+
 // Located is a release in a repository.
 type Located struct {
 	Repository string

@@ -91,3 +91,42 @@ func TestAcceptedDifferences(t *testing.T) {
 		})
 	}
 }
+
+// The cases of a release are those of its engine with the fewest, in passing reports of trusted verifiers
+// alone; fewer than before is a line, and so is not knowing how many there were.
+func TestCasesShown(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	ran := func(engine, cases int, v registry.Verdict) registry.Claim {
+		return parity(r, r.Engines[engine], 1, v, func(p *registry.ParityReport) { p.Cases.Count, p.Cases.Ran = cases, cases })
+	}
+	builder := ran(0, 900, registry.VerdictPass)
+	builder.Roles = []registry.Role{registry.RoleBuilder}
+	for name, c := range map[string]struct {
+		claims []registry.Claim
+		want   int
+	}{
+		"no report":          {nil, 0},
+		"the engine of few":  {[]registry.Claim{ran(0, 300, registry.VerdictPass), ran(1, 20, registry.VerdictPass)}, 20},
+		"the longer report":  {[]registry.Claim{ran(0, 20, registry.VerdictPass), ran(0, 300, registry.VerdictPass), ran(1, 300, registry.VerdictPass)}, 300},
+		"a failing one":      {[]registry.Claim{ran(0, 300, registry.VerdictFail), ran(1, 20, registry.VerdictPass)}, 20},
+		"an undecided one":   {[]registry.Claim{ran(0, 300, registry.VerdictUndecided)}, 0},
+		"by a builder":       {[]registry.Claim{builder, ran(1, 20, registry.VerdictPass)}, 20},
+		"of another release": {[]registry.Claim{parity(registry.Release{}, r.Engines[0], 1, registry.VerdictPass, nil)}, 0},
+	} {
+		if got := registry.CasesShown(r, c.claims); got != c.want {
+			t.Errorf("%s: %d cases, want %d", name, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		now, was int
+		want     string
+	}{{20, 360, "cases: 20, were 360"}, {359, 360, "cases: 359, were 360"}, {0, 360, "cases: 0, were 360"}, {360, 360, ""}, {361, 360, ""}, {0, 0, ""},
+		{20, 0, "cases: 20, and no report that counts says how many before"}} {
+		var found registry.Comparison
+		found.CountCases(c.now, c.was)
+		if got := strings.Join(found.Looser, "; "); got != c.want {
+			t.Errorf("%d cases after %d: %q, want %q", c.now, c.was, got, c.want)
+		}
+	}
+}

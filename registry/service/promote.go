@@ -141,7 +141,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		m.decision.IgnoreAll(here.ignored)
 		return mayStay(*m)
 	}
-	comparison, err := s.replacing(ctx, *m)
+	comparison, err := s.replacing(ctx, *m, all)
 	if err != nil {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
@@ -269,8 +269,9 @@ func union(here, there []registry.Claim) []registry.Claim {
 	return all
 }
 
-// replacing compares the release with the one that it would replace, if a requirement asks for it.
-func (s *Service) replacing(ctx context.Context, m move) (*registry.Comparison, error) {
+// replacing compares the release with the one that it would replace, if a requirement asks for it. claims
+// are about the release.
+func (s *Service) replacing(ctx context.Context, m move, claims []registry.Claim) (*registry.Comparison, error) {
 	head := m.basis.Head.Release
 	if !m.to.Policy().Compares() || head == "" || head == m.release.Digest || s.Compare == nil {
 		return nil, nil
@@ -280,7 +281,12 @@ func (s *Service) replacing(ctx context.Context, m move) (*registry.Comparison, 
 		return nil, err
 	}
 	found, err := s.Compare(ctx, registry.Located{Repository: m.source(), Release: m.release}, registry.Located{Repository: m.destination(), Release: was})
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.evidence(ctx, m.destination(), s.resource(m.to.Name, was.Model), was)
 	found.Version = was.Tag()
+	found.CountCases(registry.CasesShown(m.release, claims), registry.CasesShown(was, before.claims))
 	return &found, err
 }
 
@@ -300,8 +306,19 @@ func unmet(environment string, d registry.Decision) error {
 		return nil
 	}
 	var lines []string
-	for _, r := range d.Unmet() {
-		lines = append(lines, fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail)))
+	unmet := d.Unmet()
+	for i, r := range unmet {
+		says := func(other registry.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
+		if slices.ContainsFunc(unmet[:i], says) {
+			continue
+		}
+		line := fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail))
+		for _, other := range unmet[i+1:] {
+			if says(other) {
+				line += " (so too " + other.Name + ")"
+			}
+		}
+		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "its policy has no requirements, so it allows no release")

@@ -1,0 +1,67 @@
+package service_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// A refusal says once what several requirements say of the same engine, and names them all.
+func TestRefusalSaysEachThingOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	release := w.Build(t, registrytest.Build{})
+	w.Sign(t, release)
+	s := w.after(t, require(registry.RequireRecordedCases))
+	_, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if err == nil {
+		t.Fatal("promoted without a report, want a refusal")
+	}
+	for _, e := range release.Engines {
+		line := "parity of " + e.Label() + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (so too recorded-cases)"
+		if got := strings.Count(err.Error(), line); got != 1 {
+			t.Errorf("%d times %q in %q, want once", got, line, err)
+		}
+	}
+	if got := strings.Count(err.Error(), "recorded-cases"); got != len(release.Engines) {
+		t.Errorf("recorded-cases is named %d times, want once for each of %d engines: %v", got, len(release.Engines), err)
+	}
+}
+
+// Where no limit may be looser, a release with reports over fewer cases replaces none with more. The number is
+// that of the reports of the head, also after another release had fewer.
+func TestPromoteOverFewerCases(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	promote := func(version string, cases int) error {
+		t.Helper()
+		r := w.Build(t, registrytest.Build{Version: version, Salt: version})
+		w.Sign(t, r)
+		for _, e := range r.Engines {
+			report := registrytest.Report(r, e, registry.VerdictPass)
+			report.Cases.Count, report.Cases.Ran = cases, cases
+			w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, report)
+		}
+		s := w.after(t, require(registry.RequireNoLooser), func(c *service.Config) {
+			c.Compare = func(context.Context, registry.Located, registry.Located) (registry.Comparison, error) {
+				return registry.Comparison{}, nil
+			}
+		})
+		_, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version})
+		return err
+	}
+	for _, c := range []struct {
+		version string
+		cases   int
+		refusal string // empty for none
+	}{{"1.0.0", 300, ""}, {"1.1.0", 299, "no-looser of release: 1 limit looser than in 1.0.0, which prod has now: cases: 299, were 300"}, {"1.2.0", 300, ""}, {"1.3.0", 301, ""}, {"1.4.0", 300, "cases: 300, were 301"}} {
+		err := promote(c.version, c.cases)
+		if c.refusal == "" && err != nil || c.refusal != "" && (err == nil || !strings.Contains(err.Error(), c.refusal)) {
+			t.Errorf("%s with %d cases: error %v, want %q", c.version, c.cases, err, c.refusal)
+		}
+	}
+}
