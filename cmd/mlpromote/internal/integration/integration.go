@@ -4,6 +4,7 @@ package integration
 import (
 	"context"
 	"maps"
+	"os"
 	"reflect"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cistep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -24,6 +26,8 @@ type Verbs struct {
 	With func(ctx context.Context, verb func(*wiring.Instance) error) error
 	// Reference reads the ref among arguments, or that of the last build.
 	Reference func(i *wiring.Instance, args []string) (registry.Ref, error)
+	Getenv    func(name string) string
+	Secrets   []string // variables whose values are secrets
 }
 
 // Render writes digests into deployment files.
@@ -32,12 +36,14 @@ func (v Verbs) Render() *cobra.Command { return rendering.Verb{UI: v.UI, With: v
 // CI has what only jobs of a CI system need.
 func (v Verbs) CI() *cobra.Command {
 	report := cireport.Verb{UI: v.UI, Version: v.Version, With: v.With, Reference: v.Reference}
-	return command.Group("ci", "Report to CI systems", report.Command())
+	step := cistep.Verb{UI: v.UI, Log: os.Stderr, Getenv: v.Getenv, Secrets: v.Secrets}
+	return command.Group("ci", "Run steps of CI jobs, and report to CI systems", report.Command(), step.Command())
 }
 
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {
 	all := cireport.Documents()
+	maps.Copy(all, cistep.Documents())
 	maps.Copy(all, rendering.Documents())
 	return all
 }

@@ -1,0 +1,197 @@
+package cistep
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxPrinted is how much JSON a verb may print.
+const maxPrinted = 64 << 20
+
+// Verb is what the command needs.
+type Verb struct {
+	UI *ui.UI
+	// Log is the log of the job. The UI makes control characters visible, of which commands of GitLab are made.
+	Log    io.Writer
+	Getenv func(name string) string
+	// Secrets are the variables whose values are secrets.
+	Secrets []string
+}
+
+// Documents are the types of what the command prints with --output json.
+func Documents() map[string][]reflect.Type {
+	return map[string][]reflect.Type{"ci step": {reflect.TypeFor[result]()}}
+}
+
+func verbs() []string { return []string{"build", "verify", "promote", "rollback"} }
+
+// Command runs a verb as a step of a CI job.
+func (v Verb) Command() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "step VERB [ARG...]",
+		Short: "Run a verb as a step of a CI job, with outputs and a summary",
+		Long: `Runs build, verify, promote or rollback with its arguments, in the form of the system that the job runs
+in: GitHub Actions (GITHUB_ACTIONS), GitLab (GITLAB_CI), or another one. The log is a group in which no
+line is a command to the system, whatever a converter prints. Secrets in variables are masked before.
+An error is an annotation. The exit code is that of the verb.
+
+Outputs: release-digest, ref, version, engine-digests and verdicts (JSON objects by label), allowed and
+environment. They go to GITHUB_OUTPUT, or else as NAME=VALUE to the file that MLPROMOTE_CI_OUTPUTS
+names (a dotenv report of GitLab); names there begin with MLPROMOTE_.`,
+		Example: "  mlpromote ci step build -f mlpromote.yaml\n  mlpromote ci step promote --to prod --dry-run",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 || !slices.Contains(verbs(), args[0]) {
+				return command.Usage(c, errors.New("want one of "+strings.Join(verbs(), ", ")))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return v.step(c.Context(), shared(c), args) },
+	}
+	c.Flags().SetInterspersed(false) // what comes behind VERB is its own
+	return c
+}
+
+// shared are the flags in front of the verb that every verb takes, such as --registry URL.
+func shared(c *cobra.Command) []string {
+	var flags []string
+	c.InheritedFlags().Visit(func(f *pflag.Flag) {
+		if f.Name != "output" {
+			flags = append(flags, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return flags
+}
+
+// step runs the verb as a process of its own, so that nothing that it prints reaches the log on another way.
+func (v Verb) step(ctx context.Context, flags, args []string) error {
+	sys := detect(v.Getenv, clock.Now)
+	v.log("%s", v.masks(sys))
+	v.log("%s", sys.open("mlpromote "+args[0]))
+	printed, exit, err := v.run(ctx, slices.Concat(flags, []string{"--output", "json"}, args))
+	v.log("%s", sys.close())
+	if err != nil {
+		return err
+	}
+	r, err := outputsOf(args[0], exit, printed)
+	if err != nil {
+		return err
+	}
+	if err := v.handOn(sys, r); err != nil {
+		return err
+	}
+	if err := v.summarize(ctx, sys, flags, r); err != nil {
+		return err
+	}
+	if out := v.UI.Result(ui.Dash(r.Outputs["ref"]), r); out != nil {
+		return out
+	}
+	if exit != 0 {
+		return failed(sys, v, r)
+	}
+	return nil
+}
+
+// log writes to the log of the job. Commands of a system and the lines of the verb are one stream, so that their order is
+// that in which they were written.
+func (v Verb) log(format string, args ...any) { fmt.Fprintf(v.Log, format, args...) }
+
+// masks hides the values of secret variables.
+func (v Verb) masks(sys system) string {
+	var text strings.Builder
+	for _, name := range v.Secrets {
+		if secret := v.Getenv(name); secret != "" {
+			text.WriteString(sys.mask(secret))
+		}
+	}
+	return text.String()
+}
+
+// run runs this program with the verb. It has our environment: it is what a step without this verb would start.
+func (v Verb) run(ctx context.Context, args []string) (printed []byte, exit int, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, 0, err
+	}
+	child := exec.CommandContext(ctx, program, args...)
+	child.Env = append(os.Environ(), "NO_COLOR=1")
+	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
+	child.WaitDelay = 20 * time.Second
+	var stdout limited
+	child.Stdout, child.Stderr = &stdout, v.Log
+	err = child.Run()
+	var ended *exec.ExitError
+	switch {
+	case errors.As(err, &ended) && ended.ExitCode() > 0:
+		return stdout.Bytes(), ended.ExitCode(), nil
+	case err != nil:
+		return nil, 0, registry.Errorf(registry.CodeUnavailable, "%q was interrupted: %w", args, err)
+	}
+	return stdout.Bytes(), 0, nil
+}
+
+// limited keeps what a process prints, up to maxPrinted bytes.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxPrinted {
+		return 0, io.ErrShortBuffer
+	}
+	return l.Buffer.Write(p)
+}
+
+// handOn gives the outputs to later steps.
+func (v Verb) handOn(sys system, r result) error {
+	path := sys.outputs()
+	if path == "" {
+		return nil
+	}
+	text, err := sys.encode(r.names(), r.Outputs)
+	if err != nil {
+		return err
+	}
+	return appendTo(path, text)
+}
+
+// summarize adds what the release of the step would change to the summary of the job. A release that nothing can be said
+// about, such as one that is not there after a failure, is left out.
+func (v Verb) summarize(ctx context.Context, sys system, flags []string, r result) error {
+	path, ref := sys.summary(), r.Outputs["ref"]
+	if path == "" || ref == "" || r.Verb != "build" && r.Verb != "verify" {
+		return nil
+	}
+	text, exit, err := v.run(ctx, slices.Concat(flags, []string{"ci", "report", ref}))
+	if err != nil || exit != 0 {
+		return err
+	}
+	return appendTo(path, string(text))
+}
+
+// failed is the error of the verb, with its exit code, marked in the log.
+func failed(sys system, v Verb, r result) error {
+	message, code := fmt.Sprintf("exit code %d", r.Exit), registry.CodeInternal
+	if r.Failure != nil {
+		message, code = r.Failure.Message, registry.Code(r.Failure.Code)
+		if r.Failure.Hint != "" {
+			message += "\n" + r.Failure.Hint
+		}
+	}
+	v.log("%s", sys.failure("mlpromote "+r.Verb, message))
+	return registry.Errorf(code, "%s failed", r.Verb)
+}
