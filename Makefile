@@ -76,8 +76,13 @@ $(TIMESTAMPSERVER): $(wildcard tools/timestampserver/*.go) tools/timestampserver
 	cd tools/timestampserver && go build -o bin/timestampserver .
 
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
-# The programs that tests of cmd start have no race detector: they mostly wait for one
-# another, and `make soak` runs them with it. Fuzz targets run their seeds here, and more there.
+# Without the race detector run: programs that tests of cmd start, since they mostly wait for one another; packages
+# without goroutines whose tests compute for long, ten times as long with it; and interleavings of a service's
+# operations, of which one is at work at a time. `make soak` runs all of them with it. Fuzz targets run their seeds here,
+# and more there. The packages that take longest come first, so that no processor is idle at the end.
+SEQUENTIAL   := ./signer/keyfile ./validators/format ./validators/stats
+INTERLEAVING := ^(TestTwoAtOnce|TestFourAtOnce|TestPauseDuringRemoval)$$
+LONGEST      := ./registry/service ./pipeline/toolchain/script ./registry/sqlite ./pipeline/validation ./registry/postgres ./pipeline
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
@@ -90,7 +95,9 @@ test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) ## Run all tes
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@sh tools/sizes.sh
-	@$(COUNT) -race -timeout=30m $$(go list ./... | grep -v '/cmd/mlpromote\(/\|$$\)') -- -timeout=30m ./cmd/mlpromote/...
+	@$(COUNT) -race -vet=off -timeout=30m $$(go list $(LONGEST)) $$(go list ./... | grep -vxF "$$(go list $(LONGEST) $(SEQUENTIAL) ./cmd/mlpromote/...)") \
+		-- -vet=off -timeout=30m ./cmd/mlpromote ./cmd/mlpromote/endtoend $$(go list ./cmd/mlpromote/... | grep -v '/mlpromote$$\|/endtoend$$') $(SEQUENTIAL) \
+		-- -vet=off -run='$(INTERLEAVING)' ./registry/service
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh
