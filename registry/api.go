@@ -52,6 +52,18 @@ type Restricter interface {
 	Restrict(ctx context.Context, environment string, bundle []byte) (SignedRestrictions, error)
 }
 
+// TrustPublisher has the trust bundles of a registry.
+type TrustPublisher interface {
+	// TrustBundle returns the newest trust bundle. Whoever relies on it verifies its signature. Errors:
+	// CodeNotFound if none was published; CodeTrust and CodeDigest if it is missing or was changed.
+	TrustBundle(ctx context.Context) (SignedTrust, error)
+	// PublishTrust makes a signed bundle the newest, and returns it. A publisher of the whole registry
+	// must have signed it, it must follow the newest ([AcceptedTrust.CheckNext]), and say what the
+	// registry itself says. The newest is accepted again. Errors: CodeTrust if the signature does not
+	// count or the bundle says something else; CodeConflict if another one is the newest.
+	PublishTrust(ctx context.Context, bundle []byte) (SignedTrust, error)
+}
+
 // Operator moves environments back to earlier releases and holds them there.
 type Operator interface {
 	// Rollback moves the head to an earlier head of the same environment and holds it there. It
@@ -114,6 +126,7 @@ type Interface interface {
 	Reader
 	Writer
 	Restricter
+	TrustPublisher
 	Operator
 	Auditor
 	Inspector

@@ -26,6 +26,9 @@ const (
 // Roles returns all roles of evidence, in the order in which a release gets it.
 func Roles() []Role { return []Role{RoleBuilder, RoleVerifier, RoleApprover, RolePromoter} }
 
+// KeyRoles returns all roles that a key can have: those of evidence, and [RolePublisher].
+func KeyRoles() []Role { return append(Roles(), RolePublisher) }
+
 // The predicate types of evidence.
 const (
 	PredicateSign        = "https://sigstore.dev/cosign/sign/v1"             // cosign v3

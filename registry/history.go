@@ -21,6 +21,9 @@ const (
 	// EventRestrict: an approver signed the next restriction list of an environment. It has no model;
 	// Version is the counter of the list, and Evidence the digest of its bundle.
 	EventRestrict EventKind = "restrict"
+	// EventTrust: a publisher signed the next trust bundle of the registry. It has no environment and no
+	// model; Version is that of the bundle, and Evidence the digest of it.
+	EventTrust EventKind = "trust-bundle"
 	// EventAccept: a person accepted a fault of the history, with the reason.
 	EventAccept EventKind = "history-accept"
 )
@@ -42,6 +45,7 @@ func EventKinds() []EventKind {
 		EventHoldRelease,
 		EventConfigure,
 		EventRestrict,
+		EventTrust,
 		EventAccept,
 	}
 }

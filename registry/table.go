@@ -42,6 +42,14 @@ type RestrictionBundle struct {
 // there when the next one is in force.
 type RestrictionBundles = Table[RestrictionBundle]
 
+// TrustBundleDocument is a signed trust bundle as it is stored.
+type TrustBundleDocument struct {
+	Bundle []byte `json:"bundle"`
+}
+
+// TrustBundles stores signed trust bundles by their digest. Old ones stay.
+type TrustBundles = Table[TrustBundleDocument]
+
 // documentName matches names that are safe in a path and in an image reference.
 var documentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@:+-]*(/[A-Za-z0-9][A-Za-z0-9._@:+-]*)*$`)
 

@@ -89,3 +89,34 @@ func (b TrustBundle) Differs(other TrustBundle) ([]string, error) {
 	}
 	return names, nil
 }
+
+// PeekTrustBundle returns what a signed bundle says, without verifying its signature. Errors: CodeTrust.
+func PeekTrustBundle(bundle []byte) (TrustBundle, error) {
+	var document struct {
+		Envelope struct {
+			Payload []byte `json:"payload"`
+		} `json:"dsseEnvelope"`
+	}
+	var s Statement
+	var b TrustBundle
+	if len(bundle) > MaxTrustBundle {
+		return b, Errorf(CodeTrust, "trust bundle: %d bytes, want at most %d", len(bundle), MaxTrustBundle)
+	}
+	err := DecodeSigned(bundle, &document)
+	if err == nil {
+		err = DecodeSigned(document.Envelope.Payload, &s)
+	}
+	if err == nil && s.PredicateType != PredicateTrustBundle {
+		err = Errorf(CodeTrust, "predicate type %.200q, want %q", s.PredicateType, PredicateTrustBundle)
+	}
+	if err == nil {
+		err = DecodeSigned(s.Predicate, &b)
+	}
+	if err == nil {
+		err = b.Validate()
+	}
+	if err != nil {
+		return TrustBundle{}, Errorf(CodeTrust, "trust bundle: %w", err)
+	}
+	return b, nil
+}

@@ -15,7 +15,7 @@ import (
 const LocalKey = "local"
 
 // Keyring signs in roles with the keys of a folder: Dir/<role>.key or Dir/<role>.kms, or else
-// Dir/local.key or Dir/local.kms. A file with the extension .kms names a key that a key management
+// Dir/local.key or Dir/local.kms; a publisher has a key of its own. A file with the extension .kms names a key that a key management
 // service has. A Keyring opens a key at the first signature and keeps it, because opening takes a
 // fifth of a second and 64 MiB. It is safe for concurrent use and must not be copied. The zero
 // Keyring has no keys.
@@ -50,11 +50,15 @@ func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte
 
 // Signer returns the signer for a role, and opens its key if necessary. Errors: those of Sign.
 func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error) {
-	if !slices.Contains(registry.Roles(), role) {
-		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want builder, verifier, approver or promoter", role)
+	if !slices.Contains(registry.KeyRoles(), role) {
+		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, registry.KeyRoles())
 	}
 	own, shared := filepath.Join(k.Dir, string(role)), filepath.Join(k.Dir, LocalKey)
-	for _, path := range []string{own + ".key", own + ".kms", shared + ".key", shared + ".kms"} {
+	paths := []string{own + ".key", own + ".kms", shared + ".key", shared + ".kms"}
+	if role == registry.RolePublisher {
+		paths = paths[:2] // a key of its own: whoever takes that of the promoter cannot change who is trusted
+	}
+	for _, path := range paths {
 		if err := ctx.Err(); err != nil {
 			return nil, registry.Errorf(registry.CodeUnavailable, "sign as %s: %w", role, err)
 		}
@@ -63,7 +67,11 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 			return s, err
 		}
 	}
-	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s.key or %s.key", role, own, shared)
+	want := own + ".key"
+	if len(paths) > 2 {
+		want += " or " + shared + ".key"
+	}
+	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s", role, want)
 	return nil, registry.WithHint(err,
 		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', or name the folder that has it with --keys")
 }

@@ -71,6 +71,13 @@ func TestKeyringPicksByRole(t *testing.T) {
 			}
 		}
 	}
+	if _, err := ring.Sign(t.Context(), registry.RolePublisher, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("as publisher, without a key of its own: error %v, want CodeUnavailable", err)
+	}
+	keys.keys["publisher.key"] = service
+	if s, err := ring.Signer(t.Context(), registry.RolePublisher); err != nil || s.KeyID() != service.KeyID() {
+		t.Errorf("as publisher, with a key of its own: error %v, want that key", err)
+	}
 	if keys.opens["local.key"] != 1 || keys.opens["promoter.key"] != 1 || keys.opens["verifier.kms"] != 1 || keys.opens["local.kms"] != 0 {
 		t.Errorf("keys were opened %v times, want once each", keys.opens)
 	}

@@ -80,7 +80,7 @@ func checkEntry(e registry.TrustEntry) error {
 	case e.Key == "" && e.Identity == nil:
 		return errors.New("key is missing, want the path of a public key in PEM")
 	case len(e.Roles) == 0:
-		return errors.New("roles is empty, want some of builder, verifier, approver, promoter")
+		return errors.New("roles is empty, want some of builder, verifier, approver, promoter, publisher")
 	case len(e.Resources) == 0:
 		return errors.New("resources is empty, want prefixes such as oci://local/")
 	}
@@ -88,8 +88,8 @@ func checkEntry(e registry.TrustEntry) error {
 		return err
 	}
 	for _, role := range e.Roles {
-		if !slices.Contains(registry.Roles(), role) {
-			return registry.Errorf(registry.CodeInvalid, "role %q, want builder, verifier, approver or promoter", role)
+		if !slices.Contains(registry.KeyRoles(), role) {
+			return registry.Errorf(registry.CodeInvalid, "role %q, want one of %v", role, registry.KeyRoles())
 		}
 	}
 	for _, prefix := range e.Resources {
@@ -210,7 +210,7 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 		return
 	}
 	var roles []registry.Role
-	for _, role := range registry.Roles() {
+	for _, role := range registry.KeyRoles() {
 		if slices.Contains(k.roles, role) || slices.Contains(e.Grants(), role) {
 			roles = append(roles, role)
 		}

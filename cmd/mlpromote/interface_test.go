@@ -134,16 +134,33 @@ func everybody(t *testing.T) *authn.Authenticator {
 	return g
 }
 
+// publishingChain is the chain of registrytest with a key that signs trust bundles.
+func publishingChain() registry.Environments {
+	chain := registrytest.Chain()
+	chain.Configuration = chain.Digest
+	const publisher = registry.RolePublisher
+	chain.Trust = append(chain.Trust, registry.TrustEntry{Key: string(publisher), Roles: []registry.Role{publisher}, Resources: []string{"oci://local/"}})
+	return chain
+}
+
+// readNoKey gives a text for each key, which no signature is verified by.
+func readNoKey(path string) ([]byte, error) { return []byte("key " + path), nil }
+
 // network serves the storage behind an authenticator, and gives where as well.
 func network(t *testing.T, s storage, g *authn.Authenticator) (url string, r registrytest.Registry) {
 	t.Helper()
-	keys := registrytest.NewKeys(registrytest.RoleKeys())
+	chain := publishingChain()
+	keys := registrytest.NewKeys(chain.Trust)
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
 	svc, err := service.New(service.Config{
 		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
-		Environments:       registrytest.Chain(), Catalog: s.names, Records: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
+		TrustBundles:       mem.NewTable[registry.TrustBundleDocument](), ReadKey: readNoKey,
+		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) {
+			return registry.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none")
+		},
+		Environments: chain, Catalog: s.names, Records: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
 		Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {

@@ -99,12 +99,12 @@ type usedTimestamps struct {
 }
 
 func roleFlag(cmd *cobra.Command, role *string) {
-	cmd.Flags().StringVar(role, "role", "", "builder, verifier, approver or promoter (default: one key for all)")
+	cmd.Flags().StringVar(role, "role", "", "builder, verifier, approver, promoter or publisher (default: one key for all but publisher)")
 }
 
 func checkRole(role string) error {
-	if role != "" && !slices.Contains(registry.Roles(), registry.Role(role)) {
-		return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.Roles())
+	if role != "" && !slices.Contains(registry.KeyRoles(), registry.Role(role)) {
+		return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.KeyRoles())
 	}
 	return nil
 }

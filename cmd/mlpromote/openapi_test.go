@@ -94,11 +94,23 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	chain := publishingChain()
+	trust, err := registry.DraftTrustBundle(chain, readNoKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust.Version, trust.IssuedOn = 1, time.Now().UTC()
+	trust.ExpiresOn = trust.IssuedOn.Add(time.Hour)
+	trust = trust.WithRestrictions([]registry.SignedRestrictions{{Environment: "staging"}, {Environment: "prod"}})
+	published, err := json.Marshal(r.Bundle(t, string(registry.RolePublisher), registry.PredicateTrustBundle, trust, chain.Configuration))
+	if err != nil {
+		t.Fatal(err)
+	}
 	digest := func(n string) string { return "sha256:" + strings.Repeat(n, 64) }
 	instead := []string{
 		digest("1"), string(first.Digest), digest("2"), string(first.Engines[0].Digest), digest("3"), string(claims[0].Bundle),
 		`"eyJtZWRpYVR5cGUiOiJhcHBsaWNhdGlvbi92bmQuZGV2LnNpZ3N0b3JlLmJ1bmRsZS52MC4zK2pzb24ifQ=="`, string(encoded),
-		`"e30="`, string(list), "/promotions/1", fmt.Sprint("/promotions/", promotions[0].Seq),
+		`"e30="`, string(list), `"e30g"`, string(published), "/promotions/1", fmt.Sprint("/promotions/", promotions[0].Seq),
 	}
 	a.instead = strings.NewReplacer(instead...)
 	operations := a.read(t)
@@ -118,7 +130,7 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 		}
 	}
 	// What others need comes first, what they cannot do without is taken away last.
-	for _, id := range []string{"putNodeType", "putRuntime", "addWebhook", "attach", "publish", "rollback", "releaseHold"} {
+	for _, id := range []string{"putNodeType", "putRuntime", "addWebhook", "attach", "publish", "publishTrust", "rollback", "releaseHold"} {
 		run(operations[id])
 	}
 	for _, id := range slices.Sorted(maps.Keys(operations)) {

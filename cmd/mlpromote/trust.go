@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/policyfile"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
@@ -20,8 +21,10 @@ import (
 func (a *app) trustCommand(check *cobra.Command) *cobra.Command {
 	check.Long += `
 
-The verbs below change who is trusted, in environments.yaml. A folder with the name of one of
-them is ./NAME.`
+The verbs below change who is trusted, in environments.yaml, and publish that. A folder with the
+name of one of them is ./NAME.`
+	bundles := auditing.Verbs{UI: a.ui, With: a.with, PolicyFolder: a.PolicyFolder}
+	check.AddCommand(bundles.TrustBundle(), bundles.TrustPublish(func() config.Files { return a.at().Files() }))
 	check.AddCommand(a.trustAddCommand(), a.trustListCommand(), a.trustRetireCommand(), a.trustRevokeCommand(), a.trustExportCommand())
 	return check
 }

@@ -17,14 +17,19 @@ type guard struct{ inner registry.Interface }
 
 // Environments is allowed to every principal with a grant, because every command needs it.
 func (g guard) Environments(ctx context.Context) (registry.Environments, error) {
-	p, err := principal(ctx)
-	if err != nil {
+	if err := granted(ctx); err != nil {
 		return registry.Environments{}, err
 	}
-	if !slices.ContainsFunc(registry.Permissions(), p.MayAnywhere) {
-		return registry.Environments{}, registry.Errorf(registry.CodeForbidden, "%s has no grants", p.Name)
-	}
 	return g.inner.Environments(ctx)
+}
+
+// granted checks that the principal has a grant, for anything.
+func granted(ctx context.Context) error {
+	p, err := principal(ctx)
+	if err == nil && !slices.ContainsFunc(registry.Permissions(), p.MayAnywhere) {
+		err = registry.Errorf(registry.CodeForbidden, "%s has no grants", p.Name)
+	}
+	return err
 }
 
 func (g guard) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
@@ -123,6 +128,22 @@ func (g guard) Restrict(ctx context.Context, environment string, bundle []byte) 
 		return registry.SignedRestrictions{}, err
 	}
 	return g.inner.Restrict(ctx, environment, bundle)
+}
+
+// TrustBundle is allowed to every principal with a grant, as the environments are.
+func (g guard) TrustBundle(ctx context.Context) (registry.SignedTrust, error) {
+	if err := granted(ctx); err != nil {
+		return registry.SignedTrust{}, err
+	}
+	return g.inner.TrustBundle(ctx)
+}
+
+// PublishTrust concerns every environment.
+func (g guard) PublishTrust(ctx context.Context, bundle []byte) (registry.SignedTrust, error) {
+	if err := Allow(ctx, registry.PermissionAdminister, "", ""); err != nil {
+		return registry.SignedTrust{}, err
+	}
+	return g.inner.PublishTrust(ctx, bundle)
 }
 
 // Promote checks the permission for the destination only. A caller who may decide about the

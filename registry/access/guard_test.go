@@ -78,6 +78,16 @@ func (r *recorder) Restrict(context.Context, string, []byte) (registry.SignedRes
 	return registry.SignedRestrictions{}, nil
 }
 
+func (r *recorder) TrustBundle(context.Context) (registry.SignedTrust, error) {
+	r.asked = "TrustBundle"
+	return registry.SignedTrust{}, nil
+}
+
+func (r *recorder) PublishTrust(context.Context, []byte) (registry.SignedTrust, error) {
+	r.asked = "PublishTrust"
+	return registry.SignedTrust{}, nil
+}
+
 func (r *recorder) HistoryFaults(context.Context) ([]registry.HistoryFault, error) {
 	r.asked = "HistoryFaults"
 	var faults []registry.HistoryFault
@@ -212,6 +222,14 @@ func calls(t *testing.T) []call {
 			_, err := r.Restrict(ctx, "prod", []byte("list"))
 			return err
 		}},
+		{"TrustBundle", "", "", func(ctx context.Context, r registry.Interface) error {
+			_, err := r.TrustBundle(ctx)
+			return err
+		}},
+		{"PublishTrust", registry.PermissionAdminister, "", func(ctx context.Context, r registry.Interface) error {
+			_, err := r.PublishTrust(ctx, []byte("bundle"))
+			return err
+		}},
 		{"HistoryFaults", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
 			_, err := r.HistoryFaults(ctx)
 			return err
@@ -285,6 +303,8 @@ func TestGuard(t *testing.T) {
 					place.fits = place.environment != "lab" && place.model != ""
 				case "Restrict":
 					place.fits = place.model == "**"
+				case "PublishTrust": // about everything
+					place.fits = place.environment == "**" && place.model == "**"
 				}
 				r := new(recorder)
 				err := c.do(as(t, permission, place.environment, place.model), access.Guard(r))

@@ -219,6 +219,11 @@ func (k *Keeper) KeptAfter(ctx context.Context, size int64, limit int) ([]regist
 	return found, nil
 }
 
+// Kept reads the kept checkpoint of a number of events. Errors: CodeNotFound.
+func Kept(ctx context.Context, kept registry.Checkpoints, size int64) (registry.KeptCheckpoint, error) {
+	return kept.Get(ctx, keptName(size))
+}
+
 // keptName is the name of a kept checkpoint: its size, so that the order of names is that of sizes.
 func keptName(size int64) string { return fmt.Sprintf("%019d", size) }
 

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
@@ -92,6 +94,32 @@ func (c *Client) AcceptHistory(ctx context.Context, environment, model, reason s
 func (c *Client) ReleaseHold(ctx context.Context, environment, model, reason string) error {
 	_, err := c.post(ctx, model, wire.OpHoldReleases, wire.HoldRelease{Environment: environment, Reason: reason}, nil)
 	return err
+}
+
+// TrustBundle returns the newest trust bundle. The caller verifies its signature.
+func (c *Client) TrustBundle(ctx context.Context) (registry.SignedTrust, error) {
+	var signed registry.SignedTrust
+	if err := c.get(ctx, wire.TrustBundlePath, nil, &signed); err != nil {
+		return registry.SignedTrust{}, err
+	}
+	return signed, c.checkTrust(signed)
+}
+
+// PublishTrust publishes the next trust bundle.
+func (c *Client) PublishTrust(ctx context.Context, bundle []byte) (registry.SignedTrust, error) {
+	var signed registry.SignedTrust
+	if _, err := c.send(ctx, http.MethodPost, wire.TrustBundlePath, wire.TrustBundle{Bundle: bundle}, &signed); err != nil {
+		return registry.SignedTrust{}, err
+	}
+	return signed, c.checkTrust(signed)
+}
+
+// checkTrust refuses an answer that contradicts itself.
+func (c *Client) checkTrust(signed registry.SignedTrust) error {
+	if found := digest.FromBytes(signed.Bundle); found != signed.Digest {
+		return c.strange("trust bundle", fmt.Errorf("the bundle has the digest %s, want %s", found, signed.Digest))
+	}
+	return nil
 }
 
 // Restrict puts a signed restriction list in force.

@@ -82,6 +82,11 @@ func TestRegistryRefuses(t *testing.T) {
 			return err
 		},
 			true, registry.CodeNotFound},
+		"publish trust": {func(ctx context.Context, r registry.Interface) error {
+			_, err := r.PublishTrust(ctx, []byte("none"))
+			return err
+		},
+			true, registry.CodeUnavailable},
 		"restrictions": {func(ctx context.Context, r registry.Interface) error {
 			_, err := r.Restrictions(ctx, "prod")
 			return err
@@ -115,7 +120,14 @@ func TestRegistryReads(t *testing.T) {
 	r := config.Registry(inner.Interface, differs, differs)
 	for name, read := range map[string]func(context.Context) (int, error){
 		"environments": func(ctx context.Context) (int, error) { es, err := r.Environments(ctx); return len(es.List), err },
-		"heads":        func(ctx context.Context) (int, error) { all, err := r.Heads(ctx, "", ""); return len(all), err },
+		"trust bundle": func(ctx context.Context) (int, error) {
+			_, err := r.TrustBundle(ctx)
+			if registry.HasCode(err, registry.CodeNotFound) {
+				err = nil // none was published
+			}
+			return 1, err
+		},
+		"heads": func(ctx context.Context) (int, error) { all, err := r.Heads(ctx, "", ""); return len(all), err },
 		"history": func(ctx context.Context) (int, error) {
 			all, err := r.History(ctx, registry.HistoryQuery{Limit: 9})
 			return len(all), err

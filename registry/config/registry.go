@@ -48,6 +48,18 @@ func (g guarded) Restrictions(ctx context.Context, environment string) (registry
 	return g.inner.Restrictions(ctx, environment)
 }
 
+// TrustBundle passes: it is signed, and says itself by which configuration.
+func (g guarded) TrustBundle(ctx context.Context) (registry.SignedTrust, error) {
+	return g.inner.TrustBundle(ctx)
+}
+
+func (g guarded) PublishTrust(ctx context.Context, bundle []byte) (registry.SignedTrust, error) {
+	if err := g.write(ctx); err != nil {
+		return registry.SignedTrust{}, err
+	}
+	return g.inner.PublishTrust(ctx, bundle)
+}
+
 // Promote checks a dry run as it checks a resolve. A dry run changes nothing, but it must not
 // return a decision made under rules other than the agreed ones.
 func (g guarded) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {

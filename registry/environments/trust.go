@@ -92,6 +92,7 @@ func checkTrust(doc *strictyaml.Document, version int, written []entry) []regist
 		c.state(e, &read)
 		c.window(e, &read)
 		c.sameState(out, read)
+		c.publishesAlone(out, read)
 		out = append(out, read)
 	}
 	return out
@@ -109,6 +110,11 @@ func (c checker) at(path ...any) *strictyaml.Node {
 
 // refuseVersion2 reports keys that a file of version 1 cannot have.
 func (c checker) refuseVersion2() {
+	for j, role := range c.at("roles").Items() {
+		if role.Text() == string(registry.RolePublisher) {
+			c.at("roles", j).Problemf("role %q needs version 2 of the file: add the line \"version: 2\" at its top", role.Text())
+		}
+	}
 	for _, e := range c.at().Entries() {
 		if slices.Contains([]string{"identity", "state", "since", "from", "until", "nodeTypes"}, e.Key) {
 			e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
@@ -146,14 +152,14 @@ func (c checker) resources(written []string) []string {
 
 func (c checker) roles(written []string) []registry.Role {
 	if len(written) == 0 {
-		c.at("roles").Problemf("roles is empty: want some of %s", names(registry.Roles()))
+		c.at("roles").Problemf("roles is empty: want some of %s", names(registry.KeyRoles()))
 	}
 	var roles []registry.Role
 	for j, name := range written {
 		role := registry.Role(name)
 		switch {
-		case !slices.Contains(registry.Roles(), role):
-			c.at("roles", j).Problemf("unknown role %q%s: want one of %s", name, suggest(name, registry.Roles()), names(registry.Roles()))
+		case !slices.Contains(registry.KeyRoles(), role):
+			c.at("roles", j).Problemf("unknown role %q%s: want one of %s", name, suggest(name, registry.KeyRoles()), names(registry.KeyRoles()))
 		case slices.Contains(roles, role):
 			c.at("roles", j).Problemf("role %q is here twice", name)
 		}
@@ -257,6 +263,19 @@ func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry)
 			c.at("key").Problemf("key %s has another state in an earlier entry: want the same state and time in all entries of a key", e.Key)
 			return
 		}
+	}
+}
+
+// publishesAlone refuses a publisher with another role: whoever steals the key of a promoter must not
+// be able to say who is trusted.
+func (c checker) publishesAlone(earlier []registry.TrustEntry, e registry.TrustEntry) {
+	publishes := func(e registry.TrustEntry) bool { return slices.Contains(e.Roles, registry.RolePublisher) }
+	other := publishes(e) && (len(e.Roles) > 1 || e.Identity != nil)
+	for _, o := range earlier {
+		other = other || e.Key != "" && o.Key == e.Key && publishes(o) != publishes(e)
+	}
+	if other {
+		c.at("roles").Problemf("a %s has a key of its own, without another role: whoever takes another key must not say who is trusted", registry.RolePublisher)
 	}
 }
 

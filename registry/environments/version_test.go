@@ -131,3 +131,33 @@ func TestVersion2Problems(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A publisher has a key of its own in every way of writing it, and needs version 2.
+func TestPublisher(t *testing.T) {
+	t.Parallel()
+	const head = "version: 2\nregistry: local\nenvironments:\n  staging:\ntrust:\n"
+	const alone = "without another role: whoever takes another key must not say who is trusted"
+	key := func(file, roles string) string {
+		return "  - {key: " + file + ", roles: [" + roles + "], resources: [\"oci://local/\"]}\n"
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"a key of its own": {head + key("a.pub", "publisher") + key("b.pub", "promoter"), ""},
+		"a promoter's":     {head + key("a.pub", "publisher, promoter"), "6:25 a publisher has a key of its own, " + alone},
+		"in two entries":   {head + key("a.pub", "promoter") + key("a.pub", "publisher"), "7:25 a publisher has a key of its own, " + alone},
+		"the other way":    {head + key("a.pub", "publisher") + key("a.pub", "promoter"), "7:25 a publisher has a key of its own, " + alone},
+		"in version 1":     {head[len("version: 2\n"):] + key("a.pub", "publisher"), "5:26 role \"publisher\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"an identity":      {head + "  - {identity: {issuer: \"https://ci.example\", subject: x}, roles: [publisher], resources: [\"oci://local/\"]}\n", "6:67 a publisher has a key of its own, " + alone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := environments.Parse("environments.yaml", []byte(c.text))
+			got := ""
+			if err != nil {
+				got = problems(t, err)
+			}
+			if got != c.want {
+				t.Errorf("problems %q, want %q", got, c.want)
+			}
+		})
+	}
+}

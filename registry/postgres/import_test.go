@@ -27,6 +27,7 @@ type catalog struct {
 	deliveries  registry.Deliveries
 	lists       registry.RestrictionBundles
 	checkpoints registry.Checkpoints
+	trust       registry.TrustBundles
 }
 
 func (c catalog) CatalogIdentity(context.Context) (registry.CatalogIdentity, error) {
@@ -40,12 +41,13 @@ func (c catalog) Deliveries() registry.Deliveries { return c.deliveries }
 
 func (c catalog) RestrictionBundles() registry.RestrictionBundles { return c.lists }
 func (c catalog) Checkpoints() registry.Checkpoints               { return c.checkpoints }
+func (c catalog) TrustBundles() registry.TrustBundles             { return c.trust }
 
 // full is a catalog that has something of everything, as of some time ago.
 func full(t *testing.T) catalog {
 	t.Helper()
 	ago := time.Date(2025, 3, 1, 12, 0, 0, 123456000, time.UTC)
-	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](), mem.NewTable[registry.Delivery](), mem.NewTable[registry.RestrictionBundle](), mem.NewTable[registry.KeptCheckpoint]()}
+	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](), mem.NewTable[registry.Delivery](), mem.NewTable[registry.RestrictionBundle](), mem.NewTable[registry.KeptCheckpoint](), mem.NewTable[registry.TrustBundleDocument]()}
 	c.Now = func() time.Time { return ago }
 	ctx, d := t.Context(), func(text string) registry.Digest { return digest.FromString(text) }
 	token, _, err := access.Mint("ci", []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
@@ -69,6 +71,7 @@ func full(t *testing.T) catalog {
 		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx, "nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
 		c.webhooks.Put(ctx, "w", registry.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}), c.deliveries.Put(ctx, "w", registry.Delivery{Delivered: 2}),
 		c.lists.Put(ctx, string(d("list")), registry.RestrictionBundle{Bundle: []byte("list")}),
+		c.trust.Put(ctx, string(d("trust")), registry.TrustBundleDocument{Bundle: []byte("trust")}),
 		c.checkpoints.Put(ctx, "0000000000000000003", registry.KeptCheckpoint{Size: 3, Note: "signed"}),
 	} {
 		if err != nil {
@@ -120,6 +123,8 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	keep("restriction lists", lists, err)
 	checkpoints, err := c.Checkpoints().List(ctx, "", 10)
 	keep("checkpoints", checkpoints, err)
+	trust, err := c.TrustBundles().List(ctx, "", 10)
+	keep("trust bundles", trust, err)
 	return got
 }
 

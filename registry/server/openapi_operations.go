@@ -56,6 +56,9 @@ func lists() map[string]operation {
 		"GET " + wire.RestrictionsPath: {id: "restrictions", tag: "environments", answer: registry.SignedRestrictions{}, examples: []example{one("of an environment", "environment", "prod")}},
 		"POST " + wire.RestrictionsPath: {id: "restrict", tag: "environments", body: wire.Restriction{}, answer: registry.SignedRestrictions{}, statuses: []int{409}, examples: []example{
 			withBody("the next list", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, wire.IdempotencyKey, "c0ffee-6")}},
+		"GET " + wire.TrustBundlePath: {id: "trustBundle", tag: "environments", answer: registry.SignedTrust{}, examples: []example{one("the newest")}},
+		"POST " + wire.TrustBundlePath: {id: "publishTrust", tag: "environments", body: wire.TrustBundle{}, answer: registry.SignedTrust{}, statuses: []int{409}, examples: []example{
+			withBody("the next", wire.TrustBundle{Bundle: []byte("{} ")}, wire.IdempotencyKey, "c0ffee-7")}},
 		"GET " + wire.CheckpointPath:       {id: "checkpoint", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("now")}},
 		"GET " + wire.CheckpointsPath:      {id: "checkpoints", tag: "history", answer: []registry.KeptCheckpoint{}, examples: []example{one("all"), one("page", "after", "100", "limit", "10")}},
 		"GET " + wire.ProofsPath + "{seq}": {id: "proof", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("one", "seq", "1")}},

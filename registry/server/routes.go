@@ -72,6 +72,8 @@ func table() []route {
 		{Route{get, wire.VerificationPath, read, false, "Check the hash chain of the whole history, and that it explains every head", nil}, server.verification},
 		{Route{get, wire.RestrictionsPath, read, true, "The restriction list in force in an environment, with its signed bundle", []string{"environment"}}, server.restrictions},
 		{Route{post, wire.RestrictionsPath, registry.PermissionApprove, true, "Put the next restriction list of an environment in force", nil}, server.restrict},
+		{Route{get, wire.TrustBundlePath, read, true, "The newest trust bundle: keys, restriction lists and a checkpoint, signed by a publisher", nil}, server.trustBundle},
+		{Route{post, wire.TrustBundlePath, registry.PermissionAdminister, true, "Publish the next trust bundle", nil}, server.publishTrust},
 		{Route{get, wire.CheckpointPath, read, false, "A signed checkpoint of the whole history (C2SP tlog-checkpoint)", nil}, server.checkpoint},
 		{Route{get, wire.CheckpointsPath, read, false, "The signed checkpoints that were made, by size", paged("after")}, server.checkpoints},
 		{Route{get, wire.ProofsPath + "{seq}", read, true, "A proof that a checkpoint covers an event (C2SP tlog-proof)", nil}, server.proof},

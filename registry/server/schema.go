@@ -55,7 +55,7 @@ func special(t reflect.Type) object {
 	case reflect.TypeFor[registry.EventKind]():
 		return enum(registry.WebhookKinds())
 	case reflect.TypeFor[registry.Role]():
-		return enum(registry.Roles())
+		return enum(registry.KeyRoles())
 	}
 	return nil
 }

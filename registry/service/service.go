@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config configures a Service. Only Mirror, Compare, Manifests, NodeTypes, RestrictionBundles and Now
-// are optional.
+// Config configures a Service. Only Mirror, Compare, Manifests, NodeTypes, RestrictionBundles, what
+// trust bundles need, and Now are optional.
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
@@ -33,8 +33,13 @@ type Config struct {
 	// RestrictionBundles are of the same database as Catalog. Nil: restriction lists cannot be read, so
 	// that an environment whose history names one allows nothing.
 	RestrictionBundles registry.RestrictionBundles
-	Tool               registry.ToolIdentity
-	Now                registry.Clock // nil means time.Now
+	// TrustBundles are of the same database as Catalog. ReadKey reads a file that environments.yaml names,
+	// and KeptCheckpoint a checkpoint that the catalog keeps, by its size. Nil: nothing is published.
+	TrustBundles   registry.TrustBundles
+	ReadKey        func(path string) ([]byte, error)
+	KeptCheckpoint func(ctx context.Context, size int64) (registry.KeptCheckpoint, error)
+	Tool           registry.ToolIdentity
+	Now            registry.Clock // nil means time.Now
 }
 
 // Service implements registry.Interface with its ports. It is safe for concurrent use.

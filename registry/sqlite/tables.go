@@ -38,6 +38,9 @@ func (db *DB) RestrictionBundles() registry.RestrictionBundles {
 	return catalog.RestrictionBundles(documents{db})
 }
 
+// TrustBundles is the table of signed trust bundles.
+func (db *DB) TrustBundles() registry.TrustBundles { return catalog.TrustBundles(documents{db}) }
+
 // documents reads and writes the rows of tables.
 type documents struct{ db *DB }
 

@@ -17,6 +17,7 @@ type Tables interface {
 	Webhooks() registry.Webhooks
 	Deliveries() registry.Deliveries
 	RestrictionBundles() registry.RestrictionBundles
+	TrustBundles() registry.TrustBundles
 	Checkpoints() registry.Checkpoints
 }
 
@@ -38,6 +39,9 @@ func CopyTables(ctx context.Context, from Tables, put PutDocument) error {
 		return err
 	}
 	if err := copyTable(ctx, listKind, from.RestrictionBundles(), put); err != nil {
+		return err
+	}
+	if err := copyTable(ctx, trustKind, from.TrustBundles(), put); err != nil {
 		return err
 	}
 	return copyTable(ctx, checkpointKind, from.Checkpoints(), put)

@@ -33,12 +33,13 @@ const (
 	damageKind     = "damage"
 	scrubKind      = "scrub"
 	listKind       = "restriction list"
+	trustKind      = "trust bundle"
 )
 
 // LastingKinds are the kinds of documents that users made or that must not be lost. The others
 // can be found out again.
 func LastingKinds() []string {
-	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind, checkpointKind}
+	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind, trustKind, checkpointKind}
 }
 
 // NodeTypes is the table of named nodes.
@@ -67,6 +68,11 @@ func ScrubStates(d Documents) registry.ScrubStates { return table[registry.Scrub
 // RestrictionBundles is the table of signed restriction lists.
 func RestrictionBundles(d Documents) registry.RestrictionBundles {
 	return table[registry.RestrictionBundle]{d, listKind}
+}
+
+// TrustBundles is the table of signed trust bundles.
+func TrustBundles(d Documents) registry.TrustBundles {
+	return table[registry.TrustBundleDocument]{d, trustKind}
 }
 
 // table stores the documents of one kind as JSON.

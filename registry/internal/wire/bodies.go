@@ -40,6 +40,11 @@ type Restriction struct {
 	Bundle      []byte `json:"bundle"` // base64
 }
 
+// TrustBundle is the body of POST trust-bundle: the next trust bundle.
+type TrustBundle struct {
+	Bundle []byte `json:"bundle"` // base64
+}
+
 // Attached is the response to POST evidence.
 type Attached struct {
 	Bundle registry.Digest `json:"bundle"` // of its manifest

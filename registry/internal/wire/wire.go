@@ -19,6 +19,7 @@ const (
 	VerificationPath  = HistoryPath + "/verification"
 	CheckpointPath    = HistoryPath + "/checkpoint"  // of all events
 	CheckpointsPath   = HistoryPath + "/checkpoints" // that were made
+	TrustBundlePath   = Prefix + "/trust-bundle"     // the newest
 	ProofsPath        = HistoryPath + "/proofs/"     // and the number of the event
 	PromotionsPath    = Prefix + "/promotions/"      // and the number of the event
 	TargetsPath       = Prefix + "/targets"

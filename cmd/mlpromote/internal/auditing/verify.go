@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Verbs are the verbs below history that need all of it.
+// Verbs are the verbs below history that need all of it, and those of trust bundles.
 type Verbs struct {
 	UI *ui.UI
 	// With opens the registry that the flags name, runs verb on it and closes it.
@@ -33,6 +33,8 @@ func Documents() map[string][]reflect.Type {
 		"history export":      {reflect.TypeFor[exportedHistory]()},
 		"history prove":       {reflect.TypeFor[madeProof]()},
 		"history verify":      {reflect.TypeFor[checkedHistory]()},
+		"trust bundle":        {reflect.TypeFor[shownTrust]()},
+		"trust publish":       {reflect.TypeFor[shownTrust]()},
 	}
 }
 

@@ -69,12 +69,15 @@ func (n Addition) entry(es registry.Environments) (registry.TrustEntry, error) {
 	var e registry.TrustEntry
 	for _, name := range n.Roles {
 		role := registry.Role(name)
-		if !slices.Contains(registry.Roles(), role) {
-			return e, registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", name, registry.Roles())
+		if !slices.Contains(registry.KeyRoles(), role) {
+			return e, registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", name, registry.KeyRoles())
 		}
 		if !slices.Contains(e.Roles, role) {
 			e.Roles = append(e.Roles, role)
 		}
+	}
+	if slices.Contains(e.Roles, registry.RolePublisher) && len(e.Roles) > 1 {
+		return e, registry.Errorf(registry.CodeInvalid, "--role %s: want it alone: a publisher has a key of its own", registry.RolePublisher)
 	}
 	var err error
 	if e.Window.From, err = FlagTime("from", n.From); err != nil {

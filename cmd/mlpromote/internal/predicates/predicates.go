@@ -42,6 +42,7 @@ func All() []Predicate {
 		{"restrictions", registry.PredicateRestrictions, "what must not be used in an environment, nor what was made from it", of[registry.RestrictionList]()},
 		{"step", remotecache.PredicateStep, "a builder vouches for a finished step in a shared build cache", of[remotecache.Statement]()},
 		{"test-result", registry.PredicateTestResult, "a verification in short: in-toto test result, with the fields that mlpromote writes", of[pipeline.TestResult]()},
+		{"trust-bundle", registry.PredicateTrustBundle, "by what to judge what a registry hands out: keys, restriction lists and a checkpoint, until it expires", of[registry.TrustBundle]()},
 		{"verification-summary", registry.PredicateVSA, "a promoter found that a release meets the policy of an environment: SLSA VSA, with the fields that mlpromote writes", of[registry.VSA]()},
 	}
 }

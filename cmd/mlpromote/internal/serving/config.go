@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/gc"
@@ -29,6 +30,7 @@ type Config struct {
 	scrubRate     int           // bytes a second; 0: any number
 	// checkpointEvents is after how many events a checkpoint of the history is made; 0: only on demand.
 	checkpointEvents int
+	trustLife        time.Duration // of trust bundles that this service publishes
 
 	reload time.Duration // between looks at the files of the configuration; 0: only at SIGHUP
 
@@ -77,6 +79,7 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 		{Name: "scrub-interval", at: &c.scrubInterval, Fallback: "168h0m0s", usage: "pause between two passes of the scrubber, which reads all content to find damage; 0s: no scrubbing"},
 		{Name: "scrub-rate", at: &c.scrubRate, Fallback: "8388608", usage: "bytes per second that the scrubber reads; 0: no limit"},
 		{Name: "checkpoint-events", at: &c.checkpointEvents, Fallback: "100", usage: "sign a checkpoint of the history after so many events; 0: only on demand"},
+		{Name: "trust-life", at: &c.trustLife, Fallback: wiring.TrustLife.String(), usage: "how long a trust bundle lives that this service signs, with a key of its own (publisher.key); the next one follows after half of it"},
 		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false", usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
 		{Name: "rate-limit", at: &c.Rate, Fallback: "-1", usage: "requests per second to the REST API for each caller, with bursts of ten times as many; 0: no limit; -1: 200 on an address that other machines can reach, no limit on loopback"},
 		{Name: "login-limit", at: &c.Logins, Fallback: "-1", usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; -1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
@@ -149,6 +152,9 @@ func (c *Config) Check() error {
 	}
 	if err := c.checkBounds(); err != nil {
 		return err
+	}
+	if err := wiring.CheckTrustLife(c.trustLife); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "trust-life: %w", err)
 	}
 	return c.ListenConfig.check()
 }

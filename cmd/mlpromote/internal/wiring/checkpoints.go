@@ -30,3 +30,8 @@ func SignNoteServed(keys *signer.Keyring) registry.SignNote {
 		return nil, notSigned(role, err)
 	}
 }
+
+// keptCheckpoint reads a checkpoint of the catalog, by its size.
+func (here *Local) keptCheckpoint(ctx context.Context, size int64) (registry.KeptCheckpoint, error) {
+	return checkpoint.Kept(ctx, here.DB.Checkpoints(), size)
+}

@@ -45,6 +45,7 @@ type Database interface {
 	Damages() registry.Damages
 	ScrubStates() registry.ScrubStates
 	RestrictionBundles() registry.RestrictionBundles
+	TrustBundles() registry.TrustBundles
 	ResetDerived(ctx context.Context) error
 	Close() error
 }

@@ -1,0 +1,174 @@
+package service
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TrustBundle returns the trust bundle that the newest event of its kind names.
+func (s *Service) TrustBundle(ctx context.Context) (registry.SignedTrust, error) {
+	signed, err := s.newestTrust(ctx)
+	if err == nil && signed.Digest == "" {
+		err = registry.WithHint(registry.Errorf(registry.CodeNotFound, "no trust bundle was published"),
+			"mlpromote trust publish makes, signs and publishes one")
+	}
+	return signed, err
+}
+
+// newestTrust is TrustBundle, with the zero SignedTrust if there is none. The signature was verified
+// when the bundle was recorded; the event names its digest.
+func (s *Service) newestTrust(ctx context.Context) (registry.SignedTrust, error) {
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Kind: registry.EventTrust, Descending: true, Limit: 1}) {
+		if err != nil {
+			return registry.SignedTrust{}, err
+		}
+		return s.recordedTrust(ctx, e)
+	}
+	return registry.SignedTrust{}, nil
+}
+
+// recordedTrust reads the bundle that an event names.
+func (s *Service) recordedTrust(ctx context.Context, e registry.Event) (registry.SignedTrust, error) {
+	fail := func(err error) (registry.SignedTrust, error) {
+		return registry.SignedTrust{}, registry.WithHint(registry.Errorf(registry.CodeOf(err), "trust bundle %.20q of event %d: %w", e.Version, e.Seq, err),
+			"restore it from a backup, or publish it again")
+	}
+	if s.TrustBundles == nil || len(e.Evidence) != 1 {
+		return fail(registry.Errorf(registry.CodeTrust, "this process cannot read it, or the event names %d", len(e.Evidence)))
+	}
+	stored, err := s.TrustBundles.Get(ctx, string(e.Evidence[0]))
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return fail(registry.Errorf(registry.CodeTrust, "the history names it, but it is missing"))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if found := digest.FromBytes(stored.Bundle); found != e.Evidence[0] {
+		return fail(registry.Errorf(registry.CodeDigest, "its bytes were changed: they have the digest %s", found))
+	}
+	trust, err := registry.PeekTrustBundle(stored.Bundle)
+	if err != nil {
+		return fail(err)
+	}
+	return registry.SignedTrust{Digest: e.Evidence[0], Trust: trust, Signer: e.Signer, RecordedAt: e.Time, Bundle: stored.Bundle}, nil
+}
+
+// PublishTrust makes a signed bundle the newest, if it follows that and says what this registry says.
+// The newest bundle is stored again, in case it was lost.
+func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (registry.SignedTrust, error) {
+	if s.TrustBundles == nil || s.ReadKey == nil || s.KeptCheckpoint == nil {
+		return registry.SignedTrust{}, registry.Errorf(registry.CodeUnavailable, "this process cannot publish trust bundles")
+	}
+	if len(bundle) > registry.MaxTrustBundle {
+		return registry.SignedTrust{}, registry.Errorf(registry.CodeInvalid, "trust bundle: %d bytes, want at most %d", len(bundle), registry.MaxTrustBundle)
+	}
+	claim, err := s.Verify(ctx, bundle, registry.RegistryURI(s.Config.Environments.Registry))
+	if err != nil {
+		return registry.SignedTrust{}, err
+	}
+	if s.CheckStatement != nil {
+		if err := s.CheckStatement(claim.Statement); err != nil {
+			return registry.SignedTrust{}, err
+		}
+	}
+	trust, err := claim.TrustBundle(s.Config.Environments.Registry)
+	if err != nil {
+		return registry.SignedTrust{}, err
+	}
+	next := registry.SignedTrust{Digest: digest.FromBytes(bundle), Trust: trust, Signer: claim.Signer, Bundle: bundle}
+	if err := decided(func() error { return s.publishTrust(ctx, next) }); err != nil {
+		return registry.SignedTrust{}, err
+	}
+	return s.TrustBundle(ctx)
+}
+
+// publishTrust records a bundle as the next one, unless it is the newest.
+func (s *Service) publishTrust(ctx context.Context, next registry.SignedTrust) error {
+	state, err := s.Catalog.ModelState(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	basis := registry.NewDecisionBasis(state, s.Config.Environments, registry.Release{})
+	stored := registry.TrustBundleDocument{Bundle: next.Bundle}
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Kind: registry.EventTrust, Descending: true, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		if len(e.Evidence) == 1 && e.Evidence[0] == next.Digest {
+			return s.TrustBundles.Put(ctx, string(next.Digest), stored)
+		}
+	}
+	before, err := s.newestTrust(ctx)
+	if err != nil {
+		return err
+	}
+	if err := next.Accepted().CheckNext(before.Accepted()); err != nil {
+		return err
+	}
+	now := s.Now()
+	if err := next.Trust.CheckCurrent(now); err != nil {
+		return err
+	}
+	if err := s.saysTheSame(ctx, next.Trust); err != nil {
+		return err
+	}
+	why, err := next.Trust.Differs(before.Trust)
+	if err != nil {
+		return err
+	}
+	if err := s.TrustBundles.Put(ctx, string(next.Digest), stored); err != nil {
+		return err
+	}
+	reason := "renewed"
+	if len(why) > 0 {
+		reason = "changed: " + strings.Join(why, ", ")
+	}
+	return s.apply(ctx, registry.Change{
+		Event: registry.Event{
+			Time: now, Kind: registry.EventTrust, Version: strconv.FormatInt(next.Trust.Version, 10),
+			PredicateType: registry.PredicateTrustBundle, Evidence: []registry.Digest{next.Digest}, Signer: next.Signer, Reason: reason,
+		},
+		DecisionBasis: &basis,
+	})
+}
+
+// saysTheSame checks that a bundle says what environments.yaml, the restriction lists in force and the
+// checkpoints of this registry say. Errors: CodeTrust.
+func (s *Service) saysTheSame(ctx context.Context, b registry.TrustBundle) error {
+	ours, err := registry.DraftTrustBundle(s.Config.Environments, s.ReadKey)
+	if err != nil {
+		return err
+	}
+	var lists []registry.SignedRestrictions
+	for _, e := range s.Config.Environments.List {
+		signed, _, err := s.readRestrictions(ctx, e.Name)
+		if err != nil {
+			return err
+		}
+		lists = append(lists, signed)
+	}
+	differs, err := b.Differs(ours.WithRestrictions(lists))
+	if err != nil {
+		return err
+	}
+	if len(differs) > 0 {
+		return registry.WithHint(registry.Errorf(registry.CodeTrust, "trust bundle %d: it says something else than this registry about: %s", b.Version, strings.Join(differs, ", ")),
+			"publish from a folder with the environments.yaml and the keys of this registry")
+	}
+	if b.Checkpoint.Size == 0 {
+		return nil
+	}
+	kept, err := s.KeptCheckpoint(ctx, b.Checkpoint.Size)
+	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	if err != nil || kept != b.Checkpoint {
+		return registry.Errorf(registry.CodeTrust, "trust bundle %d: its checkpoint of %d events is not one that this registry made", b.Version, b.Checkpoint.Size)
+	}
+	return nil
+}
