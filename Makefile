@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -98,6 +98,16 @@ test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) ## Run all tes
 	@$(COUNT) -race -vet=off -timeout=30m $$(go list $(LONGEST)) $$(go list ./... | grep -vxF "$$(go list $(LONGEST) $(SEQUENTIAL) ./cmd/mlpromote/...)") \
 		-- -vet=off -timeout=30m ./cmd/mlpromote ./cmd/mlpromote/endtoend $$(go list ./cmd/mlpromote/... | grep -v '/mlpromote$$\|/endtoend$$') $(SEQUENTIAL) \
 		-- -vet=off -run='$(INTERLEAVING)' ./registry/service
+
+# Python programs by others that read what `mlpromote export` writes. Their versions are those of CPython 3.11.
+INTEROP := $(CURDIR)/tools/interop/.venv/bin/python
+$(INTEROP): tools/interop/requirements.lock
+	python3 -m venv tools/interop/.venv
+	$(INTEROP) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/interop/requirements.lock
+	touch $(INTEROP)
+
+interop: setup $(INTEROP) tools/cosign/bin/cosign ## Let programs by others read what is exported: the reference implementation of Model Signing, and cosign
+	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing)$$' ./cmd/mlpromote/endtoend
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh

@@ -18,7 +18,7 @@ type exportedSummary struct {
 }
 
 // exportCommand has the exports that are not the evidence itself.
-func (a *app) exportCommand() *cobra.Command { return export.Verbs{UI: a.ui, With: a.with}.Command() }
+func (a *app) exportCommand() *cobra.Command { return export.Verbs{UI: a.ui, At: a.at}.Command() }
 
 func (a *app) trustExportCommand() *cobra.Command {
 	var environment, file, keyID string

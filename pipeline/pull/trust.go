@@ -21,6 +21,8 @@ type Proof struct {
 	// PromotedBy says what shows that time: a timestamp that this machine trusts, or only the promoter's claim.
 	PromotedBy registry.TimeSource `json:"promotedBy,omitempty"`
 	Claims     []registry.Claim    `json:"-"`
+	// Files are those of the engine, with the digests that they have.
+	Files []registry.File `json:"-"`
 }
 
 // trustHint says where a machine stores its trusted keys.
@@ -94,7 +96,11 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 	if err != nil {
 		return Proof{}, err
 	}
-	return want.decide(dir, record, r, claims, restrictions, c.now())
+	proof, err := want.decide(dir, record, r, claims, restrictions, c.now())
+	if err == nil {
+		proof.Files = part.Files
+	}
+	return proof, err
 }
 
 // checkPlace refuses a record that contradicts itself or names another place than expected.

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -20,18 +19,21 @@ import (
 // Verbs are the verbs below export.
 type Verbs struct {
 	UI *ui.UI
-	// With opens the registry that the flags name, runs verb on it and closes it.
-	With func(ctx context.Context, verb func(*wiring.Instance) error) error
+	// At says where the registry is that the flags name, with keys and policy.
+	At func() wiring.Location
 }
 
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {
-	return map[string][]reflect.Type{"export policy": {reflect.TypeFor[WrittenPolicy]()}}
+	return map[string][]reflect.Type{
+		"export model-signature": {reflect.TypeFor[WrittenSignature]()},
+		"export policy":          {reflect.TypeFor[WrittenPolicy]()},
+	}
 }
 
 // Command is the group of the verbs.
 func (v Verbs) Command() *cobra.Command {
-	return command.Group("export", "Write what other programs read", v.Policy())
+	return command.Group("export", "Write what other programs read", v.ModelSignature(), v.Policy())
 }
 
 // WrittenPolicy is what export policy wrote or checked.
@@ -81,7 +83,7 @@ cosign's older form: attach them with cosign attach attestation (docs/how-to/han
 				}
 			}
 			o.Now = clock.Now()
-			return v.With(c.Context(), func(i *wiring.Instance) error {
+			return v.At().With(c.Context(), func(i *wiring.Instance) error {
 				a, err := Admit(c.Context(), &i.Registry, o)
 				if err != nil {
 					return err
