@@ -1,7 +1,8 @@
 // Command mutants changes one expression of a package at a time, as a slip of the programmer would,
 // and counts how many of the changes the package's own tests notice. It draws a random sample:
-// the same seed on the same sources gives the same mutants. The tree is not touched, since `go test -overlay`
-// reads each changed file from a temporary folder.
+// the same seed on the same sources gives the same mutants. All of a package are compiled into one program, in which a
+// variable switches one on; what does not compile that way is compiled alone. The tree is not touched, since
+// `go test -overlay` reads changed files from a temporary folder.
 //
 //	mutants [-n 20] [-seed 1] [-jobs 2] [PACKAGE...]
 //

@@ -23,7 +23,7 @@ import (
 
 // pkg is a package as `go list -json` describes it.
 type pkg struct {
-	Dir, ImportPath           string
+	Dir, ImportPath, Name     string
 	GoFiles, CgoFiles         []string
 	TestGoFiles, XTestGoFiles []string
 	Module                    struct{ Path, Dir string }
@@ -68,8 +68,12 @@ func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch 
 	if err != nil {
 		return t, err
 	}
+	program, err := assemble(ctx, p, drawn[:min(o.count, len(drawn))], filepath.Join(scratch, strings.ReplaceAll(p.name(), "/", "-")))
+	if err != nil {
+		return t, err
+	}
 	begin := time.Now()
-	if out, err := test(ctx, p, "", 20*time.Minute); err != nil {
+	if out, err := program.run(ctx, 0, 20*time.Minute); err != nil {
 		return t, fmt.Errorf("tests of %s fail without a change: %w\n%s", t.pkg, err, out)
 	}
 	limit := 3*time.Since(begin) + 30*time.Second
@@ -94,7 +98,7 @@ func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch 
 				if !ok {
 					return nil
 				}
-				outcome, err := try(ctx, p, m, filepath.Join(scratch, fmt.Sprintf("%s-%d", filepath.Base(p.Dir), number)), limit)
+				outcome, err := program.try(ctx, m, number, filepath.Join(scratch, fmt.Sprintf("%s-%d", filepath.Base(p.Dir), number)), limit)
 				if err != nil {
 					return err
 				}
@@ -151,8 +155,23 @@ const (
 	broken outcome = "broken" // it does not compile
 )
 
-// try runs the package's tests on a mutant.
-func try(ctx context.Context, p pkg, m mutant, scratch string, limit time.Duration) (outcome, error) {
+// try runs the tests on a mutant, from the program if that has it.
+func (p program) try(ctx context.Context, m mutant, number int, scratch string, limit time.Duration) (outcome, error) {
+	if !p.has[number] {
+		return alone(ctx, p.pkg, m, scratch, limit)
+	}
+	_, err := p.run(ctx, number, limit)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err == nil:
+		return lived, nil
+	}
+	return killed, nil
+}
+
+// alone compiles and runs the package's tests on a mutant.
+func alone(ctx context.Context, p pkg, m mutant, scratch string, limit time.Duration) (outcome, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return "", err
 	}
@@ -176,16 +195,11 @@ func try(ctx context.Context, p pkg, m mutant, scratch string, limit time.Durati
 	return killed, nil
 }
 
-// test runs the tests of a package, with the files of the overlay if one is given. The limit is for
-// the tests; what hangs longer, such as a child process that holds the output open, is ended.
+// test runs the tests of a package with the files of the overlay. The limit is as for [program.run].
 func test(ctx context.Context, p pkg, overlay string, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, p.ImportPath)...)
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-overlay", overlay, p.ImportPath)
 	cmd.Dir, cmd.WaitDelay = p.Module.Dir, 10*time.Second
 	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1") // or a killed mutant leaves a file in testdata
 	return cmd.CombinedOutput()

@@ -17,6 +17,7 @@ type mutant struct {
 	to         string
 	change     string // what was changed: "a < b → a <= b"
 	data       []byte // the file before the change
+	drops      bool   // an error is replaced by nil
 }
 
 // String names a mutant: "registry/ref.go:12: a < b → a <= b".
@@ -126,6 +127,7 @@ func (f *finder) constant(name *ast.Ident) {
 func (f *finder) dropError(result ast.Expr) {
 	if text := f.text(result); text != "nil" {
 		f.add(result, "func(error) error { return nil }("+text+")", "nil")
+		f.found[len(f.found)-1].drops = true
 	}
 }
 

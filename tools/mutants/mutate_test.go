@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestMutants(t *testing.T) {
@@ -73,7 +75,7 @@ func module(t *testing.T) pkg {
 			t.Fatal(err)
 		}
 	}
-	p := pkg{Dir: dir, ImportPath: "example.com/m", GoFiles: []string{"a.go"}}
+	p := pkg{Dir: dir, ImportPath: "example.com/m", Name: "m", GoFiles: []string{"a.go"}}
 	p.Module.Path, p.Module.Dir = "example.com/m", dir
 	return p
 }
@@ -115,5 +117,54 @@ func TestEquivalentMutantsAreLeftOut(t *testing.T) {
 	}
 	if stale := known.unused([]pkg{p}); len(stale) != 1 || stale[0].source != "gone" {
 		t.Errorf("lines that fit no mutant: %v, want the one that is gone", stale)
+	}
+}
+
+// What compiles into one program gives the same as alone; what does not is compiled alone.
+func TestAssemble(t *testing.T) {
+	t.Parallel()
+	p := module(t)
+	text := `package m
+
+import "errors"
+
+type yes bool // of its own, so that "and" of it is no bool
+
+func named(n int) yes { return yes(n < 3) && n > 1 }
+
+func nested(n int, ok bool) (string, error) {
+	if n < 5 && (ok || n != 2) {
+		return "", errors.New("few")
+	}
+	return "", check(n)
+}
+
+func check(n int) error { if n == 9 { return errors.New("nine") }; return nil }
+`
+	if err := os.WriteFile(filepath.Join(p.Dir, "b.go"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.GoFiles = append(p.GoFiles, "b.go")
+	drawn, err := sample(1, p, new(equivalents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := assemble(t.Context(), p, drawn, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range drawn {
+		if alone := strings.Contains(m.source, "yes") && m.change != "n < 3 → n <= 3"; got.has[i+1] == alone {
+			t.Errorf("%s: in the program: %t, want %t", m, got.has[i+1], !alone)
+		}
+	}
+	if len(drawn) < 12 {
+		t.Errorf("got %d mutants, want 12 or more", len(drawn))
+	}
+	for number := range len(drawn) + 1 {
+		out, err := got.run(t.Context(), number, time.Minute)
+		if want := number > 0 && drawn[number-1].change == "n < 5 → n <= 5" && strings.HasSuffix(drawn[number-1].file, "a.go"); (err != nil) != want {
+			t.Errorf("mutant %d: error %v, want one: %t\n%s", number, err, want, out)
+		}
 	}
 }
