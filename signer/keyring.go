@@ -14,9 +14,10 @@ import (
 // LocalKey is the name of the key for all roles without a key of their own.
 const LocalKey = "local"
 
-// Keyring signs in roles with the keys of a folder: Dir/<role>.key or Dir/<role>.kms, or else
-// Dir/local.key or Dir/local.kms; a publisher has a key of its own. A file with the extension .kms names a key that a key management
-// service has. A Keyring opens a key at the first signature and keeps it, because opening takes a
+// Keyring signs in roles with the keys of a folder: Dir/<role>.key, Dir/<role>.kms or Dir/<role>.identity, or
+// else those of the name local; a publisher has a key of its own. A file with the extension .kms names a
+// key that a key management service has, and .identity says how to sign without a key. A Keyring opens a key
+// at the first signature and keeps it, because opening takes a
 // fifth of a second and 64 MiB. It is safe for concurrent use and must not be copied. The zero
 // Keyring has no keys.
 type Keyring struct {
@@ -53,27 +54,43 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 	if !slices.Contains(registry.KeyRoles(), role) {
 		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, registry.KeyRoles())
 	}
-	own, shared := filepath.Join(k.Dir, string(role)), filepath.Join(k.Dir, LocalKey)
-	paths := []string{own + ".key", own + ".kms", shared + ".key", shared + ".kms"}
+	extensions := []string{".key", ".kms", ".identity"}
 	if role == registry.RolePublisher {
-		paths = paths[:2] // a key of its own: whoever takes that of the promoter cannot change who is trusted
+		extensions = extensions[:2] // its key is what nodes begin with
 	}
-	for _, path := range paths {
-		if err := ctx.Err(); err != nil {
-			return nil, registry.Errorf(registry.CodeUnavailable, "sign as %s: %w", role, err)
-		}
-		s, err := k.open(ctx, path)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return s, err
-		}
+	s, err := k.first(ctx, role, extensions...)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
 	}
+	own, shared := filepath.Join(k.Dir, string(role)), filepath.Join(k.Dir, LocalKey)
 	want := own + ".key"
-	if len(paths) > 2 {
+	if role != registry.RolePublisher {
 		want += " or " + shared + ".key"
 	}
-	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s", role, want)
+	err = registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s", role, want)
 	return nil, registry.WithHint(err,
-		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', or name the folder that has it with --keys")
+		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', sign without one with 'mlpromote key identity', or name the folder that has it with --keys")
+}
+
+// first opens the first file that there is, of the role or else of the name local. Errors: ErrNotExist in
+// the chain if there is none; those of open.
+func (k *Keyring) first(ctx context.Context, role registry.Role, extensions ...string) (Signer, error) {
+	names := []string{string(role), LocalKey}
+	if role == registry.RolePublisher {
+		names = names[:1] // whoever takes the key of the promoter cannot change who is trusted
+	}
+	for _, name := range names {
+		for _, extension := range extensions {
+			if err := ctx.Err(); err != nil {
+				return nil, registry.Errorf(registry.CodeUnavailable, "sign as %s: %w", role, err)
+			}
+			s, err := k.open(ctx, filepath.Join(k.Dir, name+extension))
+			if !errors.Is(err, fs.ErrNotExist) {
+				return s, err
+			}
+		}
+	}
+	return nil, fs.ErrNotExist
 }
 
 // open opens a key file, unless it was opened before. A missing file is looked for again at the

@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -77,11 +79,22 @@ func NoteKey(name string, publicKeyPEM []byte) (string, error) {
 	return fmt.Sprintf("%s+%08x+%s", name, key.noteID(), base64.StdEncoding.EncodeToString(append([]byte{noteECDSA}, key.der...))), nil
 }
 
-// SignNote signs a note in a role. It is a [registry.SignNote]. Errors: those of Sign.
+// SignNote signs a note in a role. It is a [registry.SignNote]. Notes have no place for a certificate,
+// so where the role signs as an identity, the key of the name local signs them. Errors: those of
+// Sign; CodeUnavailable where there is an identity and no key.
 func (k *Keyring) SignNote(ctx context.Context, role registry.Role, name, text string) ([]byte, error) {
 	s, err := k.Signer(ctx, role)
 	if err != nil {
 		return nil, err
+	}
+	if s.KeyID() == "" {
+		if s, err = k.first(ctx, role, ".key", ".kms"); errors.Is(err, fs.ErrNotExist) {
+			err = registry.Lastingf(registry.CodeUnavailable,
+				"sign a checkpoint as %s: an identity signs none: want a key, %s.key, that is trusted as %s", role, filepath.Join(k.Dir, LocalKey), role)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return s.SignNote(ctx, name, text)
 }

@@ -45,6 +45,7 @@ func documents() map[string][]reflect.Type {
 		"init":                 of[initAnswer](),
 		"inspect":              of[inspection.Result](),
 		"key generate":         of[generatedKey](),
+		"key identity":         of[usedIdentity](),
 		"key timestamps":       of[usedTimestamps](),
 		"key use":              of[generatedKey](),
 		"list":                 of[[]registry.Head](),

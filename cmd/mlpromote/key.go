@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) keyCommand() *cobra.Command {
-	return command.Group("key", "Make signing keys, or say what else signs", a.keyGenerate(), a.keyUse(), a.keyTimestamps())
+	return command.Group("key", "Make signing keys, or say what else signs", a.keyGenerate(), a.keyUse(), a.keyIdentity(), a.keyTimestamps())
 }
 
 func (a *app) keyGenerate() *cobra.Command {
@@ -69,6 +70,51 @@ built without the provider of a service says with which build tag it has it.`,
 	}
 	roleFlag(use, &role)
 	return use
+}
+
+func (a *app) keyIdentity() *cobra.Command {
+	var role string
+	var identity wiring.Identity
+	use := &cobra.Command{
+		Use:   "identity",
+		Short: "Sign with certificates for an identity, such as a CI job, and without a key",
+		Long: `Writes NAME.identity into the folder of keys. NAME is the role, or local for all roles. To sign, a verb
+makes a key that it forgets, gets a token, and asks the certificate authority (Fulcio) for a certificate for
+both. The certificate is valid for minutes, so the folder also needs an authority for timestamps (key
+timestamps), unless signatures are entered in a log (--rekor).
+
+--token says where tokens come from, and is never one itself:
+
+  github          GitHub Actions, of a job with permissions: {id-token: write}
+  variable:NAME   a variable, such as that of id_tokens in GitLab
+  file:/PATH      a file, read each time, such as that of a Kubernetes service account
+
+A token must be for --audience alone. Every certificate, timestamp and log entry is verified by the roots of
+environments.yaml before anything is stored.`,
+		Example: "  mlpromote key identity --role builder --fulcio https://fulcio.example.com --token github",
+		Args:    command.Exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkRole(role); err != nil {
+				return err
+			}
+			path, err := a.at().KeyFolder().UseIdentity(registry.Role(role), identity)
+			if err != nil {
+				return err
+			}
+			return a.ui.Result(path, usedIdentity{path})
+		},
+	}
+	roleFlag(use, &role)
+	use.Flags().StringVar(&identity.Fulcio, "fulcio", "", "address of the certificate authority")
+	use.Flags().StringVar(&identity.Token, "token", "", "where tokens come from: github, variable:NAME or file:/PATH")
+	use.Flags().StringVar(&identity.Audience, "audience", "", "whom tokens are for (default: sigstore)")
+	use.Flags().StringVar(&identity.Rekor, "rekor", "", "address of a log (Rekor version 1) in which signatures are entered (default: none)")
+	return use
+}
+
+// usedIdentity is the file that describes how a role signs as an identity.
+type usedIdentity struct {
+	File string `json:"file"`
 }
 
 func (a *app) keyTimestamps() *cobra.Command {

@@ -68,6 +68,9 @@ func restricter(i *wiring.Instance) approver.Restricter {
 			if err != nil {
 				return "", err
 			}
+			if s.KeyID() == "" {
+				return "", registry.Lastingf(registry.CodeUnavailable, "an identity signs no restriction lists: want a key, approver.key")
+			}
 			return s.KeyID(), nil
 		},
 	}

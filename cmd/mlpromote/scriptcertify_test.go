@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -66,12 +67,21 @@ func authorityOf(ts *testscript.TestScript) *authority {
 }
 
 // cmdAuthority lets the authority of the script answer over HTTP, and writes its root. TSA is where it
-// gives timestamps.
+// gives timestamps, and FULCIO where it gives certificates for ID_TOKEN. REGISTRY_TOKEN is of the same
+// job, for a service.
 func cmdAuthority(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 0, 0)
 	kept := authorityOf(ts)
 	stamps := httptest.NewServer(kept.Stamps(nil))
 	ts.Defer(stamps.Close)
 	ts.Setenv("TSA", stamps.URL)
+	fulcio := httptest.NewServer(kept.Fulcio(nil))
+	ts.Defer(fulcio.Close)
+	ts.Setenv("FULCIO", fulcio.URL)
+	job := signertest.Job()
+	job.Expiry = time.Now().Add(time.Hour).Unix()
+	ts.Setenv("ID_TOKEN", kept.Token(failing{ts: ts}, job))
+	job.Audience = "https://registry.example.com"
+	ts.Setenv("REGISTRY_TOKEN", kept.Token(failing{ts: ts}, job))
 	ts.Check(os.WriteFile(ts.MkAbs("root.json"), kept.Root(failing{ts: ts}), 0o644))
 }

@@ -1,7 +1,11 @@
-// Package authority asks the authorities of a sigstore for what a signature gets beside it. The file
-// timestamps.yaml in a folder of keys names an authority that gives every signature of its
-// keys a timestamp (RFC 3161).
+// Package authority asks the authorities of a sigstore for what a signature gets beside it: a timestamp
+// (RFC 3161), a certificate for a CI identity (Fulcio), an entry in a log (Rekor). Two kinds of files
+// in the folder of keys say whom to ask:
 //
-// Requests follow no redirects, and end with the call that asks. What an authority answers is verified by
-// [signer.Sealed], against the roots of environments.yaml.
+//	timestamps.yaml    every signature of the folder's keys gets a timestamp
+//	ROLE.identity      the role signs with certificates for an identity, and has no key
+//
+// Requests follow no redirects, end with the call that asks, and carry a token only to the address
+// that the file names. What an authority answers is verified by [signer.Sealed], against
+// the roots of environments.yaml.
 package authority

@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,6 +32,7 @@ type Authority struct {
 	key                *ecdsa.PrivateKey
 	logs               *ca.VirtualSigstore // for its logs alone
 	stamps             *stamper
+	tokens             *ecdsa.PrivateKey // of the issuer whose tokens it takes
 }
 
 // New makes an authority with keys of its own.
@@ -42,7 +44,9 @@ func New(t testing.TB) *Authority {
 	check(t, err)
 	logs, err := ca.NewVirtualSigstore()
 	check(t, err)
-	return &Authority{top, intermediate, key, logs, newStamper(t)}
+	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	return &Authority{top, intermediate, key, logs, newStamper(t), tokens}
 }
 
 // Root is the trusted_root.json of the authority.
@@ -51,7 +55,7 @@ func (a *Authority) Root(t testing.TB) []byte {
 	return a.rootWith(t, nil, nil)
 }
 
-// RootWithLog is a root that also names a log of signatures, in which no signature of the authority is.
+// RootWithLog is a root that also names a log of signatures, in which those are that went through [Authority.Rekor].
 func (a *Authority) RootWithLog(t testing.TB) []byte {
 	t.Helper()
 	return a.rootWith(t, nil, a.logs.RekorLogs())
@@ -69,6 +73,13 @@ func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*
 	authorities := []root.CertificateAuthority{&root.FulcioCertificateAuthority{
 		Root: a.root, Intermediates: []*x509.Certificate{a.intermediate}, ValidityPeriodStart: time.Now().Add(-time.Hour), URI: "https://fulcio.example.com",
 	}}
+	for _, logs := range []map[string]*root.TransparencyLog{certificates, signatures} {
+		for id, log := range logs { // the library has the text of the ID in place of the ID
+			raw, err := hex.DecodeString(id)
+			check(t, err)
+			log.ID = raw
+		}
+	}
 	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, certificates, []root.TimestampingAuthority{a.stamps.authority()}, signatures)
 	check(t, err)
 	data, err := made.MarshalJSON()
@@ -119,8 +130,7 @@ func (c Certificate) With(extension int, text string) Certificate {
 }
 
 // issue makes a certificate for a key.
-func (a *Authority) issue(t testing.TB, c Certificate, key *ecdsa.PrivateKey) []byte {
-	t.Helper()
+func (a *Authority) issue(c Certificate, key crypto.PublicKey) ([]byte, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: c.NotBefore, NotAfter: c.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
@@ -130,7 +140,9 @@ func (a *Authority) issue(t testing.TB, c Certificate, key *ecdsa.PrivateKey) []
 	}
 	if c.URI != "" {
 		u, err := url.Parse(c.URI)
-		check(t, err)
+		if err != nil {
+			return nil, err
+		}
 		template.URIs = []*url.URL{u}
 	}
 	if c.Email != "" {
@@ -143,12 +155,12 @@ func (a *Authority) issue(t testing.TB, c Certificate, key *ecdsa.PrivateKey) []
 			continue
 		}
 		value, err := asn1.MarshalWithParams(extensions[n], "utf8")
-		check(t, err)
+		if err != nil {
+			return nil, err
+		}
 		template.ExtraExtensions = append(template.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, n}, Value: value})
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.intermediate, key.Public(), a.key)
-	check(t, err)
-	return der
+	return x509.CreateCertificate(rand.Reader, template, a.intermediate, key, a.key)
 }
 
 // Document is a bundle whose parts a test can change.
@@ -175,7 +187,9 @@ func (a *Authority) Sign(t testing.TB, c Certificate, statement []byte) Document
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	check(t, err)
 	d := SignWith(t, key, statement)
-	d["verificationMaterial"] = map[string]any{"certificate": map[string]any{"rawBytes": a.issue(t, c, key)}}
+	certificate, err := a.issue(c, key.Public())
+	check(t, err)
+	d["verificationMaterial"] = map[string]any{"certificate": map[string]any{"rawBytes": certificate}}
 	return d
 }
 

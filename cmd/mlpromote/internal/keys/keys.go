@@ -28,37 +28,55 @@ type Folder struct {
 	Now   registry.Clock
 }
 
+// Identity says how to sign with certificates for an identity.
+type Identity = authority.Identity
+
 // password opens the keys; cosign's variable, so that one setting serves both.
 func (f Folder) password() []byte { return []byte(f.Getenv("COSIGN_PASSWORD")) }
 
-// Open opens a key file, or the key that a file NAME.kms names. If the folder has timestamps.yaml, its
-// signatures get timestamps. Errors: those of [keyfile.Open], [kms.Open] and
-// [authority.LoadTimestamps]; CodeInvalid if there are two of one name.
+// Open opens a key file, the key that a file NAME.kms names, or the identity that NAME.identity describes. If
+// the folder has timestamps.yaml, signatures get timestamps. Errors: those of [keyfile.Open],
+// [kms.Open], [authority.Open] and [authority.LoadTimestamps]; CodeInvalid if there are two of one name.
 func (f Folder) Open(ctx context.Context, path string) (signer.Signer, error) {
-	s, err := f.open(ctx, path)
-	if err != nil {
+	if _, err := os.Lstat(path); err != nil {
+		return nil, registry.Lastingf(registry.CodeUnavailable, "open key: %w", err)
+	}
+	if err := alone(path); err != nil {
 		return nil, err
 	}
 	stamps, err := authority.LoadTimestamps(f.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
+	unstamped := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !unstamped {
 		return nil, err
+	}
+	var s signer.Signer
+	switch filepath.Ext(path) {
+	case authority.Extension:
+		return authority.Open(path, authority.Settings{Timestamps: stamps, Getenv: f.Getenv, Roots: f.Roots, Now: f.Now})
+	case kms.Extension:
+		s, err = kms.Open(ctx, path)
+	default:
+		s, err = keyfile.Open(path, f.password())
+	}
+	if err != nil || unstamped {
+		return s, err
 	}
 	return f.sealed(s, stamps)
 }
 
-func (f Folder) open(ctx context.Context, path string) (signer.Signer, error) {
-	name, private := strings.CutSuffix(path, ".key")
-	if !private {
-		return kms.Open(ctx, path)
+// extensions are those of the files that say how a role signs.
+var extensions = []string{".key", kms.Extension, authority.Extension}
+
+// alone refuses a file beside which another says how the same role signs: a forgotten one would sign.
+func alone(path string) error {
+	base := strings.TrimSuffix(path, filepath.Ext(path))
+	for _, extension := range extensions {
+		other := base + extension
+		if _, err := os.Lstat(other); other != path && err == nil {
+			return registry.Errorf(registry.CodeInvalid, "there are two keys of one name, %s and %s: move one away", path, other)
+		}
 	}
-	s, err := keyfile.Open(path, f.password())
-	if _, two := os.Lstat(name + kms.Extension); err == nil && two == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "there are two keys of one name, %s and %s: move one away", path, name+kms.Extension)
-	}
-	return s, err
+	return nil
 }
 
 func (f Folder) sealed(s signer.Signer, stamps authority.Timestamps) (signer.Signer, error) {
@@ -69,8 +87,10 @@ func (f Folder) sealed(s signer.Signer, stamps authority.Timestamps) (signer.Sig
 // public half and its key ID. Errors: CodeConflict if there is one of that name.
 func (f Folder) New(role registry.Role) (path, id string, err error) {
 	name := cmp.Or(string(role), signer.LocalKey)
-	if err := free(filepath.Join(f.Dir, name+kms.Extension)); err != nil {
-		return "", "", err
+	for _, extension := range extensions[1:] {
+		if err := free(filepath.Join(f.Dir, name+extension)); err != nil {
+			return "", "", err
+		}
 	}
 	public, err := keyfile.Generate(f.Dir, name, f.password())
 	if err != nil {
@@ -85,7 +105,7 @@ func (f Folder) New(role registry.Role) (path, id string, err error) {
 // there is a key of that name; those of [kms.OpenURI].
 func (f Folder) Use(ctx context.Context, role registry.Role, uri string) (path, id string, err error) {
 	base := filepath.Join(f.Dir, cmp.Or(string(role), signer.LocalKey))
-	for _, extension := range []string{".key", ".pub", kms.Extension} {
+	for _, extension := range append([]string{".pub"}, extensions...) {
 		if err := free(base + extension); err != nil {
 			return "", "", err
 		}
@@ -101,6 +121,17 @@ func (f Folder) Use(ctx context.Context, role registry.Role, uri string) (path, 
 		return "", "", errors.Join(err, os.Remove(base+".pub"))
 	}
 	return base + ".pub", s.KeyID(), nil
+}
+
+// Any reports whether the folder has a file with which a role signs.
+func (f Folder) Any() (bool, error) {
+	for _, extension := range extensions {
+		found, err := filepath.Glob(filepath.Join(f.Dir, "*"+extension))
+		if err != nil || len(found) > 0 {
+			return len(found) > 0, err
+		}
+	}
+	return false, nil
 }
 
 // write makes a file in the folder, and the folder. It replaces none.

@@ -146,11 +146,10 @@ func (l Location) Create() error {
 	if l.Keys != "" || l.Registry != "" {
 		return nil
 	}
-	existing, err := filepath.Glob(filepath.Join(l.KeyDir(), "*.key"))
-	if err != nil || len(existing) > 0 {
+	if has, err := l.KeyFolder().Any(); err != nil || has {
 		return err
 	}
-	_, _, err = l.KeyFolder().New("")
+	_, _, err := l.KeyFolder().New("")
 	if registry.HasCode(err, registry.CodeConflict) {
 		return nil // another process was first
 	}

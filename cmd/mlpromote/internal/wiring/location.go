@@ -55,6 +55,9 @@ func (l Location) Keyring() *signer.Keyring {
 	}}
 }
 
+// Identity says how to sign with certificates for an identity.
+type Identity = keys.Identity
+
 // KeyFolder is the folder of signing keys, with the roots of environments.yaml for what signs with them.
 func (l Location) KeyFolder() keys.Folder {
 	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
