@@ -125,6 +125,7 @@ type Lister interface {
 type Interface interface {
 	Reader
 	Writer
+	Attester
 	Restricter
 	TrustPublisher
 	Operator

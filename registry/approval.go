@@ -21,6 +21,9 @@ type Approval struct {
 	// as a decision has them.
 	Accepts   []string `json:"accepts,omitempty"`
 	Withdrawn bool     `json:"withdrawn,omitempty"`
+	// Person is who says this, where the service's attester signs for somebody who signed in. It is nil
+	// where the key of an approver signs.
+	Person *Person `json:"person,omitempty"`
 }
 
 // MaxAccepts is the maximum number of lines that an approval accepts. Each has at most [MaxText]
@@ -71,6 +74,9 @@ func (a Approval) Validate() error {
 		if err := ValidateText(fmt.Sprintf("approval: accepted line %d", i+1), line); err != nil {
 			return err
 		}
+	}
+	if a.Person != nil {
+		return a.Person.Validate()
 	}
 	return nil
 }
@@ -136,6 +142,8 @@ const (
 	ApprovalWithdrawn ApprovalState = "withdrawn" // by its signer
 	ApprovalExpired   ApprovalState = "expired"
 	ApprovalByBuilder ApprovalState = "builder" // its signer also signed a build of the release
+	// ApprovalUnlisted: it is attested, and the environment does not list the person.
+	ApprovalUnlisted ApprovalState = "unlisted"
 )
 
 // GivenApproval is an approval of a release by a trusted approver.
@@ -161,7 +169,8 @@ func (g GivenApproval) String() string {
 }
 
 // Approvals lists the approvals of a release for all resources, with their states at a time. It
-// leaves out withdrawals, and evidence that does not count, such as that of a revoked key. Claims
+// leaves out withdrawals, and evidence that does not count, such as that of a revoked key. Of an
+// attested one only a [Policy] can say whether the environment lists its person. Claims
 // whose role was judged for another resource than the approval's must not be among the claims.
 func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
 	counted, _ := count(r, claims)
@@ -193,7 +202,8 @@ func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
 func withdrawn(c Claim, resource string, statements []Claim) bool {
 	for _, other := range statements {
 		taken, readable := other.Approval()
-		if other.Signer != c.Signer || readable && (!taken.Withdrawn || taken.ResourceURI != resource) {
+		same := other.voice() == c.voice() || !readable && other.Signer == c.Signer
+		if !same || readable && (!taken.Withdrawn || taken.ResourceURI != resource) {
 			continue
 		}
 		if later := other.Recorded > 0 && c.Recorded > other.Recorded; !later {

@@ -13,6 +13,8 @@ type ApprovalRule struct {
 	// Count is the number of different keys that must approve, of groups or not.
 	Count  int             `json:"count,omitempty"`
 	Groups []ApproverGroup `json:"groups,omitempty"`
+	// Attested says which approvals count that the service signed for people. Nil: none.
+	Attested *AttestedRule `json:"attested,omitempty"`
 }
 
 // ApproverGroup is a named set of approvers, of whom some must approve.
@@ -33,7 +35,7 @@ func (rule ApprovalRule) Validate() error {
 	}
 	sum := 0
 	for i, g := range rule.Groups {
-		if err := g.validate(rule.Groups[:i]); err != nil {
+		if err := g.validate(rule.Groups[:i], rule.Attested.inGroup(g.Name)); err != nil {
 			return err
 		}
 		sum += g.Count
@@ -41,16 +43,17 @@ func (rule ApprovalRule) Validate() error {
 	if rule.Count < sum {
 		return Errorf(CodeInvalid, "approvals: count %d is less than the %d that the groups ask for together", rule.Count, sum)
 	}
-	return nil
+	return rule.Attested.validate(rule)
 }
 
-func (g ApproverGroup) validate(earlier []ApproverGroup) error {
+// validate checks a group. attested is how many approvals of it can be those of people without keys.
+func (g ApproverGroup) validate(earlier []ApproverGroup, attested int) error {
 	if !namePattern.MatchString(g.Name) {
 		return Errorf(CodeInvalid, "approvals: group %q: want a lower-case name", g.Name)
 	}
-	if g.Count < 1 || g.Count > len(g.Keys) {
+	if able := len(g.Keys) + attested; g.Count < 1 || g.Count > able {
 		return Errorf(CodeInvalid, "approvals: group %s asks for %s of %s: want 1 to %d",
-			g.Name, Count(g.Count, "approval"), Count(len(g.Keys), "key"), len(g.Keys))
+			g.Name, Count(g.Count, "approval"), Count(able, "key"), able)
 	}
 	for i, key := range g.Keys {
 		if key == "" || slices.Contains(g.Keys[:i], key) {
@@ -97,29 +100,45 @@ type approvers struct {
 	until   time.Time      // when the first of them expires; zero: never
 }
 
-// StandingApprovals lists the approvals that count for a promotion under this policy: of its
-// resource, at its time. A signer can have several.
-func (p Policy) StandingApprovals(r Release, claims []Claim) []GivenApproval {
-	stands := func(g GivenApproval) bool { return g.State == ApprovalStands }
-	return slices.DeleteFunc(p.approvals(r, claims), func(g GivenApproval) bool { return !stands(g) })
+// liftingApprovals lists the approvals whose accepted lines count for a promotion under this policy: of
+// its resource, at its time. Those that a service attested are among them only if the rule says so.
+func (p Policy) liftingApprovals(r Release, claims []Claim) []GivenApproval {
+	lifts := func(g GivenApproval) bool {
+		return g.State == ApprovalStands && (g.Person == nil || p.Approvals.Attested.Accepts)
+	}
+	return slices.DeleteFunc(p.GivenApprovals(r, claims), func(g GivenApproval) bool { return !lifts(g) })
 }
 
-// approvals lists all approvals for the policy's resource. Without a resource there are none.
-func (p Policy) approvals(r Release, claims []Claim) []GivenApproval {
-	return slices.DeleteFunc(Approvals(r, claims, p.Promotion.Now), func(g GivenApproval) bool {
+// GivenApprovals lists all approvals for the policy's resource, with the states that they have under
+// the policy. Without a resource there are none.
+func (p Policy) GivenApprovals(r Release, claims []Claim) []GivenApproval {
+	all := slices.DeleteFunc(Approvals(r, claims, p.Promotion.Now), func(g GivenApproval) bool {
 		return p.Promotion.Resource == "" || g.ResourceURI != p.Promotion.Resource
 	})
+	for i, g := range all {
+		if g.Person != nil {
+			all[i].State = p.judgeAttested(g, r, claims)
+		}
+	}
+	return all
 }
 
-// approvers counts every signer once, however many approvals and bundles there are.
+// approvers counts every signer and every person once, however many approvals and bundles there are.
 func (p Policy) approvers(r Release, claims []Claim) approvers {
-	given := p.approvals(r, claims)
+	given := p.GivenApprovals(r, claims)
 	a := approvers{groups: make(map[string]int)}
 	seen := make(map[string]bool)
+	var byKey, attested []GivenApproval
 	for _, g := range given {
-		if g.State != ApprovalStands {
+		switch {
+		case g.State != ApprovalStands:
+			continue
+		case g.Person != nil:
+			attested = append(attested, g)
+			seen[g.voice()] = true
 			continue
 		}
+		byKey = append(byKey, g)
 		a.bundles = append(a.bundles, g.Bundle)
 		a.until = earlier(a.until, g.ExpiresOn)
 		if !seen[g.Signer] {
@@ -128,9 +147,11 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 			a.groups[p.Approvals.group(g.Keys)]++
 		}
 	}
+	slices.SortFunc(attested, func(a, b GivenApproval) int { return strings.Compare(a.voice(), b.voice()) })
+	a.countAttested(p.Approvals, byKey, attested)
 	for _, g := range given {
-		if g.State != ApprovalStands && !seen[g.Signer] {
-			seen[g.Signer] = true
+		if g.State != ApprovalStands && !seen[g.voice()] {
+			seen[g.voice()] = true
 			a.other = append(a.other, g.why())
 		}
 	}
@@ -139,8 +160,19 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 	return a
 }
 
-// by names the signer, by the file of its key if that is known.
+// voice identifies who approves: the key, or the person.
+func (g GivenApproval) voice() string {
+	if g.Person != nil {
+		return g.Person.key()
+	}
+	return g.Signer
+}
+
+// by names who approves: a person, or the signer by the file of its key if that is known.
 func (g GivenApproval) by() string {
+	if g.Person != nil {
+		return PlainText(g.Person.String()) + " (according to the service)"
+	}
 	if len(g.Keys) > 0 {
 		return PlainText(g.Keys[0])
 	}
@@ -155,7 +187,12 @@ func (g GivenApproval) why() string {
 	case ApprovalExpired:
 		return fmt.Sprintf("that of %s expired on %s", g.by(), utc(g.ExpiresOn))
 	case ApprovalByBuilder:
+		if g.Person != nil {
+			return g.by() + " published or signed the build, so it cannot approve"
+		}
 		return g.by() + " signed the build, so it cannot approve"
+	case ApprovalUnlisted:
+		return "that of " + g.by() + " does not count: the environment does not list the person (approvals: attested:)"
 	}
 	return "that of " + g.by() + " does not count"
 }

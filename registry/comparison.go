@@ -99,7 +99,7 @@ func (p Policy) judgeComparison(name string, r Release, claims []Claim) Requirem
 // compared with, and how many lines are left, as limits.
 func (p Policy) lift(req *Requirement, r Release, claims []Claim, lines []string, met, unmet string) {
 	var left []string
-	standing := p.StandingApprovals(r, claims)
+	standing := p.liftingApprovals(r, claims)
 	for _, line := range lines {
 		at := slices.IndexFunc(standing, func(g GivenApproval) bool { return slices.Contains(g.Accepts, line) })
 		if at < 0 {

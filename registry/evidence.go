@@ -19,12 +19,17 @@ const (
 	RoleVerifier Role = "verifier"
 	RoleApprover Role = "approver"
 	RolePromoter Role = "promoter"
+	// RoleAttester is a service that signs for people who signed in. A statement of this role names the
+	// person. Each environment says whose count: see [AttestedRule]. A key with this role has no other.
+	RoleAttester Role = "attester"
 	// RolePublisher signs trust bundles, and no evidence. A key with this role has no other.
 	RolePublisher Role = "publisher"
 )
 
 // Roles returns all roles of evidence, in the order in which a release gets it.
-func Roles() []Role { return []Role{RoleBuilder, RoleVerifier, RoleApprover, RolePromoter} }
+func Roles() []Role {
+	return []Role{RoleBuilder, RoleVerifier, RoleApprover, RolePromoter, RoleAttester}
+}
 
 // KeyRoles returns all roles that a key can have: those of evidence, and [RolePublisher].
 func KeyRoles() []Role { return append(Roles(), RolePublisher) }

@@ -29,7 +29,7 @@ func count(r Release, claims []Claim) (counted, []Ignored) {
 
 func doesNotCount(r Release, c Claim) string {
 	_, isEngine := r.Engine(c.Subject)
-	role, known := RoleFor(c.Statement.PredicateType)
+	role, known := c.Issuer()
 	switch {
 	case !isEngine && c.Subject != r.Digest:
 		return "it is about something else"
@@ -37,11 +37,14 @@ func doesNotCount(r Release, c Claim) string {
 		return "its statement does not name the subject that it is attached to"
 	case !known:
 		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
-	case !c.SignedAs(role) && (c.Statement.PredicateType == PredicateApproval || c.Statement.PredicateType == PredicateBreakGlass):
+	case !c.MayIssue() && (c.Statement.PredicateType == PredicateApproval || c.Statement.PredicateType == PredicateBreakGlass):
 		uri, _ := c.ApprovedResource()
 		return fmt.Sprintf("signer %s is not trusted as %s for %s", c.Signer, role, PlainText(uri))
-	case !c.SignedAs(role):
+	case !c.MayIssue():
 		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
+	}
+	if reason := c.attestedRefuses(); reason != "" {
+		return reason
 	}
 	return c.keyRefuses()
 }
@@ -62,6 +65,10 @@ func (c Claim) keyRefuses() string {
 	}
 	return c.windowRefuses()
 }
+
+// Against reports whether the claim speaks against its subject. Such claims count in every state of
+// their key.
+func (c Claim) Against() bool { return c.against() }
 
 // against reports whether the claim is against its subject: a quarantine, a withdrawn approval, or a
 // report that did not pass.

@@ -18,6 +18,7 @@ const (
 	PermissionPush       Permission = "push"       // write unprotected repositories, publish
 	PermissionVerify     Permission = "verify"     // attach evidence
 	PermissionApprove    Permission = "approve"    // attach approvals and quarantines
+	PermissionAttest     Permission = "attest"     // have the service sign approvals and quarantines in the caller's name
 	PermissionPromote    Permission = "promote"    // promote, roll back, set and release holds
 	PermissionAdminister Permission = "administer" // tokens, node types, webhooks, deletion, collection
 )
@@ -29,6 +30,7 @@ func Permissions() []Permission {
 		PermissionPush,
 		PermissionVerify,
 		PermissionApprove,
+		PermissionAttest,
 		PermissionPromote,
 		PermissionAdminister,
 	}
@@ -47,6 +49,8 @@ type Grant struct {
 type Principal struct {
 	Name   string  `json:"name"` // unique, for logs and history: "token:ci", "oidc:ISSUER#SUBJECT"
 	Grants []Grant `json:"grants"`
+	// Person is who signed in; zero where that is not known, as with tokens that OCI clients got.
+	Person Person `json:"person,omitzero"`
 }
 
 // May reports whether the principal has a permission for a model in an environment. Pass two

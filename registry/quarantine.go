@@ -16,6 +16,8 @@ type Quarantine struct {
 	// Lifts are the digests of the bundles of the quarantines that this one ends. A lifted bundle
 	// stays lifted.
 	Lifts []Digest `json:"lifts,omitempty"`
+	// Person is who says this, as in [Approval].
+	Person *Person `json:"person,omitempty"`
 }
 
 // NewQuarantine returns a statement, ready to sign, that puts the subject in quarantine.
@@ -65,8 +67,17 @@ func (c Claim) Quarantine() (q Quarantine, ok bool) {
 
 // Reason returns the reason of a claim as the history shows it: that of a quarantine, that of a lift
 // after "lifted: ", and the comment of an approval after "for ENVIRONMENT/MODEL: " or "withdrawn
-// for ENVIRONMENT/MODEL: ". Other claims have no reason.
+// for ENVIRONMENT/MODEL: ". Before what a service signed for a person stands who that is. Other
+// claims have no reason.
 func (c Claim) Reason() string {
+	reason := c.reason()
+	if p := c.Attested(); p != nil {
+		return PlainText(p.String() + ", according to the service: " + reason)
+	}
+	return reason
+}
+
+func (c Claim) reason() string {
 	if a, ok := c.Approval(); ok {
 		return PlainText(a.reason())
 	}

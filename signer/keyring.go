@@ -15,7 +15,7 @@ import (
 const LocalKey = "local"
 
 // Keyring signs in roles with the keys of a folder: Dir/<role>.key, Dir/<role>.kms or Dir/<role>.identity, or
-// else those of the name local; a publisher has a key of its own. A file with the extension .kms names a
+// else those of the name local; a publisher and an attester have keys of their own. A file with the extension .kms names a
 // key that a key management service has, and .identity says how to sign without a key. A Keyring opens a key
 // at the first signature and keeps it, because opening takes a
 // fifth of a second and 64 MiB. It is safe for concurrent use and must not be copied. The zero
@@ -55,8 +55,8 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, registry.KeyRoles())
 	}
 	extensions := []string{".key", ".kms", ".identity"}
-	if role == registry.RolePublisher {
-		extensions = extensions[:2] // its key is what nodes begin with
+	if alone(role) {
+		extensions = extensions[:2] // identities cannot have these roles
 	}
 	s, err := k.first(ctx, role, extensions...)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 	}
 	own, shared := filepath.Join(k.Dir, string(role)), filepath.Join(k.Dir, LocalKey)
 	want := own + ".key"
-	if role != registry.RolePublisher {
+	if !alone(role) {
 		want += " or " + shared + ".key"
 	}
 	err = registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s", role, want)
@@ -72,11 +72,17 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', sign without one with 'mlpromote key identity', or name the folder that has it with --keys")
 }
 
+// alone reports whether a role has a key of its own. Whoever takes that of the promoter can neither change
+// who is trusted nor speak for other people.
+func alone(role registry.Role) bool {
+	return role == registry.RolePublisher || role == registry.RoleAttester
+}
+
 // first opens the first file that there is, of the role or else of the name local. Errors: ErrNotExist in
 // the chain if there is none; those of open.
 func (k *Keyring) first(ctx context.Context, role registry.Role, extensions ...string) (Signer, error) {
 	names := []string{string(role), LocalKey}
-	if role == registry.RolePublisher {
+	if alone(role) {
 		names = names[:1] // whoever takes the key of the promoter cannot change who is trusted
 	}
 	for _, name := range names {

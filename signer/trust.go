@@ -80,7 +80,7 @@ func checkEntry(e registry.TrustEntry) error {
 	case e.Key == "" && e.Identity == nil:
 		return errors.New("key is missing, want the path of a public key in PEM")
 	case len(e.Roles) == 0:
-		return errors.New("roles is empty, want some of builder, verifier, approver, promoter, publisher")
+		return errors.New("roles is empty, want some of builder, verifier, approver, promoter, attester, publisher")
 	case len(e.Resources) == 0:
 		return errors.New("resources is empty, want prefixes such as oci://local/")
 	}

@@ -18,7 +18,7 @@ import (
 
 func (a *app) approveCommand() *cobra.Command {
 	var req approver.Request
-	var breakGlass bool
+	var breakGlass, attested bool
 	c := &cobra.Command{
 		Use:   "approve [REF] --env ENV",
 		Short: "Approve the promotion of a release to an environment, with your own key",
@@ -33,18 +33,23 @@ of --skip, which environments.yaml must allow. Two approvers have to agree to sk
 counts for the present head of ENV alone, for at most 24 hours, and is used up when a head
 moves. promote --break-glass then promotes.
 
+With --attested the service of --registry signs in the name of whom your token is, with its own
+key, so that you need none. That counts only where environments.yaml lists you under approvals:
+attested:, and everybody sees that it is the word of the service.
+
 REF is a release in the environment that ENV takes releases from, or a model with a tag or
 digest there; it defaults to the last build here. stdout: what was approved.`,
 		Example: `  mlpromote approve vision/digits:1.4.0 --env prod --comment "load test of 22 May passed"
   mlpromote approve vision/digits:1.4.0 --env prod --comment "until the fair" --expires 72h
   mlpromote approve vision/digits:1.4.0 --env prod --comment "found a regression" --withdraw
+  mlpromote approve vision/digits:1.4.0 --env prod --comment "looks good" --attested --registry https://mlpromote.example.com
   mlpromote approve vision/digits:1.4.1 --env prod --break-glass --skip no-freeze --skip approvals --comment "prod is down"`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkBreakGlass(&req, breakGlass); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *wiring.Instance) error { return a.approve(c.Context(), i, req, args) })
+			return a.with(c.Context(), func(i *wiring.Instance) error { return a.approve(c.Context(), i, req, attested, args) })
 		},
 	}
 	c.Flags().StringVar(&req.Environment, "env", "", "environment that the release is to be promoted to")
@@ -54,6 +59,7 @@ digest there; it defaults to the last build here. stdout: what was approved.`,
 	c.Flags().BoolVar(&req.Withdraw, "withdraw", false, "take back what you approved before")
 	c.Flags().BoolVar(&breakGlass, "break-glass", false, "in an emergency, agree that the promotion skips requirements (default --expires: 4h)")
 	c.Flags().StringArrayVar(&req.BreakGlass, "skip", nil, "with --break-glass: requirement to skip; repeatable")
+	c.Flags().BoolVar(&attested, "attested", false, "have the service sign in your name, in place of a key of your own")
 	command.Required(c, "env")
 	command.Required(c, "comment")
 	return c
@@ -76,7 +82,7 @@ func checkBreakGlass(req *approver.Request, breakGlass bool) error {
 	return nil
 }
 
-func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Request, args []string) error {
+func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Request, attested bool, args []string) error {
 	if req.Expires < 0 || req.Expires > 0 && req.Expires < time.Second {
 		return registry.Errorf(registry.CodeInvalid, "--expires %s: want a time to come, such as 72h", req.Expires)
 	}
@@ -97,6 +103,9 @@ func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Requ
 		req.Release = string(r.Digest)
 	}
 	approvals := approver.Approvals{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
+	if attested {
+		approvals.Attest = i.Attest
+	}
 	given, err := approvals.Give(ctx, req)
 	if registry.HasCode(err, registry.CodeNotFound) && ref.Environment != from.Name {
 		err = registry.WithHint(err, "%s takes releases from %s: promote this one there first", req.Environment, from.Name)
@@ -134,8 +143,14 @@ func approvedText(g approver.Given) string {
 	}
 	if g.Approval.Withdrawn {
 		did = "no longer approved by this key for " + g.Environment
+		if g.Approval.Person != nil {
+			did = "no longer approved by " + g.Approval.Person.String() + " for " + g.Environment
+		}
 	} else if !g.Approval.ExpiresOn.IsZero() {
 		did += " until " + g.Approval.ExpiresOn.Format(time.RFC3339)
+	}
+	if p := g.Approval.Person; p != nil && !g.Approval.Withdrawn {
+		did += " by " + p.String() + ", signed by the service"
 	}
 	return ui.Plain(fmt.Sprintf("%s/%s:%s %s", g.From, g.Model, g.Version, did)) + "\n"
 }

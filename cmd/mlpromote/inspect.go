@@ -35,7 +35,7 @@ quarantines stand, and who approved it. REF defaults to the last build here.`,
 				if err != nil {
 					return err
 				}
-				found.Approvals = registry.Approvals(found.Release, found.Claims, clock.Now())
+				found.Approvals = i.Envs.Approvals(found.Release, found.Claims, clock.Now())
 				found.Names = namesIn(c.Context(), i, ref.Environment, found.Release)
 				return a.ui.Result(inspectText(found), found)
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -245,7 +246,7 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registrytest.Registry{Interface: c, Parts: far, Keys: keys}
+	return registrytest.Registry{Interface: c, Parts: far, Keys: keys, Caller: registry.Person{Principal: "token:admin", Token: "admin"}}
 }
 
 // TestTablesOverNetwork holds the tables that a client sees against the same contract.
@@ -314,5 +315,42 @@ func TestTwoClientsAtOnce(t *testing.T) {
 				t.Errorf("heads %+v, error %v, want the release of the last promotion, %s", heads, err, last.Version)
 			}
 		})
+	}
+}
+
+// A service signs for the bearer of a token, and no longer once the token is revoked. What it signed before
+// stays, with the name of the person.
+func TestAttestRevokedToken(t *testing.T) {
+	t.Parallel()
+	s := inMemory(t)
+	g, err := authn.New(t.Context(), authn.Config{Tokens: s.names, Secrets: s.names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r := network(t, s, g)
+	release := r.Build(t, registrytest.Build{})
+	req := registry.AttestRequest{Kind: registry.AttestWithdrawal, Environment: "prod", Model: release.Model, Release: release.Digest, Comment: "a doubt"}
+	if _, err := r.Attest(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := s.names.ListTokens(t.Context())
+	if err != nil || len(tokens) != 1 {
+		t.Fatalf("tokens %v, error %v, want one", tokens, err)
+	}
+	count := func(events iter.Seq2[registry.Event, error]) (n int) {
+		for range events {
+			n++
+		}
+		return n
+	}
+	had := count(s.names.History(t.Context(), registry.HistoryQuery{}))
+	if err = s.names.RevokeToken(t.Context(), tokens[0].ID, clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Attest(t.Context(), req); registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), "was revoked") {
+		t.Errorf("with a revoked token: error %v, want CodeUnauthenticated", err)
+	}
+	if has := count(s.names.History(t.Context(), registry.HistoryQuery{})); has != had {
+		t.Errorf("the history has %d events, want %d as before", has, had)
 	}
 }

@@ -145,7 +145,7 @@ type usedTimestamps struct {
 }
 
 func roleFlag(cmd *cobra.Command, role *string) {
-	cmd.Flags().StringVar(role, "role", "", "builder, verifier, approver, promoter or publisher (default: one key for all but publisher)")
+	cmd.Flags().StringVar(role, "role", "", "builder, verifier, approver, promoter, attester or publisher (default: one key for all but the last two)")
 }
 
 func checkRole(role string) error {

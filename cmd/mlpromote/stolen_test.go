@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -68,6 +69,7 @@ func stolenTable(works [][]bool) string {
 type thief struct {
 	name   string
 	key    registry.Role // none: it has a token
+	person string        // name of the token with which it can sign in; none: the name of no listed person
 	grants []registry.Grant
 }
 
@@ -81,14 +83,16 @@ func thieves() []thief {
 	}
 	read, everything := registry.PermissionRead, []registry.Grant{{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}
 	return []thief{
-		{"builder key", registry.RoleBuilder, attach},
-		{"verifier key", registry.RoleVerifier, attach},
-		{"approver key", registry.RoleApprover, attach},
-		{"promoter key", registry.RolePromoter, attach},
-		{"CI token", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}},
-		{"node token", "", []registry.Grant{in("prod", read)}},
-		{"operator token", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}},
-		{"administrator token", "", everything},
+		{"builder key", registry.RoleBuilder, "", attach},
+		{"verifier key", registry.RoleVerifier, "", attach},
+		{"approver key", registry.RoleApprover, "", attach},
+		{"promoter key", registry.RolePromoter, "", attach},
+		{"attester key", registry.RoleAttester, "", attach},
+		{"CI token", "", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}},
+		{"node token", "", "", []registry.Grant{in("prod", read)}},
+		{"operator token", "", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}},
+		{"token of a listed person", "", "ana", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionAttest)}},
+		{"administrator token", "", "ana", everything}, // it can make a token of any name
 	}
 }
 
@@ -202,7 +206,7 @@ func newStolen(t *testing.T, who thief) *stolen {
 	t.Helper()
 	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
 	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
-	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1}
+	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1, Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
 	for _, role := range registry.Roles() {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
@@ -242,7 +246,9 @@ func newStolen(t *testing.T, who thief) *stolen {
 // ctx is that of the thief's requests.
 func (w *stolen) ctx(t *testing.T) context.Context {
 	t.Helper()
-	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:thief", Grants: w.thief.grants})
+	name := cmp.Or(w.thief.person, "thief")
+	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + name, Grants: w.thief.grants,
+		Person: registry.Person{Principal: "token:" + name, Token: name}})
 }
 
 func (w *stolen) repositories() access.Repositories {
@@ -418,20 +424,35 @@ func (w *stolen) sayAll(t *testing.T, r registry.Release) {
 		all = append(all, signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine, registry.Quarantine{
 			Reason: "not so", IssuedOn: w.clock.Now(), Lifts: []registry.Digest{q.Bundle}}})
 	}
+	forAna := w.approved(r)
+	named := forAna.content.(registry.Approval)
+	named.Person = &registry.Person{Principal: "token:ana", Token: "ana"}
+	forAna.content = named
+	all = append(all, forAna)
 	w.say(t, &w.thief, "staging", r, all...)
 	w.say(t, &w.thief, "prod", r, all...)
+	w.attest(t, registry.AttestApproval, r)
 	if w.thief.key != "" {
 		_ = w.restrict(t, w.thief.key, w.guarded, nil, registrytest.SourceOf(r))
 	}
+}
+
+// attest lets the service sign for the thief, if it does.
+func (w *stolen) attest(t *testing.T, kind registry.AttestKind, r registry.Release) {
+	t.Helper()
+	_, _ = w.guarded.Attest(w.ctx(t), registry.AttestRequest{Kind: kind, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "try"})
 }
 
 // sayAgainst lets the thief say everything against a release of prod.
 func (w *stolen) sayAgainst(t *testing.T, r registry.Release) {
 	t.Helper()
 	w.say(t, &w.thief, "prod", r, append(w.verified(t, r, registry.VerdictFail), w.quarantined(r))...)
+	w.attest(t, registry.AttestQuarantine, r)
 	for _, e := range r.Engines {
 		q := w.quarantined(r)
 		q.subject = e.Digest
+		w.say(t, &w.thief, "prod", r, q)
+		q.content = registry.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now(), Person: &registry.Person{Principal: "token:ana", Token: "ana"}}
 		w.say(t, &w.thief, "prod", r, q)
 	}
 }

@@ -57,7 +57,8 @@ for each model that is named:
 
   read        pull, resolve, list          verify      attach reports
   push        push, publish, sign          approve     attach approvals, quarantines
-  promote     promote, roll back           administer  all of these, delete, make tokens
+  promote     promote, roll back           attest      approve in the own name without a key
+  administer  all of these, delete, make tokens
 
 The first token closes a service on 127.0.0.1 that let in everybody: it refuses requests without
 a token from then on.

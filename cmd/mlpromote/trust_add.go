@@ -20,7 +20,9 @@ left out if there is no such key.
 Give a key that expires --until: what it signs from then on does not count, but for what it says
 against a release. What shows the time is a trusted timestamp, or else the history.
 
-Roles: builder, verifier, approver, promoter, publisher (which no key has beside another). Without --env, the entry is for all environments.
+Roles: builder, verifier, approver, promoter. A key has none beside attester, with which a service
+signs for people who signed in, and none beside publisher. Without --env, the entry is for all
+environments.
 A key that is retired or revoked is not trusted again: make a new one.
 
 stdout: the lines that changed, what is new, and the heads about which that decides otherwise.`,

@@ -8,12 +8,14 @@ import (
 )
 
 // Approvals signs that a release may be promoted to an environment, or takes that back, and attaches it
-// where the promotion reads it. All fields are required.
+// where the promotion reads it. All fields are required, but for Attest.
 type Approvals struct {
 	Registry     Registry
 	Environments registry.Environments
 	Sign         registry.SignEvidence // asked for the approver's role
 	Now          registry.Clock
+	// Attest has a service sign for the caller, who then needs no key. Nil: Sign signs.
+	Attest func(ctx context.Context, r registry.AttestRequest) (registry.Attested, error)
 }
 
 // Request is what an approver says about a release.
@@ -70,7 +72,7 @@ func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
 			return Given{}, err
 		}
 	}
-	if given.Evidence, err = a.attach(ctx, given); err != nil || given.BreakGlass != nil {
+	if err = a.say(ctx, &given); err != nil || given.BreakGlass != nil {
 		return given, err
 	}
 	given.Requirement, err = a.requirement(ctx, given, to, r)
@@ -107,6 +109,25 @@ func (a Approvals) canWithdraw(ctx context.Context, g Given, r registry.Release)
 		}
 	}
 	return registry.Errorf(registry.CodeNotFound, "nothing to withdraw: no approval of %s %s for %s stands", g.Model, g.Version, g.Environment)
+}
+
+// say signs and attaches the approval, or has the service do both.
+func (a Approvals) say(ctx context.Context, g *Given) (err error) {
+	if a.Attest == nil {
+		g.Evidence, err = a.attach(ctx, *g)
+		return err
+	}
+	if g.BreakGlass != nil {
+		return registry.Errorf(registry.CodeInvalid, "break-glass needs the key of an approver: the service does not sign it for people")
+	}
+	req := registry.AttestRequest{Kind: registry.AttestApproval, Environment: g.Environment, Model: g.Model, Release: g.Release,
+		Comment: g.Approval.Comment, Expires: g.Approval.ExpiresOn, Accepts: g.Approval.Accepts}
+	if g.Approval.Withdrawn {
+		req.Kind = registry.AttestWithdrawal
+	}
+	attested, err := a.Attest(ctx, req)
+	g.Evidence, g.Approval.Person = attested.Evidence, &attested.Person
+	return err
 }
 
 // attach signs the approval and attaches it.

@@ -109,6 +109,15 @@ func (g guard) Attach(ctx context.Context, a registry.Attachment) (registry.Dige
 	return g.inner.Attach(ctx, a)
 }
 
+// Attest checks the permission for the environment that the person speaks about. As with Promote, a
+// caller who may decide about the destination may use the source.
+func (g guard) Attest(ctx context.Context, r registry.AttestRequest) (registry.Attested, error) {
+	if err := Allow(ctx, registry.PermissionAttest, r.Environment, r.Model); err != nil {
+		return registry.Attested{}, err
+	}
+	return g.inner.Attest(ctx, r)
+}
+
 // Restrictions is allowed to every principal that may read a model in the environment, because what
 // is restricted there concerns each.
 func (g guard) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {

@@ -24,6 +24,11 @@ func (r *recorder) Environments(context.Context) (registry.Environments, error) 
 	return registrytest.Chain(), nil
 }
 
+func (r *recorder) Attest(context.Context, registry.AttestRequest) (registry.Attested, error) {
+	r.asked = "Attest"
+	return registry.Attested{}, nil
+}
+
 func (r *recorder) Heads(context.Context, string, string) ([]registry.Head, error) {
 	r.asked = "Heads"
 	return append([]registry.Head(nil), places...), nil
@@ -205,6 +210,10 @@ func calls(t *testing.T) []call {
 		{"Attach", registry.PermissionApprove, "staging", attach(registry.PredicateApproval, "staging")},
 		{"Attach", registry.PermissionApprove, "prod", attach(registry.PredicateQuarantine, "prod")},
 		{"Attach", registry.PermissionPromote, "prod", attach(registry.PredicateVSA, "prod")},
+		{"Attest", registry.PermissionAttest, "prod", func(ctx context.Context, r registry.Interface) error {
+			_, err := r.Attest(ctx, registry.AttestRequest{Environment: "prod", Model: model})
+			return err
+		}},
 		{"Promote", registry.PermissionPromote, "prod", promote("staging", "prod")},
 		{"Promote", registry.PermissionPromote, "prod", promote("", "")},
 		{"Rollback", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {

@@ -87,5 +87,6 @@ func Usable(t registry.Token, now time.Time) error {
 
 // Bearer returns the principal of a token's bearer.
 func Bearer(t registry.Token) registry.Principal {
-	return registry.Principal{Name: "token:" + t.Name, Grants: t.Grants}
+	name := "token:" + t.Name
+	return registry.Principal{Name: name, Grants: t.Grants, Person: registry.Person{Principal: name, Token: t.Name}}
 }

@@ -42,6 +42,20 @@ func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 	return attached.Bundle, nil
 }
 
+// Attest has the service sign what its caller says, and attach it.
+func (c *Client) Attest(ctx context.Context, r registry.AttestRequest) (registry.Attested, error) {
+	body := wire.Attestation{Kind: r.Kind, Environment: r.Environment, Release: r.Release, Subject: r.Subject, Comment: r.Comment,
+		ExpiresOn: r.Expires, Accepts: r.Accepts}
+	var attested registry.Attested
+	if _, err := c.post(ctx, r.Model, wire.OpAttestations, body, &attested); err != nil {
+		return registry.Attested{}, err
+	}
+	if attested.Kind != r.Kind || attested.Release != r.Release || attested.Evidence.Validate() != nil {
+		return registry.Attested{}, c.strange("attestation", fmt.Errorf("want a %s of %s, got a %.40q of %.80q", r.Kind, r.Release, attested.Kind, attested.Release))
+	}
+	return attested, nil
+}
+
 // unknownFigures is what services answer that are older than per-case figures.
 const unknownFigures = `unknown field "figures"`
 

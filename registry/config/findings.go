@@ -149,9 +149,15 @@ func (s Snapshot) environmentFindings(e registry.Environment) []Finding {
 func (s Snapshot) approvalFindings(e registry.Environment) []Finding {
 	var found []Finding
 	able := s.signers(registry.RoleApprover, s.resource(e.Name))
-	if len(able) < e.Approvals.Count {
+	people, more := s.attestable(e)
+	found = append(found, more...)
+	if len(able)+people < e.Approvals.Count {
+		who := registry.Count(len(able), "key")
+		if people > 0 {
+			who += " and " + registry.Count(people, "person", "people")
+		}
 		found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: it requires %s, but %s can approve there", e.Name,
-			registry.Count(e.Approvals.Count, "approval"), registry.Count(len(able), "key")),
+			registry.Count(e.Approvals.Count, "approval"), who),
 			fmt.Sprintf("trust the keys of more people as %s for %s/, or ask for fewer approvals", registry.RoleApprover, s.resource(e.Name))})
 	}
 	groups := make(map[string]string) // by identifier of a key
@@ -169,12 +175,41 @@ func (s Snapshot) approvalFindings(e registry.Environment) []Finding {
 				members = append(members, key)
 			}
 		}
+		if people > 0 {
+			members = append(members, peopleOf(e.Approvals.Attested, g.Name)...)
+		}
 		if len(members) < g.Count {
 			found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: group %s must give %s, but %s of it can approve", e.Name, g.Name,
 				registry.Count(g.Count, "approval"), registry.Count(len(members), "key")), "add keys to the group"})
 		}
 	}
 	return found
+}
+
+// attestable counts the people whose attested approvals can count in an environment, and reports a list
+// that has no effect because no key of an attester is trusted there.
+func (s Snapshot) attestable(e registry.Environment) (int, []Finding) {
+	rule := e.Approvals.Attested
+	switch {
+	case rule == nil:
+		return 0, nil
+	case len(s.signers(registry.RoleAttester, s.resource(e.Name))) == 0:
+		return 0, []Finding{{true, fmt.Sprintf("approvals: attested: of %s has no effect: no existing trusted key has the role %s for %s/",
+			e.Name, registry.RoleAttester, s.resource(e.Name)),
+			fmt.Sprintf("make a key for the service: mlpromote key generate --role %s, and trust it", registry.RoleAttester)}}
+	}
+	return min(rule.Max, len(rule.People)), nil
+}
+
+// peopleOf names the people of a group, no more than may count.
+func peopleOf(rule *registry.AttestedRule, group string) []string {
+	var all []string
+	for _, p := range rule.People {
+		if p.Group == group && len(all) < rule.Max {
+			all = append(all, p.String())
+		}
+	}
+	return all
 }
 
 // neededFor says which requirement needs a role. It returns "" if none does.

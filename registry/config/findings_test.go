@@ -14,8 +14,9 @@ import (
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	const (
-		head = "version: 2\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
-		all  = `  - {key: one.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}` + "\n"
+		head     = "version: 2\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
+		attester = `  - {key: two.pub, roles: [attester], resources: ["oci://local/"]}` + "\n"
+		all      = `  - {key: one.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}` + "\n"
 	)
 	approving := func(rule string) string {
 		return strings.Replace(head, "from: staging", "from: staging, approvals: "+rule, 1)
@@ -34,6 +35,12 @@ func TestFindings(t *testing.T) {
 			[]string{"key none.pub is revoked and its file is missing, so its statements cannot be verified"}},
 		"a verifier whose key is missing": {head + strings.Replace(all, ", verifier", "", 1) + `  - {key: none.pub, roles: [verifier], resources: ["oci://local/"]}` + "\n",
 			[]string{"the file of key none.pub is missing", "nothing can be promoted to prod: it requires parity"}},
+		"people without an attester": {approving("{count: 1, attested: {max: 1, people: [{token: ana}]}}") + all,
+			[]string{"approvals: attested: of prod has no effect: no existing trusted key has the role attester for oci://local/prod/",
+				"nothing can be promoted to prod: it requires 1 approval, but 0 keys can approve there"}},
+		"people who can approve": {approving("{count: 1, attested: {max: 1, people: [{token: ana}]}}") + all + attester, nil},
+		"too few people": {approving("{count: 2, attested: {max: 1, people: [{token: ana}, {token: ben}]}}") + all + attester,
+			[]string{"nothing can be promoted to prod: it requires 2 approvals, but 0 keys and 1 person can approve there"}},
 		"an approver of nothing in particular": {head + all + `  - {key: two.pub, roles: [approver], resources: ["oci://local/prod/vision/digits"]}` + "\n", nil},
 		"one key in one state, twice":          {head + all + `  - {key: copy.pub, roles: [approver], resources: ["oci://local/"]}` + "\n", nil},
 		"two keys in two states":               {head + all + `  - {key: two.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n", nil},

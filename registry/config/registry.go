@@ -33,6 +33,13 @@ func (g guarded) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 	return g.inner.Attach(ctx, a)
 }
 
+func (g guarded) Attest(ctx context.Context, r registry.AttestRequest) (registry.Attested, error) {
+	if err := g.write(ctx); err != nil {
+		return registry.Attested{}, err
+	}
+	return g.inner.Attest(ctx, r)
+}
+
 func (g guarded) Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error) {
 	if err := g.write(ctx); err != nil {
 		return registry.SignedRestrictions{}, err

@@ -14,8 +14,36 @@ type approvals struct {
 
 // writtenApprovals is the long form.
 type writtenApprovals struct {
-	Count  *int   `yaml:"count"`
-	Groups groups `yaml:"groups,required"`
+	Count    *int      `yaml:"count"`
+	Groups   groups    `yaml:"groups"`
+	Attested *attested `yaml:"attested"`
+}
+
+// attested says whose approvals count that the service signs.
+type attested struct {
+	Max     int      `yaml:"max,required"`
+	Accepts bool     `yaml:"accepts"`
+	People  []person `yaml:"people,required"`
+}
+
+// person is one of them.
+type person struct {
+	Issuer  string   `yaml:"issuer"`
+	Subject string   `yaml:"subject"`
+	Token   string   `yaml:"token"`
+	Group   string   `yaml:"group"`
+	Keys    []string `yaml:"keys"`
+}
+
+func (a *attested) rule() *registry.AttestedRule {
+	if a == nil {
+		return nil
+	}
+	rule := &registry.AttestedRule{Max: a.Max, Accepts: a.Accepts}
+	for _, p := range a.People {
+		rule.People = append(rule.People, registry.ListedPerson(p))
+	}
+	return rule
 }
 
 // groups is a mapping that keeps the order of its keys.
@@ -37,8 +65,14 @@ func (a *approvals) DecodeYAML(n *strictyaml.Node) {
 	var short int
 	var long writtenApprovals
 	n.DecodeEither(&short, &long)
-	a.Count, a.Groups = short, long.Groups
+	a.Count, a.Groups, a.Attested = short, long.Groups, long.Attested.rule()
 	if n.Kind() == strictyaml.Mapping {
+		has := func(key string) bool {
+			return slices.ContainsFunc(n.Entries(), func(e strictyaml.Entry) bool { return e.Key == key })
+		}
+		if !has("groups") && (!has("attested") || !has("count")) {
+			n.Problemf("key %q is missing", "groups")
+		}
 		for _, g := range a.Groups {
 			a.Count += g.Count
 		}
@@ -86,6 +120,22 @@ func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
 						"key %s of group %s is not trusted as %s for %s: add it to trust:, or remove it here",
 						key, g.Name, registry.RoleApprover, resourceScheme+es.Registry+"/"+e.Name+"/")
 				}
+			}
+		}
+		checkAttested(doc, es, e)
+	}
+}
+
+// checkAttested reports keys of people that are in no trust entry: they would link a person with nothing.
+func checkAttested(doc *strictyaml.Document, es registry.Environments, e registry.Environment) {
+	if e.Approvals.Attested == nil {
+		return
+	}
+	for i, p := range e.Approvals.Attested.People {
+		for j, key := range p.Keys {
+			if !slices.ContainsFunc(es.Trust, func(t registry.TrustEntry) bool { return t.Key == key }) {
+				doc.At("environments", e.Name, "approvals", "attested", "people", i, "keys", j).Problemf(
+					"key %s is in no entry of trust:: want a path as trust has it", key)
 			}
 		}
 	}

@@ -35,6 +35,11 @@ func TestApprovalsRead(t *testing.T) {
 		"100": {Count: 100},
 		"{groups: {z: {keys: [a.pub]}, b: {keys: [b.pub, c.pub], count: 2}}}": {Count: 3, Groups: []registry.ApproverGroup{group("z", 1, "a.pub"), group("b", 2, "b.pub", "c.pub")}},
 		"{count: 5, groups: {z: {keys: [a.pub]}}}":                            {Count: 5, Groups: []registry.ApproverGroup{group("z", 1, "a.pub")}},
+		"{count: 2, attested: {max: 1, people: [{token: jane, keys: [a.pub]}]}}": {Count: 2, Attested: &registry.AttestedRule{Max: 1,
+			People: []registry.ListedPerson{{Token: "jane", Keys: []string{"a.pub"}}}}},
+		`{groups: {z: {keys: [a.pub]}}, attested: {max: 1, accepts: true, people: [{issuer: "https://id.example.com", subject: "248289", group: z}]}}`: {Count: 1,
+			Groups: []registry.ApproverGroup{group("z", 1, "a.pub")}, Attested: &registry.AttestedRule{Max: 1, Accepts: true,
+				People: []registry.ListedPerson{{Issuer: "https://id.example.com", Subject: "248289", Group: "z"}}}},
 	} {
 		text := withApprovals("version: 2\n", rule)
 		got, err := environments.Parse("environments.yaml", []byte(text))
@@ -78,7 +83,29 @@ func TestApprovalsProblems(t *testing.T) {
 		"a builder's key": {withApprovals(v2, "{groups: {a: {keys: [a.pub, d.pub]}}}"), "5:64 key d.pub of group a is not trusted as approver for oci://local/prod/: add it to trust:, or remove it here", true},
 		"of staging":      {withApprovals(v2, "{groups: {a: {keys: [e.pub]}}}"), "5:57 key e.pub of group a is not trusted as approver for oci://local/prod/: add it to trust:, or remove it here", true},
 		"an unknown key":  {withApprovals(v2, "{groups: {a: {keys: [x.pub]}}}"), "5:57 key x.pub of group a is not trusted as approver for oci://local/prod/: add it to trust:, or remove it here", true},
-		"without from":    {"version: 2\nregistry: local\nenvironments:\n  staging: {approvals: 1}\n" + trust, "4:3 environment staging: approvals has no effect without from, since builds write it directly", true},
+		"attested alone":  {withApprovals(v2, "{attested: {max: 1, people: [{token: a}]}}"), `5:36 key "groups" is missing`, false},
+		"no maximum":      {withApprovals(v2, "{count: 1, attested: {people: [{token: a}]}}"), `5:57 key "max" is missing`, false},
+		"a maximum of 0":  {withApprovals(v2, "{count: 1, attested: {max: 0, people: [{token: a}]}}"), "5:36 approvals: attested: max 0: want 1 to 1, as many as are needed", false},
+		"a large maximum": {withApprovals(v2, "{count: 1, attested: {max: 2, people: [{token: a}]}}"), "5:36 approvals: attested: max 2: want 1 to 1, as many as are needed", true},
+		"no people":       {withApprovals(v2, "{count: 1, attested: {max: 1, people: []}}"), "5:36 approvals: attested: people is empty: want those whose approvals count", false},
+		"no subject": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{issuer: \"https://id.example.com\"}]}}"),
+			"5:36 approvals: attested: person 1: want an issuer and a subject, or the name of a token", false},
+		"a token of an issuer": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{issuer: \"https://id.example.com\", subject: a, token: b}]}}"),
+			"5:36 approvals: attested: person 1: want an issuer and a subject, or the name of a token", false},
+		"an issuer by http": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{issuer: \"http://id.example.com\", subject: a}]}}"),
+			`5:36 approvals: attested: issuer "http://id.example.com": want https://HOST[/PATH], as its tokens have it in iss`, false},
+		"a pattern": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{token: \"ci-*\"}]}}"),
+			"5:36 approvals: attested: token ci-*: want the exact text: patterns have no meaning here", false},
+		"a person twice": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{token: a}, {token: a, keys: [a.pub]}]}}"), "5:36 approvals: attested: token a is listed twice", true},
+		"a key of two": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{token: a, keys: [a.pub]}, {token: b, keys: [a.pub]}]}}"),
+			"5:36 approvals: attested: key a.pub is listed for two people", true},
+		"a group that is not": {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{token: a, group: z}]}}"), `5:36 approvals: attested: token a: there is no group "z"`, true},
+		"a key of nobody":     {withApprovals(v2, "{count: 1, attested: {max: 1, people: [{token: a, keys: [x.pub]}]}}"), "5:93 key x.pub is in no entry of trust:: want a path as trust has it", true},
+		"an attester with more roles": {withApprovals(v2, "1") + "  - {key: f.pub, roles: [attester, approver], resources: [\"oci://local/\"]}\n",
+			`12:25 the role "attester" goes with no other: give the service's attester a key of its own`, false},
+		"an attester in two entries": {withApprovals(v2, "1") + "  - {key: a.pub, roles: [attester], resources: [\"oci://local/\"]}\n",
+			`12:11 key a.pub has the role "attester" in one entry and another role in another: give the service's attester a key of its own`, true},
+		"without from": {"version: 2\nregistry: local\nenvironments:\n  staging: {approvals: 1}\n" + trust, "4:3 environment staging: approvals has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

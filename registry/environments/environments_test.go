@@ -33,7 +33,7 @@ func TestLoadDefault(t *testing.T) {
 			{Name: "staging"},
 			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity", "recorded-cases"}},
 		},
-		Trust:  []registry.TrustEntry{{Key: "keys/local.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}}},
+		Trust:  []registry.TrustEntry{{Key: "keys/local.pub", Roles: []registry.Role{registry.RoleBuilder, registry.RoleVerifier, registry.RoleApprover, registry.RolePromoter}, Resources: []string{"oci://local/"}}},
 		Digest: digest.FromBytes(environments.Default()),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -95,9 +95,9 @@ func TestParseProblems(t *testing.T) {
 		{head + "trust: []\n", "4:8 trust is empty: want at least one key, because no signature can be verified without a key"},
 		{entry(`{key: "", roles: [builder], resources: ["oci://local/"]}`), "5:11 key is empty: want the path of a public key in PEM"},
 		{entry(`{roles: [builder], resources: ["oci://local/"]}`), `5:5 key "key" is missing`},
-		{entry(`{key: k, roles: [bilder], resources: ["oci://local/"]}`), `5:22 unknown role "bilder" (did you mean "builder"?): want one of builder, verifier, approver, promoter, publisher`},
+		{entry(`{key: k, roles: [bilder], resources: ["oci://local/"]}`), `5:22 unknown role "bilder" (did you mean "builder"?): want one of builder, verifier, approver, promoter, attester, publisher`},
 		{entry(`{key: k, roles: [builder, builder], resources: ["oci://local/"]}`), `5:31 role "builder" is here twice`},
-		{entry(`{key: k, roles: [], resources: ["oci://local/"]}`), "5:21 roles is empty: want some of builder, verifier, approver, promoter, publisher"},
+		{entry(`{key: k, roles: [], resources: ["oci://local/"]}`), "5:21 roles is empty: want some of builder, verifier, approver, promoter, attester, publisher"},
 		{entry(`{key: k, roles: [builder], resources: []}`), `5:43 resources is empty: want prefixes such as "oci://local/"`},
 		{entry(`{key: k, roles: [builder], resources: [local/, "oci://"]}`), `5:44 resource "local/": want oci:// and the name of a registry, for example "oci://local/"
 5:52 resource "oci://": want oci:// and the name of a registry, for example "oci://local/"`},

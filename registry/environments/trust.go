@@ -89,6 +89,7 @@ func checkTrust(doc *strictyaml.Document, version int, written []entry) []regist
 		}
 		read := registry.TrustEntry{Roles: c.roles(e.Roles), Resources: c.resources(e.Resources), NodeTypes: c.nodeTypes(e)}
 		c.signer(e, &read)
+		c.attester(out, read)
 		c.state(e, &read)
 		c.window(e, &read)
 		c.sameState(out, read)
@@ -111,7 +112,7 @@ func (c checker) at(path ...any) *strictyaml.Node {
 // refuseVersion2 reports keys that a file of version 1 cannot have.
 func (c checker) refuseVersion2() {
 	for j, role := range c.at("roles").Items() {
-		if role.Text() == string(registry.RolePublisher) {
+		if role.Text() == string(registry.RolePublisher) || role.Text() == string(registry.RoleAttester) {
 			c.at("roles", j).Problemf("role %q needs version 2 of the file: add the line \"version: 2\" at its top", role.Text())
 		}
 	}
@@ -135,6 +136,24 @@ func (c checker) signer(e entry, into *registry.TrustEntry) {
 		c.at("key").Problemf("key is empty: want the path of a public key in PEM")
 	default:
 		into.Key = *e.Key
+	}
+}
+
+// attester refuses an attester's key with another role, and an identity: who has it speaks for other
+// people, and is listed apart.
+func (c checker) attester(earlier []registry.TrustEntry, e registry.TrustEntry) {
+	attests := func(e registry.TrustEntry) bool { return slices.Contains(e.Roles, registry.RoleAttester) }
+	switch {
+	case attests(e) && len(e.Roles) > 1:
+		c.at("roles").Problemf("the role %q goes with no other: give the service's attester a key of its own", registry.RoleAttester)
+	case attests(e) && e.Identity != nil:
+		c.at("roles").Problemf("the role %q is for a key of the service, not for an identity", registry.RoleAttester)
+	}
+	for _, o := range earlier {
+		if e.Key != "" && o.Key == e.Key && attests(o) != attests(e) {
+			c.at("key").Problemf("key %s has the role %q in one entry and another role in another: give the service's attester a key of its own", e.Key, registry.RoleAttester)
+			return
+		}
 	}
 }
 

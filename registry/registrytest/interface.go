@@ -14,6 +14,8 @@ type Registry struct {
 	registry.Interface
 	Parts registry.PartStore // the content of the first environment, where builds write
 	Keys  *Keys              // the keys of [RoleKeys], which the registry trusts
+	// Caller is who sends all requests, over a network. Zero: a request is of the principal of its context.
+	Caller registry.Person
 }
 
 // Chain is staging -> prod with the requirements that are the default.
@@ -43,6 +45,8 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"promote what is unknown": testPromoteUnknown,
 		"version is taken":        testVersionTaken,
 		"approval":                testApproval,
+		"attest":                  testAttest,
+		"attest forged":           testAttestForged,
 		"quarantine":              testQuarantine,
 		"restrict":                testRestrict,
 		"restrict refuses":        testRestrictRefuses,

@@ -32,6 +32,20 @@ func (s server) attach(r *request) (*response, error) {
 	return answer(http.StatusCreated, wire.Attached{Bundle: d})
 }
 
+func (s server) attest(r *request) (*response, error) {
+	var body wire.Attestation
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	attested, err := s.Registry.Attest(r.Context(), registry.AttestRequest{
+		Kind: body.Kind, Environment: body.Environment, Model: r.Name, Release: body.Release, Subject: body.Subject,
+		Comment: body.Comment, Expires: body.ExpiresOn, Accepts: body.Accepts})
+	if err != nil {
+		return nil, err
+	}
+	return answer(http.StatusCreated, attested)
+}
+
 func (s server) promote(r *request) (*response, error) {
 	var body wire.PromoteRequest
 	if err := read(r, &body); err != nil {

@@ -90,6 +90,7 @@ func table() []route {
 		{Route{get, modelPrefix + wire.OpQuarantines, read, true, "The quarantines of a release and its engines that are not lifted", about}, server.quarantines},
 		{Route{get, modelPrefix + wire.OpBundle, read, true, "The bytes of one piece of evidence", one}, server.bundle},
 		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence: reports, approvals, quarantines and their lifts", nil}, server.attach},
+		{Route{post, modelPrefix + wire.OpAttestations, registry.PermissionAttest, true, "Have the service sign an approval, its withdrawal or a quarantine in the caller's name", nil}, server.attest},
 		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
 		{Route{get, modelPrefix + wire.OpPromotions, read, true, "The promotions of a model, newest first", paged("environment")}, server.promotions},
 		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},

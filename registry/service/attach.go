@@ -25,9 +25,19 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	if err != nil {
 		return "", err
 	}
+	if p := claim.Attested(); p != nil && !claim.Against() {
+		return "", registry.WithHint(
+			registry.Errorf(registry.CodeTrust, "attach: it speaks for %s: only the service itself attaches what it signed for people", p),
+			"the person asks the service: POST models/MODEL/attestations")
+	}
 	if err := s.mayApprove(ctx, a, r, subject, claim); err != nil {
 		return "", err
 	}
+	return s.add(ctx, a, r, subject, claim)
+}
+
+// add adds admitted evidence, in all environments if it spreads.
+func (s *Service) add(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) (registry.Digest, error) {
 	stored, err := s.attach(ctx, a, r, subject, claim)
 	if err != nil || !registry.Spreads(claim.Statement.PredicateType) {
 		return stored, err
@@ -202,12 +212,12 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 	if uri, ok := claim.ApprovedResource(); ok {
 		resource = uri
 	}
-	role, known := registry.RoleFor(claim.Statement.PredicateType)
+	role, known := claim.Issuer()
 	switch {
 	case !known:
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
 			"attach: predicate type %q is unknown", claim.Statement.PredicateType)
-	case !claim.SignedAs(role):
+	case !claim.MayIssue():
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
 			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
 	case !claim.Statement.About(a.Subject):

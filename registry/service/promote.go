@@ -168,6 +168,9 @@ func (s *Service) context(ctx context.Context, m move) (registry.PromotionContex
 		Environment: m.to.Name, Head: m.basis.Head.Release, Resource: s.resource(m.to.Name, m.release.Model),
 		Now: s.Now(), Newest: newest.Time, BreakGlass: m.breaks,
 	}
+	if err == nil {
+		c.Publishers, err = s.publishers(ctx, m.to, m.release)
+	}
 	for _, kind := range []registry.EventKind{registry.EventPromote, registry.EventRollback} {
 		if err != nil || !m.breaks {
 			break

@@ -21,7 +21,7 @@ type Config struct {
 	Intents      registry.Intents
 	Content      registry.Content
 	Verify       registry.VerifyEvidence
-	Sign         registry.SignEvidence // called only for the promoter's role
+	Sign         registry.SignEvidence // called for the promoter's and the attester's role
 	Mirror       Mirror                // required if an environment is external
 	// Compare reads and compares limits and interfaces. Nil: not known, so that requirements that need
 	// it are not met.

@@ -74,6 +74,14 @@ func (o observed) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	return d, err
 }
 
+func (o observed) Attest(ctx context.Context, r registry.AttestRequest) (registry.Attested, error) {
+	ctx, end := o.trace(ctx, "attest", r.Environment, r.Model)
+	a, err := o.Interface.Attest(ctx, r)
+	end(err)
+	o.t.attachments.WithLabelValues(result(err)).Inc()
+	return a, err
+}
+
 func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	ctx, end := o.trace(ctx, "promote", r.To, r.Model)
 	p, err := o.Interface.Promote(ctx, r)

@@ -213,6 +213,10 @@ func (h *house) expected(t *testing.T) map[string][]row {
 			attach(registry.PredicateApproval, "staging", approve), attach(registry.PredicateQuarantine, "prod", approve),
 			attach(registry.PredicateVSA, "prod", promote),
 		},
+		"POST " + ofModel(wire.OpAttestations): {
+			{"", wire.Attestation{Kind: registry.AttestQuarantine, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
+			{"", wire.Attestation{Kind: registry.AttestApproval, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
+		},
 		"POST " + ofModel(wire.OpPromotions): {
 			{"", wire.PromoteRequest{}, promote, "prod"}, {"", wire.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
 		"POST " + ofModel(wire.OpRollbacks):        {{"", wire.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"}, {"", wire.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},

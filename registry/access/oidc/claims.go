@@ -61,7 +61,7 @@ func (t *trusted) principal(c claims) (registry.Principal, error) {
 	if err != nil {
 		return registry.Principal{}, err
 	}
-	p := registry.Principal{Name: name}
+	p := registry.Principal{Name: name, Person: t.person(name, c)}
 	for _, r := range t.Rules {
 		if r.fits(c) {
 			p.Grants = append(p.Grants, r.Grants...)
@@ -101,4 +101,28 @@ func (t *trusted) name(c claims) (string, error) {
 			"the token of %s has no claim %q that could be part of a name", t.URL, missing)
 	}
 	return name, nil
+}
+
+// person returns who the token is of: its subject, with the name that the issuer gives it. It is zero for a
+// subject that cannot be shown.
+func (t *trusted) person(principal string, c claims) registry.Person {
+	subject := c.texts("sub")
+	if len(subject) != 1 {
+		return registry.Person{}
+	}
+	p := registry.Person{Principal: principal, Issuer: t.URL, Subject: subject[0]}
+	for _, claim := range []string{"name", "preferred_username", "email"} {
+		texts := c.texts(claim)
+		if len(texts) != 1 || texts[0] == "" {
+			continue
+		}
+		named := p
+		if named.Name = texts[0]; named.Validate() == nil {
+			return named
+		}
+	}
+	if p.Validate() != nil {
+		return registry.Person{}
+	}
+	return p
 }

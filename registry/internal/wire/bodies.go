@@ -34,6 +34,17 @@ type Attachment struct {
 	Figures []byte `json:"figures,omitempty"`
 }
 
+// Attestation is the body of POST attestations: what the caller says about a release.
+type Attestation struct {
+	Kind        registry.AttestKind `json:"kind"`
+	Environment string              `json:"environment"`
+	Release     registry.Digest     `json:"release"`
+	Subject     registry.Digest     `json:"subject,omitempty"`
+	Comment     string              `json:"comment"`
+	ExpiresOn   time.Time           `json:"expiresOn,omitzero"`
+	Accepts     []string            `json:"accepts,omitempty"`
+}
+
 // Restriction is the body of POST restrictions: the next restriction list of an environment.
 type Restriction struct {
 	Environment string `json:"environment"`

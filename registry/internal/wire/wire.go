@@ -46,6 +46,7 @@ const (
 	OpPromotions   = "promotions"
 	OpRollbacks    = "rollbacks"
 	OpHolds        = "holds"
+	OpAttestations = "attestations"
 	OpHoldReleases = "hold-releases"
 	OpAcceptances  = "history-acceptances"
 )

@@ -76,8 +76,10 @@ func (n Addition) entry(es registry.Environments) (registry.TrustEntry, error) {
 			e.Roles = append(e.Roles, role)
 		}
 	}
-	if slices.Contains(e.Roles, registry.RolePublisher) && len(e.Roles) > 1 {
-		return e, registry.Errorf(registry.CodeInvalid, "--role %s: want it alone: a publisher has a key of its own", registry.RolePublisher)
+	for _, alone := range []registry.Role{registry.RolePublisher, registry.RoleAttester} {
+		if slices.Contains(e.Roles, alone) && len(e.Roles) > 1 {
+			return e, registry.Errorf(registry.CodeInvalid, "--role %s: want it alone: %[1]s is the role of a key of its own", alone)
+		}
 	}
 	var err error
 	if e.Window.From, err = FlagTime("from", n.From); err != nil {

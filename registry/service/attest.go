@@ -1,0 +1,129 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Attest signs with the attester's key what the caller says about a release, and attaches it. What
+// could never count is refused here, because the person is there to learn it; the policy decides
+// in any case.
+func (s *Service) Attest(ctx context.Context, req registry.AttestRequest) (registry.Attested, error) {
+	who, err := signedIn(ctx)
+	if err != nil {
+		return registry.Attested{}, err
+	}
+	if err := req.Validate(); err != nil {
+		return registry.Attested{}, err
+	}
+	to, err := s.find(req.Environment)
+	if err != nil {
+		return registry.Attested{}, err
+	}
+	from := to
+	if req.Kind != registry.AttestQuarantine {
+		if from, to, err = s.Config.Environments.Edge("", req.Environment); err != nil {
+			return registry.Attested{}, err
+		}
+	}
+	r, err := s.Release(ctx, from.Name, req.Model, string(req.Release))
+	if err != nil {
+		return registry.Attested{}, err
+	}
+	done := registry.Attested{Kind: req.Kind, Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(),
+		Release: r.Digest, Subject: r.Digest, Person: who}
+	if req.Subject != "" {
+		done.Subject = req.Subject
+	}
+	if err := s.mayAttest(ctx, req, to, r, who); err != nil {
+		return registry.Attested{}, err
+	}
+	done.Evidence, err = s.attest(ctx, req, done, r)
+	return done, err
+}
+
+// signedIn returns the person who sent the request.
+func signedIn(ctx context.Context) (registry.Person, error) {
+	p, known := registry.PrincipalOf(ctx)
+	if !known || p.Person.Validate() != nil {
+		return registry.Person{}, registry.WithHint(
+			registry.Errorf(registry.CodeUnauthenticated, "attest: nobody is signed in for whom the service could sign"),
+			"send a token of the service or of an issuer that it trusts, or approve with a key of your own")
+	}
+	return p.Person, nil
+}
+
+// mayAttest refuses an approval by a person whom the environment does not list, or who published the
+// release. A withdrawal and a quarantine need no list: they only take away.
+func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to registry.Environment, r registry.Release, who registry.Person) error {
+	if req.Kind != registry.AttestApproval {
+		return nil
+	}
+	if !to.Approvals.Attested.Lists(who) {
+		return registry.WithHint(
+			registry.Errorf(registry.CodePolicy, "attest: %s does not count approvals that the service signs for %s", to.Name, who),
+			"environments.yaml lists the people under approvals: attested: of the environment")
+	}
+	publishers, err := s.publishers(ctx, to, r)
+	if err == nil && slices.Contains(publishers, who.Principal) {
+		return registry.WithHint(
+			registry.Errorf(registry.CodePolicy, "attest: %s published this release, and so cannot approve it", who),
+			"somebody else must approve")
+	}
+	return err
+}
+
+// publishers lists the principals who published a release, if the rule of an environment asks about people.
+func (s *Service) publishers(ctx context.Context, to registry.Environment, r registry.Release) ([]string, error) {
+	if to.Approvals.Attested == nil {
+		return nil, nil
+	}
+	var all []string
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: r.Model, Kind: registry.EventPublish}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Release == r.Digest && e.Principal != "" && !slices.Contains(all, e.Principal) {
+			all = append(all, e.Principal)
+		}
+	}
+	return all, nil
+}
+
+// attest signs and attaches the statement of a request.
+func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done registry.Attested, r registry.Release) (registry.Digest, error) {
+	subject, err := subjectOf(r, done.Subject)
+	if err != nil {
+		return "", err
+	}
+	statement, err := s.attestation(req, done)
+	if err != nil {
+		return "", err
+	}
+	bundle, err := s.Sign(ctx, registry.RoleAttester, statement)
+	if err != nil {
+		return "", err
+	}
+	a := registry.Attachment{Environment: done.From, Model: done.Model, Release: done.Release, Subject: done.Subject, Bundle: bundle}
+	claim, err := s.admit(ctx, a, s.Now())
+	if err != nil {
+		return "", err
+	}
+	return s.add(ctx, a, r, subject, claim)
+}
+
+// attestation makes the statement.
+func (s *Service) attestation(req registry.AttestRequest, done registry.Attested) ([]byte, error) {
+	about := registry.StatementSubject{Name: done.Model, Digest: registry.NewDigestSet(done.Subject)}
+	now := s.Now().UTC()
+	if req.Kind == registry.AttestQuarantine {
+		return registry.NewStatement(registry.PredicateQuarantine,
+			registry.Quarantine{Reason: req.Comment, IssuedOn: now, Person: &done.Person}, about)
+	}
+	return registry.NewApproval(about, registry.Approval{
+		ResourceURI: s.resource(done.Environment, done.Model), Comment: req.Comment, ApprovedOn: now, ExpiresOn: req.Expires,
+		Accepts: req.Accepts, Withdrawn: req.Kind == registry.AttestWithdrawal, Person: &done.Person,
+	})
+}
