@@ -54,6 +54,23 @@ func TestCheckComparison(t *testing.T) {
 
 // An approver lifts a difference by accepting its line, word for word, for this destination. Each line
 // needs one, and an approval that does not count lifts nothing.
+func TestPolicyCompares(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		require []string
+		want    bool
+	}{
+		"nothing":    {nil, false},
+		"others":     {registry.DefaultRequire(), false},
+		"no looser":  {[]string{registry.RequireParity, registry.RequireNoLooser}, true},
+		"compatible": {[]string{registry.RequireCompatibleInterface}, true},
+	} {
+		if got := (registry.Policy{Require: c.require}).Compares(); got != c.want {
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 func TestAcceptedDifferences(t *testing.T) {
 	t.Parallel()
 	r := sample()

@@ -331,6 +331,24 @@ func TestParseRestrictionRefuses(t *testing.T) {
 	}
 }
 
+func TestRestrictionTexts(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*registry.Restriction){
+		"no reason": func(r *registry.Restriction) { r.Reason = "" }, "a reason that draws on a terminal": func(r *registry.Restriction) { r.Reason = "a\x1b[2J" },
+		"no approver": func(r *registry.Restriction) { r.By = "" }, "an approver that draws on a terminal": func(r *registry.Restriction) { r.By = "a\x1b[2J" },
+		"no time": func(r *registry.Restriction) { r.IssuedOn = time.Time{} },
+	} {
+		r := restricted(t, registry.RestrictToolchain, "a@<1")
+		if err := r.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		change(&r)
+		if err := r.Validate(); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+}
+
 // A list that anybody wrote never makes anything allowed that its bytes do not say, and reading
 // it never fails in another way than by an error.
 func FuzzRestrictionList(f *testing.F) {

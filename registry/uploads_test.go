@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -37,6 +38,16 @@ func TestUploadStateSum(t *testing.T) {
 			t.Fatalf("got %s of %d bytes, want %s of %d", got, state.Offset, want, len(all))
 		}
 	})
+}
+
+// unsaved is a hash whose state cannot be saved.
+type unsaved struct{ hash.Hash }
+
+func TestUploadStateUnsaved(t *testing.T) {
+	t.Parallel()
+	if s, err := (registry.UploadState{}).Advanced(3, unsaved{sha256.New()}); registry.CodeOf(err) != registry.CodeInternal {
+		t.Errorf("got %+v, error %v; want CodeInternal", s, err)
+	}
 }
 
 func TestUploadStateDamaged(t *testing.T) {

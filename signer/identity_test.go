@@ -149,7 +149,7 @@ func TestIdentityRefuses(t *testing.T) {
 		"another curve":                         {a.Stamp(t, a.Sign(t, p384, statement)), "want ECDSA P-256"},
 		"two names":                             {a.Stamp(t, a.Sign(t, two, statement)), "2 names, want one"},
 		"no name":                               {a.Stamp(t, a.Sign(t, nameless, statement)), ""},
-		"no issuer":                             {a.Stamp(t, a.Sign(t, signertest.Certificate{Email: "ana@example.com"}, statement)), ""},
+		"no issuer":                             {a.Stamp(t, a.Sign(t, signertest.Certificate{Email: "ana@example.com"}, statement)), "names no issuer"},
 		"the timestamp of another signature": {changed(func(d signertest.Document) {
 			d.Material()["timestampVerificationData"] = good().Material()["timestampVerificationData"]
 		}), "threshold not met"},

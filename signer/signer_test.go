@@ -121,6 +121,18 @@ func TestNewRefusesOtherKeys(t *testing.T) {
 	}
 }
 
+// keyless says that it has a key of the right kind, and has none.
+type keyless struct{ crypto.Signer }
+
+func (keyless) Public() crypto.PublicKey { return (*ecdsa.PublicKey)(nil) }
+
+func TestNewRefusesNoKey(t *testing.T) {
+	t.Parallel()
+	if s, err := signer.New(keyless{}); s != nil || err == nil {
+		t.Errorf("got %v, error %v; want an error", s, err)
+	}
+}
+
 func TestKeyIDRefuses(t *testing.T) {
 	t.Parallel()
 	pemKey := newSigner(t, newKey(t)).PublicKeyPEM()

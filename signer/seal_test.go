@@ -1,0 +1,92 @@
+package signer_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/sign"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/signertest"
+)
+
+// stamping asks an authority for timestamps, and trusts a root.
+func stamping(t testing.TB, a, trusted *signertest.Authority) signer.Seal {
+	t.Helper()
+	server := httptest.NewServer(a.Stamps(nil))
+	t.Cleanup(server.Close)
+	asked := sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: server.URL})
+	roots := files{"root.json": trusted.Root(t)}
+	return signer.Seal{
+		Options: func(context.Context) sign.BundleOptions {
+			return sign.BundleOptions{TimestampAuthorities: []*sign.TimestampAuthority{asked}}
+		},
+		Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
+			return []registry.Root{{Sigstore: "root.json"}}, roots.load, nil
+		},
+		Now: time.Now,
+	}
+}
+
+// A bundle that verifiers would not take is not returned.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	a, other := signertest.New(t), signertest.New(t)
+	for name, c := range map[string]struct {
+		trusted *signertest.Authority
+		change  func(*signer.Seal)
+		want    string // part of the error; empty: none
+	}{
+		"sealed":             {a, func(*signer.Seal) {}, ""},
+		"clocks a bit apart": {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(time.Minute) } }, ""},
+		"a clock behind":     {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(-time.Hour) } }, "and this machine says"},
+		"a clock ahead":      {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(time.Hour) } }, "and this machine says"},
+		"another root":       {other, func(*signer.Seal) {}, "is not by an authority that roots"},
+		"no timestamp": {a, func(s *signer.Seal) {
+			s.Options = func(context.Context) sign.BundleOptions { return sign.BundleOptions{} }
+		}, "the bundle has no timestamp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seal := stamping(t, a, c.trusted)
+			c.change(&seal)
+			s, err := signer.Sealed(newSigner(t, newKey(t)), seal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bundle, err := s.Sign(t.Context(), newStatement(t))
+			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got error %v, want CodeTrust with %q", err, c.want)
+			}
+			if (bundle != nil) != (c.want == "") {
+				t.Errorf("got a bundle of %d bytes with error %v", len(bundle), err)
+			}
+		})
+	}
+}
+
+func TestSealedTakesAllOfASeal(t *testing.T) {
+	t.Parallel()
+	a := signertest.New(t)
+	for name, change := range map[string]func(*signer.Seal){
+		"no options": func(s *signer.Seal) { s.Options = nil },
+		"no roots":   func(s *signer.Seal) { s.Roots = nil },
+		"no clock":   func(s *signer.Seal) { s.Now = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seal := stamping(t, a, a)
+			change(&seal)
+			if s, err := signer.Sealed(newSigner(t, newKey(t)), seal); s != nil || !registry.HasCode(err, registry.CodeInternal) {
+				t.Errorf("got %v, error %v; want CodeInternal", s, err)
+			}
+		})
+	}
+	if s, err := signer.Sealed(nil, stamping(t, a, a)); s != nil || !registry.HasCode(err, registry.CodeInternal) {
+		t.Errorf("no signer: got %v, error %v; want CodeInternal", s, err)
+	}
+}
