@@ -32,6 +32,9 @@ func (p *Pipeline) SuggestLimits(ctx context.Context, s *spec.Spec, folder strin
 		return validators.Suggestion{}, err
 	}
 	suggested := validators.NewSuggestion(t.inputs.Cases.Record.Count, verdict)
+	if a := s.Limits.Accuracy; a != nil {
+		suggested.Measured = a.MeasuredBy()
+	}
 	for i, planned := range t.plan.Engines {
 		report, err := t.reportOf(ctx, i, planned)
 		if err != nil {

@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -23,7 +24,10 @@ type Suggestion struct {
 	Precisions map[string]map[string]OutputLimits `json:"precisions"`
 	Metric     string                             `json:"metric,omitempty"`
 	Drop       *AtMost                            `json:"drop,omitempty"` // of accuracy, if there are labels
-	LeftOut    []LeftOut                          `json:"leftOut"`
+	// Measured says, as keys of a spec, how that accuracy is measured: "metric: top1". Where it is empty
+	// the metric alone says it.
+	Measured string    `json:"-"`
+	LeftOut  []LeftOut `json:"leftOut"`
 }
 
 // The margins of a suggestion, for what the cases of the verdict may show that these did not. The fewer
@@ -63,8 +67,11 @@ func (s *Suggestion) Add(engine, precision string, report registry.ParityReport)
 		}
 	}
 	if a := report.Accuracy; a != nil && a.Cases > 0 && report.Confidence > 0 {
-		drop := s.dropOf(*a, float64(report.Confidence))
+		drop := s.dropOf(*a, report.Checks, float64(report.Confidence))
 		s.Metric = a.Metric
+		if math.IsNaN(drop) || math.IsInf(drop, 0) { // a share of a reference without errors
+			return
+		}
 		if s.Drop == nil || drop > s.Drop.Max {
 			s.Drop = &AtMost{drop}
 		}
@@ -107,18 +114,44 @@ func (s *Suggestion) rateOf(c registry.Check) float64 {
 }
 
 // dropOf is a drop that the cases of the verdict prove if they come out like these.
-func (s *Suggestion) dropOf(a registry.Accuracy, confidence float64) float64 {
+func (s *Suggestion) dropOf(a registry.Accuracy, checks []registry.Check, confidence float64) float64 {
 	m, err := accuracy.Find(a.Metric)
 	if err != nil {
 		return 1
 	}
 	if !m.Rate {
-		return up(math.Max(marginFactor*float64(a.Drop), 0.005))
+		least := 0.005
+		if !m.Smooth { // no cases prove less than those of a rate do
+			_, proven := stats.PairedDrop(0, 0, s.Verdict, confidence)
+			least = math.Max(least, proven)
+		}
+		return up(math.Max(marginFactor*float64(a.Drop), math.Max(least, s.provable(a, m, checks, confidence))))
 	}
 	scale := float64(s.Verdict) / float64(a.Cases)
 	lost, won := int(math.Ceil(marginFactor*float64(a.Lost)*scale)), int(math.Floor(float64(a.Won)*scale))
 	_, high := stats.PairedDrop(min(lost, s.Verdict-won), won, s.Verdict, confidence)
 	return math.Max(0, math.Ceil(1000*high)/1000)
+}
+
+// provable is the drop of a metric by the bootstrap that the cases of the verdict prove, if they come out
+// like these: the bound that these prove, nearer by the root of the numbers of cases. Where nothing
+// differs the bound is exact, and comes nearer as that of a rate without a miss.
+func (s *Suggestion) provable(a registry.Accuracy, m accuracy.Metric, checks []registry.Check, confidence float64) float64 {
+	for _, c := range checks {
+		if c.Figure != figureRelative || c.Slice != "" || c.Low == nil || !(*c.Low > 0) {
+			continue
+		}
+		bound := float64(a.Reference) * (1 - float64(*c.Low))
+		if m.Loss {
+			bound = 1/float64(*c.Low) - 1
+		}
+		nearer := math.Sqrt(float64(a.Cases) / float64(max(s.Verdict, 1)))
+		if a.Drop == 0 {
+			nearer = stats.UpperRate(0, s.Verdict, confidence) / stats.UpperRate(0, a.Cases, confidence)
+		}
+		return float64(a.Drop) + (bound-float64(a.Drop))*nearer
+	}
+	return 0
 }
 
 // up rounds up to two digits.
@@ -158,7 +191,7 @@ func (s *Suggestion) YAML() string {
 		}
 	}
 	if s.Drop != nil {
-		text += fmt.Sprintf("  accuracy: {metric: %s, drop: {max: %.4g}}\n", s.Metric, s.Drop.Max)
+		text += fmt.Sprintf("  accuracy: {%s, drop: {max: %.4g}}\n", cmp.Or(s.Measured, "metric: "+s.Metric), s.Drop.Max)
 	}
 	return text
 }

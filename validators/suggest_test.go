@@ -47,6 +47,32 @@ func TestSuggestion(t *testing.T) {
 	}
 }
 
+// A drop of a metric that jumps with an answer is one that the cases of the verdict prove, and the suggestion says
+// how the metric is measured.
+func TestSuggestionOfOtherMetrics(t *testing.T) {
+	t.Parallel()
+	for metric, c := range map[string]struct {
+		measured, want string
+		drop, low      registry.Figure // of 60 cases, and what they prove of the share of the reference's
+	}{
+		"map":        {"", "  accuracy: {metric: map, drop: {max: 0.038}}", 0.01, 0.88},       // (0.072-0.01)*sqrt(60/300) more
+		"f1_macro":   {"", "  accuracy: {metric: f1_macro, drop: {max: 0.015}}", 0, 0.88},     // 0.072*0.0099/0.0487
+		"perplexity": {"", "  accuracy: {metric: perplexity, drop: {max: 0.056}}", 0.01, 0.9}, // (1/0.9-1.01)*sqrt(60/300) more
+		"program":    {`metric: program, program: "score.py"`, `  accuracy: {metric: program, program: "score.py", drop: {max: 0.013}}`, 0, 0},
+		"map50":      {"", "  accuracy: {metric: map50, drop: {max: 0.013}}", 0, 0},
+		"rmse":       {"", "  accuracy: {metric: rmse, drop: {max: 0.005}}", 0, 0},
+		"mae":        {"", "", registry.Figure(math.NaN()), 0}, // the reference has no error to be a share of
+	} {
+		s := validators.NewSuggestion(60, 300)
+		s.Measured = c.measured
+		s.Add("cpu/fp32", "fp32", registry.ParityReport{Confidence: 0.95, Accuracy: &registry.Accuracy{Metric: metric, Cases: 60, Reference: 0.6, Drop: c.drop},
+			Checks: []registry.Check{{Output: "y", Figure: "maxError", Value: 0.1, Limit: 2.5, Cases: 60}, {Figure: "relative", Low: &c.low, AtLeast: true}}})
+		if text := s.YAML(); !strings.Contains(text, c.want+"\n") || c.want == "" && (strings.Contains(text, "accuracy") || s.Drop != nil) {
+			t.Errorf("%s: %s\nwant %s", metric, text, c.want)
+		}
+	}
+}
+
 // The fewer cases a suggestion rests on, the more of those of the verdict are beyond the worst of them, and
 // the larger is the margin. It is never looser than the limit of now, also where no case is known.
 func TestSuggestionOfFewCases(t *testing.T) {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,24 @@ type Accuracy struct {
 	Program    Path        `yaml:"program" doc:"Of metric program: the Python file that gives each case a score"`
 	Lower      bool        `yaml:"lower" doc:"Of metric program: less is better"`
 	Detections *Detections `yaml:"detections" doc:"Of map50 and map: the outputs with boxes, scores and classes, where they are not one output"`
+}
+
+// MeasuredBy writes how accuracy is measured as keys of a spec, without bounds: "metric: top1".
+func (a Accuracy) MeasuredBy() string {
+	text := "metric: " + a.Metric
+	if a.Program.Written != "" {
+		text += fmt.Sprintf(", program: %q", a.Program.Written)
+	}
+	if a.Lower {
+		text += ", lower: true"
+	}
+	if a.Output != "" {
+		text += fmt.Sprintf(", output: %q", a.Output)
+	}
+	if d := a.Detections; d != nil {
+		text += fmt.Sprintf(", detections: {boxes: %q, scores: %q, classes: %q}", d.Boxes, d.Scores, d.Classes)
+	}
+	return text
 }
 
 // Detections are the outputs of a model that finds boxes.

@@ -160,7 +160,10 @@ func (s *Spec) OnCases(folder string) *Spec {
 	other.Cases = Cases{Path: Path{Written: folder}, Labels: s.Cases.Labels, Compare: s.Cases.Compare}
 	other.Limits = Limits{}
 	if a := s.Limits.Accuracy; a != nil {
-		other.Limits.Accuracy = &Accuracy{Metric: a.Metric, Output: a.Output, Relative: &AtLeast{}}
+		measured := *a
+		measured.Min, measured.Max, measured.Drop, measured.Regression, measured.Slices = nil, nil, nil, nil, nil
+		measured.Relative = &AtLeast{}
+		other.Limits.Accuracy = &measured
 	}
 	return &other
 }
