@@ -106,8 +106,8 @@ $(INTEROP): tools/interop/requirements.lock
 	$(INTEROP) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/interop/requirements.lock
 	touch $(INTEROP)
 
-interop: setup $(INTEROP) tools/cosign/bin/cosign ## Let programs by others read what is exported: the reference implementation of Model Signing, and cosign
-	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing)$$' ./cmd/mlpromote/endtoend
+interop: setup $(INTEROP) tools/cosign/bin/cosign ## Let programs by others read what is exported: those of Model Signing and CycloneDX, and cosign
+	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing|bom)$$' ./cmd/mlpromote/endtoend
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh

@@ -41,7 +41,7 @@ func TestPlainClients(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *plain){
 		"oras-go": testOras, "go-containerregistry": testContainerRegistry, "direct push": testDirectPush,
 		"cosign": testCosign, "cosign, release": testCosignRelease, "oras": testOrasProgram, "readme": testReadmeServed,
-		"exported policy": testExportedPolicy, "model signing": testModelSigning, "node types": testNodeTypes, "crane": testCrane, "regctl": testRegctl, "skopeo": testSkopeo,
+		"exported policy": testExportedPolicy, "model signing": testModelSigning, "bom": testBOM, "node types": testNodeTypes, "crane": testCrane, "regctl": testRegctl, "skopeo": testSkopeo,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

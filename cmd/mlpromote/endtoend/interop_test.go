@@ -56,3 +56,44 @@ func testModelSigning(t *testing.T, p *plain) {
 		}
 	}
 }
+
+// readBOM validates a document by the official schema and reads it, and prints what it has.
+const readBOM = `
+import json, sys
+from cyclonedx.model.bom import Bom
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+text = open(sys.argv[1]).read()
+wrong = JsonStrictValidator(SchemaVersion.V1_7).validate_str(text)
+if wrong:
+    sys.exit("not CycloneDX 1.7: %s" % wrong)
+bom = Bom.from_json(json.loads(text))
+bom.validate()
+engines = [c for c in bom.components if c.bom_ref.value.startswith("engine:")]
+print(bom.serial_number.urn, bom.metadata.component.name, len(engines), all(c.pedigree.ancestors for c in engines))
+`
+
+// CycloneDX's own library accepts a BOM by its schema, and reads it.
+func testBOM(t *testing.T, p *plain) {
+	python := interopPython(t)
+	dir := t.TempDir()
+	file, again, wrong := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "wrong.json")
+	p.must(t, "export", "bom", "prod/vision/digits:1.0.0", "-o", file)
+	p.must(t, "export", "bom", "prod/vision/digits:1.0.0", "-o", again)
+	first, err := os.ReadFile(file)
+	second, err2 := os.ReadFile(again)
+	if err := errors.Join(err, err2); err != nil || string(first) != string(second) {
+		t.Fatalf("two exports of one release differ (error %v)", err)
+	}
+	out, err := exec.CommandContext(t.Context(), python, "-c", readBOM, file).CombinedOutput()
+	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), " vision/digits 4 True") || !strings.HasPrefix(string(out), "urn:uuid:") {
+		t.Errorf("the library read %s (error %v), want the model with 4 engines that have ancestors", out, err)
+	}
+	if err := os.WriteFile(wrong, []byte(strings.Replace(string(first), `"lowerBound"`, `"lowestBound"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), python, "-c", readBOM, wrong).CombinedOutput(); err == nil || !strings.Contains(string(out), "not CycloneDX 1.7") {
+		t.Errorf("a document with another field: error %v, want a refusal\n%s", err, out)
+	}
+}

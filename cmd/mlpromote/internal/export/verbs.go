@@ -26,6 +26,7 @@ type Verbs struct {
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
+		"export bom":             {reflect.TypeFor[WrittenBOM]()},
 		"export model-signature": {reflect.TypeFor[WrittenSignature]()},
 		"export policy":          {reflect.TypeFor[WrittenPolicy]()},
 	}
@@ -33,7 +34,7 @@ func Documents() map[string][]reflect.Type {
 
 // Command is the group of the verbs.
 func (v Verbs) Command() *cobra.Command {
-	return command.Group("export", "Write what other programs read", v.ModelSignature(), v.Policy())
+	return command.Group("export", "Write what other programs read", v.BOM(), v.ModelSignature(), v.Policy())
 }
 
 // WrittenPolicy is what export policy wrote or checked.
