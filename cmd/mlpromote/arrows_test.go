@@ -32,7 +32,7 @@ func arrows() []rule {
 		{"cmd/internal/ui", []string{"pipeline/progress", "registry", "registry/strictyaml"}},
 		{"cmd/internal/command", []string{"cmd/internal/ui", "registry"}},
 		{"cmd/internal/connect", []string{
-			"pipeline/confined", "registry", "registry/client", "registry/environments", "registry/oci", "registry/oci/remote", "signer",
+			"pipeline/confined", "registry", "registry/client", "registry/environments", "registry/oci", "registry/oci/remote", "signer", "signer/follow",
 		}},
 		{"cmd/internal/suggest", []string{"cmd/internal/connect", "cmd/internal/ui", "registry"}},
 		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "validators"}},
@@ -112,6 +112,8 @@ func arrows() []rule {
 
 		{"signer", []string{"registry"}},
 		{"signer/authority", []string{"registry", "registry/strictyaml", "signer"}}, // asks over the network
+		// Remembers trust bundles, and reads the checkpoints in them.
+		{"signer/follow", []string{"registry", "registry/atomicfile", "registry/checkpoint", "signer"}},
 		{"signer/*", []string{"registry", "registry/atomicfile", "signer"}},
 
 		{"registry", nil}, // the ground floor

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 )
 
@@ -19,6 +20,7 @@ func (a *app) nodeVerbs() nodeverbs.Verbs {
 			return a.with(ctx, func(i *wiring.Instance) error { return verb(&i.Registry) })
 		},
 		PolicyFolder: a.PolicyFolder,
+		Now:          clock.Now,
 		Getenv:       func(name string) string { return a.getenv(name) },
 		Subject:      func(subject string) { a.subject = subject },
 	}

@@ -16,10 +16,10 @@ func environmentOf(record Record, ref registry.Ref) string {
 }
 
 // restrictions returns what the newest of the restriction lists restricts in an environment: those of
-// the folder, and given, which the caller has from elsewhere. Lists of other environments and of
+// the folder, and those that the caller has from elsewhere. Lists of other environments and of
 // signers who are not trusted do not count. A folder cannot show that a list is missing. Errors:
-// CodeTrust if given does not count, is older than a list in the folder, or a list cannot be read.
-func (c Checker) restrictions(ctx context.Context, dir, environment string, lists [][]byte, given []byte) (registry.Restrictions, error) {
+// CodeTrust if a list of the caller does not count, the given one is older than another, or a list cannot be read.
+func (c Checker) restrictions(ctx context.Context, dir, environment string, lists [][]byte, want Expectation) (registry.Restrictions, error) {
 	newest := registry.NoRestrictions()
 	var counter int64
 	for _, bundle := range lists {
@@ -31,19 +31,37 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 			newest, counter = in, l.Counter
 		}
 	}
-	if given == nil {
+	if want.Known != nil {
+		if known := want.Known(environment); len(known) > 0 {
+			in, l, err := c.mustCount(ctx, environment, known)
+			if err != nil {
+				return registry.Restrictions{}, err
+			}
+			if l.Counter >= counter {
+				newest, counter = in, l.Counter
+			}
+		}
+	}
+	if want.Restrictions == nil {
 		return newest, nil
 	}
-	in, l, err := c.restrictionList(ctx, environment, given, true)
+	in, l, err := c.mustCount(ctx, environment, want.Restrictions)
 	switch {
 	case err != nil:
 		return registry.Restrictions{}, err
-	case l.Counter == 0:
-		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "restriction list: it is not one of an approver that this machine trusts for %s", environment)
 	case l.Counter < counter:
-		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "restriction list %d of %s is older than list %d, which %s has: want a newer one", l.Counter, environment, counter, dir)
+		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "restriction list %d of %s is older than list %d, which %s has: or which is known here: want a newer one", l.Counter, environment, counter, dir)
 	}
 	return in, nil
+}
+
+// mustCount reads a list of the caller, which must be one of a trusted approver.
+func (c Checker) mustCount(ctx context.Context, environment string, bundle []byte) (registry.Restrictions, registry.RestrictionList, error) {
+	in, l, err := c.restrictionList(ctx, environment, bundle, true)
+	if err == nil && l.Counter == 0 {
+		err = registry.Errorf(registry.CodeTrust, "restriction list: it is not one of an approver that this machine trusts for %s", environment)
+	}
+	return in, l, err
 }
 
 // restrictionList reads one list. It returns the zero list for one that does not count. If its key

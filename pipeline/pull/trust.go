@@ -40,6 +40,9 @@ type Expectation struct {
 	// Restrictions is a signed restriction list of the environment that the caller got elsewhere. It
 	// counts beside the one in the folder, and must not be older. Nil: only that in the folder.
 	Restrictions []byte
+	// Known gives a signed restriction list of the environment with a URI, such as oci://local/prod/, that counts
+	// unless the folder has a newer one; nil if there is none. Nil: only that in the folder.
+	Known func(environment string) []byte
 	// Unpromoted accepts an engine without a promoter's summary. Its version is then not proven.
 	Unpromoted bool
 }
@@ -92,7 +95,7 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 	if err != nil {
 		return Proof{}, err
 	}
-	restrictions, err := c.restrictions(ctx, folder.dir, environmentOf(record, ref), lists, want.Restrictions)
+	restrictions, err := c.restrictions(ctx, folder.dir, environmentOf(record, ref), lists, want)
 	if err != nil {
 		return Proof{}, err
 	}

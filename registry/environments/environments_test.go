@@ -151,7 +151,7 @@ func TestLoadTrust(t *testing.T) {
 		"registry: acme\n" + trust: "",
 		"registry: ACME\n" + trust: `1:11 registry "ACME": want a lower-case name`,
 		trust:                      `1:1 key "registry" is missing`,
-		"registry: acme\nenvironments: {a: {}}\n" + trust:      `2:1 unknown key "environments": want version, registry, trust, roots`,
+		"registry: acme\nenvironments: {a: {}}\n" + trust:      `2:1 unknown key "environments": want version, registry, trust, roots, follow`,
 		"registry: acme\ntrust: [{key: k, resources: [\"\"]}]": `2:9 key "roles" is missing`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

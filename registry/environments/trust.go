@@ -37,9 +37,24 @@ type Trust struct {
 	Roots    []registry.Root
 	Dir      string          // that relative key paths start from, for KeyPath
 	Digest   registry.Digest // of the file's bytes
+	// Follow is set in a file that follows the trust bundles of the registry. It has no Entries and no Roots.
+	Follow *Follow
 }
 
-// LoadTrust reads a file that holds only registry and trust, written as in environments.yaml.
+// Follow says whose trust bundles a machine accepts, and where it remembers them.
+type Follow struct {
+	Publishers []string // paths of public keys, for KeyPath
+	State      string   // path of a folder
+}
+
+// follow is the mapping as it is written.
+type follow struct {
+	Publishers []string `yaml:"publishers,required"`
+	State      string   `yaml:"state,required"`
+}
+
+// LoadTrust reads a file that holds only registry and trust, written as in environments.yaml, or
+// registry and follow.
 // Errors: CodeInvalid with line and column; CodeNotFound if the file does not exist;
 // CodeInternal if it cannot be read.
 func LoadTrust(path string) (Trust, error) {
@@ -50,17 +65,52 @@ func LoadTrust(path string) (Trust, error) {
 	var f struct {
 		Version  *int    `yaml:"version"`
 		Registry string  `yaml:"registry,required"`
-		Trust    []entry `yaml:"trust,required"`
+		Trust    []entry `yaml:"trust"`
 		Roots    []root  `yaml:"roots"`
+		Follow   *follow `yaml:"follow"`
 	}
 	doc, err := strictyaml.Decode(path, data, &f)
 	if err != nil {
 		return Trust{}, err
 	}
 	version := checkVersion(doc, f.Version)
-	t := Trust{Registry: f.Registry, Entries: checkTrust(doc, version, f.Trust), Roots: checkRoots(doc, version, f.Roots), Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
+	t := Trust{Registry: f.Registry, Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
+	if f.Follow != nil {
+		t.Follow = checkFollow(doc, version, *f.Follow, t.Dir)
+	} else {
+		if !slices.ContainsFunc(doc.Root().Entries(), func(e strictyaml.Entry) bool { return e.Key == "trust" }) {
+			doc.Root().Problemf("key %q is missing, or %q", "trust", "follow")
+		} else {
+			t.Entries = checkTrust(doc, version, f.Trust)
+		}
+		t.Roots = checkRoots(doc, version, f.Roots)
+	}
 	checkEnvironments(doc, registry.Environments{Registry: f.Registry, List: []registry.Environment{{Name: "any"}}})
 	return t, doc.Err()
+}
+
+// checkFollow reads whom to follow, and reports mistakes.
+func checkFollow(doc *strictyaml.Document, version int, f follow, dir string) *Follow {
+	for _, e := range doc.Root().Entries() {
+		switch {
+		case e.Key == "trust" || e.Key == "roots":
+			e.Name.Problemf("%s stands beside follow: want one of them, since trust comes with the bundles that are followed", e.Key)
+		case e.Key == "follow" && version < version2:
+			e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
+		}
+	}
+	if len(f.Publishers) == 0 {
+		doc.At("follow", "publishers").Problemf("publishers is empty: want the path of the public key of a publisher")
+	}
+	for i, key := range f.Publishers {
+		if key == "" || strings.ContainsRune(key, 0) {
+			doc.At("follow", "publishers", i).Problemf("want the path of a public key in PEM")
+		}
+	}
+	if f.State == "" || strings.ContainsRune(f.State, 0) {
+		doc.At("follow", "state").Problemf("want the path of a folder, which remembers what was accepted")
+	}
+	return &Follow{Publishers: f.Publishers, State: KeyPath(dir, f.State)}
 }
 
 // readTrust reads a file that the user named, so a missing file is an error.

@@ -1,6 +1,9 @@
 package environments_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +160,42 @@ func TestPublisher(t *testing.T) {
 			}
 			if got != c.want {
 				t.Errorf("problems %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A trust file says whom it trusts, or whose trust bundles it follows.
+func TestLoadTrustFollows(t *testing.T) {
+	t.Parallel()
+	const v2 = "version: 2\nregistry: local\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"follows":        {v2 + "follow: {publishers: [keys/a.pub, /b.pub], state: state}\n", ""},
+		"neither":        {v2, `1:1 key "trust" is missing, or "follow"`},
+		"both":           {v2 + "follow: {publishers: [a.pub], state: s}\n" + trust, "4:1 trust stands beside follow: want one of them, since trust comes with the bundles that are followed"},
+		"roots too":      {v2 + "follow: {publishers: [a.pub], state: s}\nroots: [{sigstore: x}]\n", "4:1 roots stands beside follow: want one of them, since trust comes with the bundles that are followed"},
+		"version 1":      {"registry: local\nfollow: {publishers: [a.pub], state: s}\n", "2:1 key \"follow\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"nobody":         {v2 + "follow: {publishers: [], state: s}\n", "3:22 publishers is empty: want the path of the public key of a publisher"},
+		"no path":        {v2 + "follow: {publishers: [\"\"], state: s}\n", "3:23 want the path of a public key in PEM"},
+		"no state":       {v2 + "follow: {publishers: [a.pub]}\n", "3:9 key \"state\" is missing"},
+		"an empty state": {v2 + "follow: {publishers: [a.pub], state: \"\"}\n", "3:38 want the path of a folder, which remembers what was accepted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "trust.yaml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := environments.LoadTrust(path)
+			text := ""
+			if err != nil {
+				text = strings.ReplaceAll(problems(t, err), path+":", "")
+			}
+			if text != c.want {
+				t.Errorf("problems %q, want %q", text, c.want)
+			}
+			if want := (&environments.Follow{Publishers: []string{"keys/a.pub", "/b.pub"}, State: filepath.Join(filepath.Dir(path), "state")}); c.want == "" && !cmp.Equal(got.Follow, want) {
+				t.Errorf("follows %+v, want %+v", got.Follow, want)
 			}
 		})
 	}

@@ -1,17 +1,22 @@
 package connect
 
 import (
+	"context"
 	"os"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/follow"
 )
 
 // Trust is where this machine says whom it trusts: a trust file, or else environments.yaml in a folder.
 type Trust struct {
 	File         string // empty: environments.yaml
 	PolicyFolder string // has environments.yaml
+	Now          registry.Clock
+
+	accepted *follow.Accepted // of a file that follows a registry, once a bundle was accepted
 }
 
 // VerifyNote gives what verifies signed notes.
@@ -34,6 +39,13 @@ func (t Trust) Verify() (registry.VerifyEvidence, error) {
 
 // open gives what verifies by the keys that are trusted.
 func (t Trust) open() (*signer.Trust, error) {
+	t, err := t.Recall(context.Background()) // files of this machine
+	if err != nil {
+		return nil, err
+	}
+	if t.accepted != nil {
+		return t.accepted.Trust, nil
+	}
 	entries, roots, dir, err := t.entries()
 	if err != nil {
 		return nil, err

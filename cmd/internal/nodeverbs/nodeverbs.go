@@ -24,12 +24,30 @@ type Verbs struct {
 	// PolicyFolder has environments.yaml, which says whom this machine trusts.
 	PolicyFolder func() string
 	Getenv       func(name string) string
-	Subject      func(string) // told what a verb is about, for its error
+	Subject      func(string)   // told what a verb is about, for its error
+	Now          registry.Clock // nil means time.Now
 }
 
 // trust is a trust file; an empty name means the environments.yaml of this machine.
 func (v Verbs) trust(file string) connect.Trust {
-	return connect.Trust{File: file, PolicyFolder: v.PolicyFolder()}
+	return connect.Trust{File: file, PolicyFolder: v.PolicyFolder(), Now: v.Now}
+}
+
+// follow accepts the newest trust bundle of a registry, where the trust file follows it, and holds the restriction
+// list that the registry hands out against it.
+func (v Verbs) follow(ctx context.Context, r *connect.Registry, file, environment string) (connect.Trust, error) {
+	trust, err := v.trust(file).Follow(ctx, r)
+	if err != nil {
+		return trust, err
+	}
+	if follows, err := trust.Follows(); !follows {
+		return trust, err
+	}
+	signed, err := r.Restrictions(ctx, environment)
+	if err != nil {
+		return trust, err
+	}
+	return trust, trust.CheckRestrictions(signed)
 }
 
 // Machine reads this machine, with the runtimes that our own toolchains brought.

@@ -32,13 +32,16 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 				if err != nil {
 					return err
 				}
-				verify := r.Verify
+				verify, by := r.Verify, v.trust(trust)
 				if trust != "" {
-					if verify, err = v.trust(trust).Verify(); err != nil {
+					if by, err = v.follow(c.Context(), r, trust, q.environment); err != nil {
+						return err
+					}
+					if verify, err = by.Verify(); err != nil {
 						return err
 					}
 				}
-				want, err := v.expectation(trust, q.environment, unpromoted)
+				want, err := expectation(by, q.environment, unpromoted)
 				if err != nil {
 					return err
 				}
@@ -48,7 +51,7 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 	}
 	q.flags(c)
 	c.Flags().StringVarP(&dir, "out", "o", "", "folder to put the engine in")
-	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge signatures by (default: the data directory's)")
+	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge signatures by, or with follow: (default: the data directory's)")
 	c.Flags().BoolVar(&unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment (default: where environments.yaml here says that builds write)")
 	command.Required(c, "out")
 	return c

@@ -1,6 +1,8 @@
 package nodeverbs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +18,7 @@ import (
 func (v Verbs) Resolve() *cobra.Command {
 	var q nodeFlags
 	var explain bool
+	var trust string
 	c := &cobra.Command{
 		Use:   "resolve MODEL",
 		Short: "Find the engine that fits a node",
@@ -27,6 +30,9 @@ was rejected. Exit code 6: no engine fits.`,
 			return v.With(c.Context(), func(r *connect.Registry) error {
 				query, err := v.query(c.Context(), q, args[0])
 				if err != nil {
+					return err
+				}
+				if err := v.followOnly(c.Context(), r, trust, q.environment); err != nil {
 					return err
 				}
 				resolution, err := r.Resolve(c.Context(), query)
@@ -48,8 +54,22 @@ was rejected. Exit code 6: no engine fits.`,
 		},
 	}
 	q.flags(c)
+	c.Flags().StringVar(&trust, "trust", "", "file with follow: the newest trust bundle must be current before the registry is asked")
 	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate was rejected (on stderr)")
 	return c
+}
+
+// followOnly accepts the newest trust bundle before the registry is asked for an engine. An answer of resolve is not
+// signed, so keys alone say nothing about it.
+func (v Verbs) followOnly(ctx context.Context, r *connect.Registry, file, environment string) error {
+	if file == "" {
+		return nil
+	}
+	if follows, err := v.trust(file).Follows(); err != nil || !follows {
+		return errors.Join(err, registry.Errorf(registry.CodeInvalid, "--trust %s: resolve wants a file with follow:, since no signature is checked before the pull", file))
+	}
+	_, err := v.follow(ctx, r, file, environment)
+	return err
 }
 
 // loadNote says how an engine with a load profile is to be loaded.

@@ -34,7 +34,9 @@ lies in the folder, the trust in --trust FILE or the data directory.
 --env, --model, --version and --max-age say what must be there: the folder proves what it
 holds, and not that it is what this machine wants. An engine that was pulled from where
 builds write has no promoter: --unpromoted accepts it. --restrictions FILE checks the folder
-against a restriction list that is newer than the one it was pulled with.
+against a restriction list that is newer than the one it was pulled with. With a trust file that has
+follow:, the last trust bundle that was accepted here counts, also where it has expired, and the
+restriction list in it.
 
 For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and
 nothing speaks against it. It lists every bundle, when it was made, who signed it, and which roles
@@ -63,7 +65,7 @@ recorded it, or, without a history, only what is claimed.`,
 			return v.With(c.Context(), func(r *connect.Registry) error { return v.trustRef(c.Context(), r, args[0]) })
 		},
 	}
-	c.Flags().StringVar(&file, "trust", "", "file with the registry: and trust: to judge by (default: the data directory's)")
+	c.Flags().StringVar(&file, "trust", "", "file with the registry: and trust: to judge by, or with follow: (default: the data directory's)")
 	c.Flags().StringVar(&want.Environment, "env", "", "environment that it must be from")
 	c.Flags().StringVar(&want.Model, "model", "", "model that it must be of")
 	c.Flags().StringVar(&want.Version, "version", "", "version that it must be")
@@ -77,13 +79,21 @@ func (v Verbs) trustDir(ctx context.Context, dir, file string, want pull.Expecta
 	if want.MaxAge < 0 {
 		return registry.Errorf(registry.CodeInvalid, "--max-age %s: want more than nothing", want.MaxAge)
 	}
-	verify, err := v.trust(file).Verify()
+	trust, err := v.trust(file).Recall(ctx)
 	if err != nil {
 		return err
 	}
-	if want.Registry, err = v.trust(file).RegistryName(); err != nil {
+	verify, err := trust.Verify()
+	if err != nil {
 		return err
 	}
+	if want.Registry, err = trust.RegistryName(); err != nil {
+		return err
+	}
+	if old := trust.Expired(); old != nil {
+		v.UI.Note("judged by what was accepted last, though nothing new is accepted by it: %v", old)
+	}
+	want.Known = trust.KnownRestrictions
 	result, err := pull.Checker{Verify: verify, ReadPart: oci.ReadPart}.Check(ctx, dir, want)
 	if err != nil {
 		return err
@@ -98,13 +108,13 @@ func (v Verbs) trustDir(ctx context.Context, dir, file string, want pull.Expecta
 // expectation is what this machine knows of an environment that it pulls from, whatever
 // the registry says. A trust file knows no environments, so that everything needs the
 // summary of a promoter.
-func (v Verbs) expectation(file, environment string, unpromoted bool) (pull.Expectation, error) {
-	want := pull.Expectation{Unpromoted: unpromoted}
+func expectation(trust connect.Trust, environment string, unpromoted bool) (pull.Expectation, error) {
+	want := pull.Expectation{Unpromoted: unpromoted, Known: trust.KnownRestrictions}
 	var err error
-	if want.Registry, err = v.trust(file).RegistryName(); err != nil {
+	if want.Registry, err = trust.RegistryName(); err != nil {
 		return want, err
 	}
-	unprotected, err := v.trust(file).Unprotected(environment)
+	unprotected, err := trust.Unprotected(environment)
 	want.Unpromoted = unpromoted || unprotected
 	return want, err
 }

@@ -65,9 +65,7 @@ func (p Publisher) Publish(ctx context.Context, renew bool) (registry.SignedTrus
 	}
 	next.Version, next.Previous = before.Trust.Version+1, before.Digest
 	next.IssuedOn, next.ExpiresOn = now, p.end(key, now)
-	if next.Checkpoint, err = p.checkpoint(ctx, before.Trust.Checkpoint); err != nil {
-		return before, false, err
-	}
+	next.Checkpoint = p.checkpoint(ctx, before.Trust.Checkpoint)
 	published, err := p.publish(ctx, key, next)
 	return published, err == nil, err
 }
@@ -153,23 +151,18 @@ func (p Publisher) checkList(ctx context.Context, signed registry.SignedRestrict
 }
 
 // checkpoint is a checkpoint of the history that counts by the keys of this machine. Where none can be
-// made, it is that of the bundle before.
-func (p Publisher) checkpoint(ctx context.Context, before registry.KeptCheckpoint) (registry.KeptCheckpoint, error) {
+// made, it is that of the bundle before: that a key was revoked, also the one that signs checkpoints, must
+// reach nodes all the same.
+func (p Publisher) checkpoint(ctx context.Context, before registry.KeptCheckpoint) registry.KeptCheckpoint {
 	note, err := p.Checkpoint(ctx)
-	if registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeUnavailable) {
-		return before, nil
-	}
 	if err != nil {
-		return before, err
+		return before
 	}
 	signed, err := checkpoint.Open(ctx, p.VerifyNote, note)
-	if err != nil {
-		return before, err
+	if err != nil || signed.CountsAt(clock.Now()) != nil || signed.Origin.Registry != p.Own.Environments.Registry {
+		return before
 	}
-	if signed.Origin.Registry != p.Own.Environments.Registry {
-		return before, registry.Errorf(registry.CodeTrust, "checkpoint of %d events: it is of the registry %s, want %s", signed.Size, signed.Origin.Registry, p.Own.Environments.Registry)
-	}
-	return registry.KeptCheckpoint{Size: signed.Size, Note: string(note)}, signed.CountsAt(clock.Now())
+	return registry.KeptCheckpoint{Size: signed.Size, Note: string(note)}
 }
 
 // Publishes reports whether the folder of keys has one of a publisher.
