@@ -58,7 +58,7 @@ func (r repository) read() registry.GitOrigin {
 func committed(t *testing.T) repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Fatal("git is not installed, and setup installs it")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
