@@ -51,7 +51,7 @@ demo: build ## Build, verify, promote and pull the digits example
 
 # Programs by others that tests run against what we serve and sign. Each is pinned in a
 # module of its own and built once; go's own cache makes it quick on a machine that did.
-CLIENTS := cosign crane oras regctl
+CLIENTS := act actionlint cosign crane oras regctl
 PROGRAMS := $(foreach name,$(CLIENTS),tools/$(name)/bin/$(name))
 .SECONDEXPANSION:
 $(PROGRAMS): tools/$$(@F)/go.mod tools/$$(@F)/go.sum
@@ -83,6 +83,8 @@ test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 SEQUENTIAL   := ./signer/keyfile ./validators/format ./validators/stats
 INTERLEAVING := ^(TestTwoAtOnce|TestFourAtOnce|TestPauseDuringRemoval)$$
 LONGEST      := ./registry/service ./pipeline/toolchain/script ./registry/sqlite ./pipeline/validation ./registry/postgres ./pipeline
+test: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act
+test: export MLPROMOTE_ACTIONLINT := $(CURDIR)/tools/actionlint/bin/actionlint
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
