@@ -117,3 +117,18 @@ func FuzzParseInterface(f *testing.F) {
 		}
 	})
 }
+
+func TestTakesText(t *testing.T) {
+	t.Parallel()
+	text := validators.TensorInfo{Name: "sentence", DType: validators.Text}
+	for name, c := range map[string]struct {
+		inputs []validators.TensorInfo
+		want   string
+	}{
+		"none": {nil, ""}, "numbers": {[]validators.TensorInfo{{Name: "x"}}, ""}, "text": {[]validators.TensorInfo{{Name: "x"}, text}, "sentence"},
+	} {
+		if got, ok := (validators.Interface{Inputs: c.inputs}).TakesText(); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s: got %q, %t; want %q", name, got, ok, c.want)
+		}
+	}
+}

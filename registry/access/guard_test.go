@@ -335,6 +335,16 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A promotion along an edge that the chain does not have reaches nothing, whatever the principal may.
+func TestGuardRefusesUnknownEdge(t *testing.T) {
+	t.Parallel()
+	r := new(recorder)
+	_, err := access.Guard(r).Promote(as(t, registry.PermissionAdminister, "**", "**"), registry.PromoteRequest{Model: model, From: "nowhere", To: "elsewhere"})
+	if err == nil || r.asked == "Promote" {
+		t.Errorf("got error %v, and the registry was asked for %q; want a refusal before", err, r.asked)
+	}
+}
+
 // TestGuardKnowsNobody asks without a principal, with one that has no name, and with the
 // reason why there is none.
 func TestGuardKnowsNobody(t *testing.T) {
