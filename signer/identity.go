@@ -23,6 +23,7 @@ type certified struct {
 	issuer   string
 	subjects []string // forms of one name; the first is the one in the certificate
 	claims   map[string]string
+	trigger  string // what started the job, such as push
 	stamped  time.Time
 }
 
@@ -98,7 +99,7 @@ func read(leaf *x509.Certificate, result *verify.VerificationResult) (certified,
 	if summary == nil || summary.Issuer == "" || summary.SubjectAlternativeName == "" {
 		return certified{}, errors.New("its certificate names no issuer or no subject")
 	}
-	c := certified{issuer: summary.Issuer, claims: claimsOf(leaf, summary.Extensions)}
+	c := certified{issuer: summary.Issuer, claims: claimsOf(leaf, summary.Extensions), trigger: summary.BuildTrigger}
 	c.subjects = append([]string{summary.SubjectAlternativeName}, githubSubjects(c)...)
 	for _, seen := range result.VerifiedTimestamps {
 		if c.stamped.IsZero() || seen.Timestamp.Before(c.stamped) {
@@ -192,5 +193,24 @@ func (c certified) matches(i registry.Identity) bool {
 			return false
 		}
 	}
-	return true
+	return !c.proposed() || asksForProposed(i)
+}
+
+// proposed reports whether the job may run what somebody proposed and nobody accepted: a pull or merge
+// request. Its certificate can have all that of a job of the branch, even its ref. GitHub always says
+// what started a job, so where its issuer's certificate does not, that is taken for a proposal.
+func (c certified) proposed() bool {
+	switch c.trigger {
+	case "pull_request", "pull_request_target", "merge_request_event", "external_pull_request_event":
+		return true
+	}
+	return c.trigger == "" && c.issuer == githubIssuer
+}
+
+// asksForProposed reports whether an identity covers jobs of proposals: it names an environment, whose
+// rules the forge applies to every job, or a pull or merge request itself.
+func asksForProposed(i registry.Identity) bool {
+	ref := i.Claims["ref"]
+	return i.Claims["environment"] != "" || strings.Contains(i.Subject, ":environment:") || strings.HasSuffix(i.Subject, ":pull_request") ||
+		strings.HasPrefix(ref, "refs/pull/") || strings.HasPrefix(ref, "refs/merge-requests/") || strings.Contains(i.Subject, "@refs/pull/")
 }
