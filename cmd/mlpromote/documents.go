@@ -79,21 +79,28 @@ func documents() map[string][]reflect.Type {
 		"toolchain list":       of[[]toolchains.Status](),
 		"toolchain remove":     of[[]toolchains.Found](),
 		"limits suggest":       of[suggestedLimits](),
-		"trust add":            of[changedTrust](),
-		"trust export":         of[exportedSummary](),
-		"trust list":           of[listedTrust](),
-		"trust retire":         of[changedTrust](),
-		"trust revoke":         of[changedTrust](),
 		"tune":                 of[tuned](),
 		"verify":               of[verifiedRelease](),
 		"version":              of[command.About](),
 	}
+	maps.Copy(all, trustDocuments())
 	maps.Copy(all, nodeverbs.Documents())
 	maps.Copy(all, auditing.Documents())
 	maps.Copy(all, upkeep.Documents())
 	maps.Copy(all, integration.Documents())
 	maps.Copy(all, export.Documents())
 	return all
+}
+
+// trustDocuments are those of the verbs that change who is trusted.
+func trustDocuments() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"trust add":    of[changedTrust](),
+		"trust export": of[exportedSummary](),
+		"trust list":   of[listedTrust](),
+		"trust retire": of[changedTrust](),
+		"trust revoke": of[changedTrust](),
+	}
 }
 
 func of[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }

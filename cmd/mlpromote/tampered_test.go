@@ -431,7 +431,7 @@ func flipFile(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	data[len(data)/2] ^= 1
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o644)); err != nil { //nolint:gosec // as it was
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	return []string{filepath.Base(path)}

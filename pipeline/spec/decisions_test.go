@@ -82,7 +82,7 @@ func TestRewrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mlpromote.yaml")
-	if err := os.WriteFile(file, []byte("a: 1\n"), 0o640); err != nil { //nolint:gosec // the mode is to be kept
+	if err := os.WriteFile(file, []byte("a: 1\n"), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	refusal := errors.New("no")

@@ -109,7 +109,7 @@ func runOnly(t *testing.T, folder, only string, all []task) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fmt.Printf("%s: %s\n", one, text)
+				t.Logf("%s: %s", one, text)
 			}
 		}
 	}

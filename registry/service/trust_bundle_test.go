@@ -17,12 +17,12 @@ import (
 
 // publishing makes a world that publishes trust bundles, with a publisher's key beside those of the
 // roles and a kept checkpoint.
-func publishing(t *testing.T, edits ...func(*service.Config)) *world {
+func publishing(t *testing.T) *world {
 	t.Helper()
 	entry := func(key string, state registry.KeyState, resource string, roles ...registry.Role) registry.TrustEntry {
 		return registry.TrustEntry{Key: key, Roles: roles, Resources: []string{resource}, State: state}
 	}
-	return setup(t, append([]func(*service.Config){func(c *service.Config) {
+	return setup(t, func(c *service.Config) {
 		const all = "oci://local/"
 		c.Environments.Configuration = digest.FromString("environments and keys")
 		c.Environments.Trust = append(c.Environments.Trust, entry("publisher", "", all, registry.RolePublisher),
@@ -36,7 +36,7 @@ func publishing(t *testing.T, edits ...func(*service.Config)) *world {
 			}
 			return registry.KeptCheckpoint{Size: 3, Note: "kept"}, nil
 		}
-	}}, edits...)...)
+	})
 }
 
 // nextTrust is the bundle that may follow now.

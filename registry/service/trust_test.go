@@ -21,6 +21,17 @@ func resources(role registry.Role, prefix string) func(c *service.Config) {
 	}
 }
 
+// promoter changes the trust entry of the promoter.
+func promoter(change func(e *registry.TrustEntry)) func(c *service.Config) {
+	return func(c *service.Config) {
+		for i, e := range c.Environments.Trust {
+			if e.Key == string(registry.RolePromoter) {
+				change(&c.Environments.Trust[i])
+			}
+		}
+	}
+}
+
 // Evidence is judged by the trust of the environment that it is to count in.
 func TestTrustIsThatOfTheDestination(t *testing.T) {
 	t.Parallel()
@@ -40,17 +51,12 @@ func TestTrustIsThatOfTheDestination(t *testing.T) {
 func TestPromoterMustBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(c *service.Config){
-		"nowhere near": resources(registry.RolePromoter, "oci://local/staging/"),
-		"in another role": func(c *service.Config) {
-			c.Environments.Trust[len(c.Environments.Trust)-1].Roles = []registry.Role{registry.RoleApprover}
-		},
-		"no more": func(c *service.Config) {
-			c.Environments.Trust[len(c.Environments.Trust)-1].State = registry.KeyRevoked
-		},
-		"for what was": func(c *service.Config) {
-			promoter := &c.Environments.Trust[len(c.Environments.Trust)-1]
-			promoter.State, promoter.RetiredAt = registry.KeyRetired, time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-		},
+		"nowhere near":    resources(registry.RolePromoter, "oci://local/staging/"),
+		"in another role": promoter(func(e *registry.TrustEntry) { e.Roles = []registry.Role{registry.RoleApprover} }),
+		"no more":         promoter(func(e *registry.TrustEntry) { e.State = registry.KeyRevoked }),
+		"for what was": promoter(func(e *registry.TrustEntry) {
+			e.State, e.RetiredAt = registry.KeyRetired, time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+		}),
 	} {
 		w := setup(t, edit)
 		w.proven(t, registrytest.Build{})

@@ -32,7 +32,7 @@ type Identity struct {
 // LoadIdentity reads a file. Errors: those of [LoadTimestamps].
 func LoadIdentity(path string) (Identity, error) {
 	var i Identity
-	if _, err := load(path, &i); err != nil {
+	if err := load(path, &i); err != nil {
 		return Identity{}, err
 	}
 	if err := i.Validate(); err != nil {

@@ -158,7 +158,7 @@ func TestIdentityRefused(t *testing.T) {
 		"a certificate of no issuer":     {change: func(c *signertest.Certificate, key *ecdsa.PublicKey) *ecdsa.PublicKey { c.Issuer = ""; return key }, code: registry.CodeTrust, want: "the certificate", asked: 1},
 		"a timestamp by another":         {stamps: other.Stamps(nil), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
 		"a timestamp of another":         {stamps: other.Stamps(otherSignature), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
-		"a busy authority":               {fulcio: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }), code: registry.CodeUnavailable, want: "certificate authority", asked: 1},
+		"a busy authority":               {fulcio: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }), code: registry.CodeUnavailable, want: "certificate authority", asked: 1},
 		"an authority that is elsewhere": {fulcio: http.RedirectHandler("https://evil.example.com/", http.StatusPermanentRedirect), code: registry.CodeUnavailable, want: "redirects elsewhere", asked: 1},
 		"an answer with the token":       {fulcio: echo, code: registry.CodeUnavailable, want: "no entry for Bearer TOKEN", asked: 1},
 		"no certificate":                 {fulcio: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }), code: registry.CodeUnavailable, want: "returned no certificates", asked: 1},

@@ -24,7 +24,7 @@ type Timestamps struct {
 // read, with [os.ErrNotExist] in the chain if it does not exist.
 func LoadTimestamps(dir string) (Timestamps, error) {
 	var t Timestamps
-	_, err := load(filepath.Join(dir, TimestampsFile), &t)
+	err := load(filepath.Join(dir, TimestampsFile), &t)
 	if err != nil {
 		return Timestamps{}, err
 	}
@@ -61,20 +61,17 @@ func (t Timestamps) authorities(ctx context.Context) []*sign.TimestampAuthority 
 }
 
 // load reads a YAML file. Text that a URL would not survive is refused by Validate.
-func load(path string, into any) (*strictyaml.Document, error) {
+func load(path string, into any) error {
 	data, err := strictyaml.ReadFile(path)
 	if err != nil {
 		if registry.HasCode(err, registry.CodeInvalid) {
-			return nil, err
+			return err
 		}
-		return nil, registry.Lastingf(registry.CodeUnavailable, "read %s: %w", filepath.Base(path), err)
+		return registry.Lastingf(registry.CodeUnavailable, "read %s: %w", filepath.Base(path), err)
 	}
 	if strings.TrimSpace(string(data)) == "" {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s is empty", path)
+		return registry.Errorf(registry.CodeInvalid, "%s is empty", path)
 	}
-	doc, err := strictyaml.Decode(path, data, into)
-	if err != nil {
-		return nil, err
-	}
-	return doc, doc.Err()
+	_, err = strictyaml.Decode(path, data, into)
+	return err
 }

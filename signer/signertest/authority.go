@@ -74,10 +74,10 @@ func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*
 		Root: a.root, Intermediates: []*x509.Certificate{a.intermediate}, ValidityPeriodStart: time.Now().Add(-time.Hour), URI: "https://fulcio.example.com",
 	}}
 	for _, logs := range []map[string]*root.TransparencyLog{certificates, signatures} {
-		for id, log := range logs { // the library has the text of the ID in place of the ID
+		for id, known := range logs { // the library has the text of the ID in place of the ID
 			raw, err := hex.DecodeString(id)
 			check(t, err)
-			log.ID = raw
+			known.ID = raw
 		}
 	}
 	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, certificates, []root.TimestampingAuthority{a.stamps.authority()}, signatures)

@@ -41,8 +41,10 @@ func newHouse(t *testing.T) *house {
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, h.db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
-		Environments:       registrytest.Chain(), Catalog: h.db, Records: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](), TrustBundles: mem.NewTable[registry.TrustBundleDocument](),
+		ReadKey:        func(string) ([]byte, error) { return []byte("PEM"), nil },
+		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) { return registry.KeptCheckpoint{}, nil },
+		Environments:   registrytest.Chain(), Catalog: h.db, Records: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -192,6 +194,8 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.CheckpointPath:           {anywhere},
 		"GET " + wire.CheckpointsPath:          {anywhere},
 		"GET " + wire.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
+		"GET " + wire.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
+		"POST " + wire.TrustBundlePath:         {{"", wire.TrustBundle{Bundle: []byte("{}")}, administer, all}},
 		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
 		"POST " + wire.RestrictionsPath:        {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
 		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},

@@ -82,10 +82,10 @@ func shared(c *cobra.Command) []string {
 // step runs the verb as a process of its own, so that nothing that it prints reaches the log on another way.
 func (v Verb) step(ctx context.Context, flags, args []string) error {
 	sys := detect(v.Getenv, clock.Now)
-	v.log("%s", v.masks(sys))
-	v.log("%s", sys.open("mlpromote "+args[0]))
+	v.log(v.masks(sys))
+	v.log(sys.open("mlpromote " + args[0]))
 	printed, exit, err := v.run(ctx, slices.Concat(flags, []string{"--output", "json"}, args))
-	v.log("%s", sys.close())
+	v.log(sys.close())
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (v Verb) step(ctx context.Context, flags, args []string) error {
 
 // log writes to the log of the job. Commands of a system and the lines of the verb are one stream, so that their order is
 // that in which they were written.
-func (v Verb) log(format string, args ...any) { fmt.Fprintf(v.Log, format, args...) }
+func (v Verb) log(text string) { _, _ = io.WriteString(v.Log, text) }
 
 // masks hides the values of secret variables.
 func (v Verb) masks(sys system) string {
@@ -192,6 +192,6 @@ func failed(sys system, v Verb, r result) error {
 			message += "\n" + r.Failure.Hint
 		}
 	}
-	v.log("%s", sys.failure("mlpromote "+r.Verb, message))
+	v.log(sys.failure("mlpromote "+r.Verb, message))
 	return registry.Errorf(code, "%s failed", r.Verb)
 }

@@ -59,7 +59,7 @@ func copyFile(path, target string, entry os.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(path) //nolint:gosec // folders of a test, which nobody else writes
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/token"
-
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // maxBytes is how large a file may be.
-const maxBytes = 4 << 20
+const maxBytes = strictyaml.MaxBytes
 
 // Place is a marked value.
 type Place struct {
@@ -50,85 +48,48 @@ func parse(name string, data []byte) (f file, err error) {
 		return file{}, registry.Errorf(registry.CodeInvalid, "%s is not UTF-8 text", name)
 	}
 	f = file{name: name, lines: strings.SplitAfter(string(data), "\n")}
-	tokens, err := tokenize(name, data)
+	comments, err := strictyaml.Comments(name, data)
 	if err != nil {
 		return file{}, err
 	}
-	for i, t := range tokens {
-		if t.Type != token.CommentType {
-			continue
-		}
-		marker, ok, err := parseMarker(t.Value)
+	for _, c := range comments {
+		marker, ok, err := parseMarker(c.Text)
 		if !ok {
 			continue
 		}
-		line := t.Position.Line
 		if err == nil {
-			err = f.place(tokens[:i], marker, line)
+			err = f.place(c, marker)
 		}
 		if err != nil {
-			return file{}, fmt.Errorf("%s:%d: %w", name, line, err)
+			return file{}, fmt.Errorf("%s:%d: %w", name, c.Line, err)
 		}
 	}
 	return f, nil
 }
 
-// tokenize runs the lexer, which is not ours: a panic of it over some file is a problem of that file.
-func tokenize(name string, data []byte) (tokens token.Tokens, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			tokens, err = nil, registry.Errorf(registry.CodeInvalid, "%s cannot be read as YAML", name)
-		}
-	}()
-	return lexer.Tokenize(strings.ReplaceAll(string(data), "\r\n", "\n")), nil
-}
-
-// place notes the value in front of a marker. It must be one value in that line, and the only thing that the text
-// between it and the marker is.
-func (f *file) place(tokens token.Tokens, m Marker, line int) error {
+// place notes the value in front of a marker. It must be the only thing that the text between it and the marker is.
+func (f *file) place(c strictyaml.Comment, m Marker) error {
 	refused := registry.Errorf(registry.CodeInvalid, "the marker of %s has no value in front of it: want KEY: VALUE  # MARKER", m.Model)
-	if len(tokens) == 0 || line > len(f.lines) {
+	if !c.Found || c.Line > len(f.lines) {
 		return refused
 	}
-	value, text := tokens[len(tokens)-1], f.lines[line-1]
-	if value.Position.Line != line {
-		return refused
-	}
+	text := f.lines[c.Line-1]
 	before, _, _ := strings.Cut(text, `"`+markerKey+`"`)
 	end := strings.LastIndex(before, "#")
 	if end < 0 {
 		return refused
 	}
-	p := Place{File: f.name, Line: line, Marker: m, Was: value.Value}
-	p.from = byteOf(text, value.Position.Column)
+	p := Place{File: f.name, Line: c.Line, Marker: m, Was: c.Value, quote: c.Quote}
 	p.to = len(strings.TrimRight(text[:end], " \t"))
-	if starts(value) { // a key or an item without a value
-		p.Was, p.from = "", p.to
-		f.places = append(f.places, p)
-		return nil
-	}
-	if len(tokens) < 2 || !starts(tokens[len(tokens)-2]) {
-		return refused
-	}
-	switch value.Type {
-	case token.SingleQuoteType:
-		p.quote = "'"
-	case token.DoubleQuoteType:
-		p.quote = `"`
-	case token.StringType, token.NullType, token.IntegerType, token.FloatType:
-	default:
-		return refused
+	p.from = p.to
+	if c.Column > 0 {
+		p.from = byteOf(text, c.Column)
 	}
 	if p.from > p.to || p.quote+p.Was+p.quote != text[p.from:p.to] {
 		return refused
 	}
 	f.places = append(f.places, p)
 	return nil
-}
-
-// starts reports whether a value begins behind a token.
-func starts(t *token.Token) bool {
-	return t.Type == token.MappingValueType || t.Type == token.SequenceEntryType
 }
 
 // byteOf is the byte of a column, from 1 and in characters.

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/gc"
 )
 
+// GC deletes content that nothing needs.
 func (v Verbs) GC() *cobra.Command {
 	keep := gc.DefaultRetention()
 	var dryRun bool

@@ -25,6 +25,7 @@ type scrubFlags struct {
 	rate         int64
 }
 
+// Scrub reads all content and reports damage.
 func (v Verbs) Scrub() *cobra.Command {
 	var f scrubFlags
 	c := &cobra.Command{
