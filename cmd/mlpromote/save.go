@@ -58,7 +58,8 @@ func (a *app) loadCommand() *cobra.Command {
 		Short: "Let a saved release into the first environment here, after checking all of it",
 		Long: `Checks a file that mlpromote save wrote, without any network: its form, every digest, every
 signature by the keys of --trust FILE, that a promoter of ENV let the release in and nothing in the file speaks
-against it, and that no file of it runs code when it is loaded. Keys in the file itself count for nothing.
+against it, and that no file of it runs code when it is loaded. Keys in the file itself count for nothing; a trust
+bundle in it counts if FILE follows its publisher.
 
 Only then is it copied into the first environment here, with the evidence by keys that
 environments.yaml trusts. It gets further as any release does: by mlpromote promote, with

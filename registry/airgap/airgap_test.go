@@ -82,10 +82,15 @@ func (s *side) save(t testing.TB, environment string, r registry.Release) []byte
 	return out.Bytes()
 }
 
+// trusting judges by keys, whatever bundle is in the file.
+func trusting(keys *registrytest.Keys) func(context.Context, []byte) (airgap.Trusted, error) {
+	return func(context.Context, []byte) (airgap.Trusted, error) { return airgap.Trusted{Verify: keys.Verify}, nil }
+}
+
 // check checks a file as one of prod.
 func check(t testing.TB, keys *registrytest.Keys, file []byte) (*airgap.Checked, error) {
 	t.Helper()
-	return airgap.Checker{Verify: keys.Verify, Now: now, Inspect: inspect}.Check(t.Context(), bytes.NewReader(file), int64(len(file)), prod())
+	return airgap.Checker{Trust: trusting(keys), Now: now, Inspect: inspect}.Check(t.Context(), bytes.NewReader(file), int64(len(file)), prod())
 }
 
 // inspect refuses pickles by their beginning. The real inspection is tested where the program is put together.
@@ -194,7 +199,7 @@ func TestCheckRefuses(t *testing.T) {
 		"an old file":                        {file, keys, with(func(w *airgap.Expectation) { w.MaxAge = time.Hour }), now().Add(2 * time.Hour), registry.CodeTrust, "2h0m0s ago, want at most 1h0m0s"},
 		"a file from the future":             {file, keys, prod(), now().Add(-48 * time.Hour), registry.CodeTrust, "look at the clocks"},
 	} {
-		checker := airgap.Checker{Verify: c.keys.Verify, Now: func() time.Time { return c.now }, Inspect: inspect}
+		checker := airgap.Checker{Trust: trusting(c.keys), Now: func() time.Time { return c.now }, Inspect: inspect}
 		_, err := checker.Check(t.Context(), bytes.NewReader(c.file), int64(len(c.file)), c.want)
 		if !registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want %s that says %q", name, err, c.code, c.says)
@@ -259,9 +264,69 @@ func TestRestrictions(t *testing.T) {
 	} {
 		want := prod()
 		want.Restrictions = c.given
-		_, err := airgap.Checker{Verify: keys.Verify, Now: now, Inspect: inspect}.Check(t.Context(), bytes.NewReader(c.file), int64(len(c.file)), want)
+		_, err := airgap.Checker{Trust: trusting(keys), Now: now, Inspect: inspect}.Check(t.Context(), bytes.NewReader(c.file), int64(len(c.file)), want)
 		if c.code == "" && err != nil || c.code != "" && (!registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: error %v, want %q that says %q", name, err, c.code, c.says)
+		}
+	}
+}
+
+// A list that the receiving side knows counts if it is newer than the one in the file, and an older one takes nothing back.
+// Its trust is asked with the bundle in the file, and its refusal is final.
+func TestTrustOfReceiver(t *testing.T) {
+	t.Parallel()
+	keys := registrytest.NewKeys(registrytest.RoleKeys())
+	sender := newSide(t, keys)
+	r := sender.promoted(t)
+	const environment = "oci://local/prod/"
+	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
+	list := func(counter int64, entries ...registry.Restriction) []byte {
+		l := registry.RestrictionList{ResourceURI: environment, Counter: counter, IssuedOn: now(), Reason: "wrong results", Entries: entries}
+		if counter > 1 {
+			l.Previous = digest.FromString("before")
+		}
+		return sender.Bundle(t, "approver", registry.PredicateRestrictions, l, digest.FromString(environment))
+	}
+	file := func(files ...airgap.File) []byte {
+		req := airgap.Request{Registry: "local", Environment: "prod", Release: r, Files: files}
+		claims, _, err := sender.Claims(t.Context(), "prod", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range claims {
+			req.Evidence = append(req.Evidence, c.Bundle)
+		}
+		var out bytes.Buffer
+		if err := airgap.Save(t.Context(), sender.open, req, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	lifted := airgap.File{Name: airgap.RestrictionsFile, Data: list(2)}
+	bundle := airgap.File{Name: airgap.TrustBundleFile, Data: []byte("a bundle")}
+	for name, c := range map[string]struct {
+		file, known []byte
+		refuses     bool
+		code        registry.Code // empty: it passes
+	}{
+		"nothing known":                  {file(bundle), nil, false, ""},
+		"a restriction is known":         {file(bundle), list(1, recalled), false, registry.CodePolicy},
+		"one that the file lifts":        {file(bundle, lifted), list(1, recalled), false, ""},
+		"one that is newer than a lift":  {file(bundle, lifted), list(3, recalled), false, registry.CodePolicy},
+		"the bundle does not count":      {file(bundle), nil, true, registry.CodeTrust},
+		"a list that is known is broken": {file(bundle), []byte("{}"), false, registry.CodeTrust},
+	} {
+		asked := ""
+		trust := func(_ context.Context, bundle []byte) (airgap.Trusted, error) {
+			asked = string(bundle)
+			if c.refuses {
+				return airgap.Trusted{}, registry.Errorf(registry.CodeTrust, "it has expired")
+			}
+			return airgap.Trusted{Verify: keys.Verify, Known: func(string) []byte { return c.known }}, nil
+		}
+		_, err := airgap.Checker{Trust: trust, Now: now, Inspect: inspect}.Check(t.Context(), bytes.NewReader(c.file), int64(len(c.file)), prod())
+		if c.code == "" && err != nil || c.code != "" && !registry.HasCode(err, c.code) || asked != "a bundle" {
+			t.Errorf("%s: error %v, want %q; its trust was asked with %q", name, err, c.code, asked)
 		}
 	}
 }

@@ -42,8 +42,10 @@ type Receiver interface {
 
 // Checker checks saved releases. All fields are required.
 type Checker struct {
-	Verify registry.VerifyEvidence // by the keys that the receiving side trusts for the sending one
-	Now    registry.Clock
+	// Trust says whom the receiving side trusts for the sending one. It is given the trust bundle in the file,
+	// which may be nil, and decides by its own rules whether that counts.
+	Trust func(ctx context.Context, bundle []byte) (Trusted, error)
+	Now   registry.Clock
 	// Inspect looks at the bytes of every file.
 	Inspect gate.Inspect
 }
@@ -77,7 +79,7 @@ type Loaded struct {
 // Check reads all of a file, and changes nothing. Errors: CodeDigest, CodeTrust, CodePolicy and CodeUnsafe, with
 // the object that is at fault.
 func (c Checker) Check(ctx context.Context, file io.ReaderAt, size int64, want Expectation) (*Checked, error) {
-	if want.Registry == "" || want.Environment == "" || c.Verify == nil {
+	if want.Registry == "" || want.Environment == "" || c.Trust == nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "load: want the environment that the file must be from, and keys to verify with")
 	}
 	in, err := layout.Open(ctx, file, size)
@@ -98,10 +100,14 @@ func (c Checker) Check(ctx context.Context, file io.ReaderAt, size int64, want E
 	if err := want.place(found.loaded, tag); err != nil {
 		return nil, err
 	}
-	if found.claims, err = c.claims(ctx, found.store, found.loaded.Release, want); err != nil {
+	by, err := c.trusted(ctx, in, found.loaded.Release)
+	if err != nil {
 		return nil, err
 	}
-	restrictions, err := c.restrictions(ctx, in, found.loaded.Release, want)
+	if found.claims, err = c.claims(ctx, by, found.store, found.loaded.Release, want); err != nil {
+		return nil, err
+	}
+	restrictions, err := by.restrictions(ctx, in, found.loaded.Release, want)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +177,7 @@ func (want Expectation) place(found Loaded, tag string) error {
 
 // claims verifies all evidence in the file, for the place that it must be from. Evidence by signers who are
 // not trusted counts for nothing.
-func (c Checker) claims(ctx context.Context, store *oci.Store, r registry.Release, want Expectation) ([]registry.Claim, error) {
+func (c Checker) claims(ctx context.Context, by Trusted, store *oci.Store, r registry.Release, want Expectation) ([]registry.Claim, error) {
 	resource := want.resource(r)
 	var claims []registry.Claim
 	for _, subject := range r.Subjects() {
@@ -179,7 +185,7 @@ func (c Checker) claims(ctx context.Context, store *oci.Store, r registry.Releas
 			if err != nil {
 				return nil, err
 			}
-			claim, err := c.Verify(ctx, b.Data, resource)
+			claim, err := by.Verify(ctx, b.Data, resource)
 			if registry.HasCode(err, registry.CodeTrust) {
 				continue
 			}

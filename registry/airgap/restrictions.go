@@ -12,10 +12,10 @@ import (
 // RestrictionsFile is the name of the signed restriction list in a saved release.
 const RestrictionsFile = "restrictions.json"
 
-// restrictions returns those of the environment that a file is from: by the list in the file, or by
-// the one that the caller got elsewhere, which must not be older. A list that does not count is an
+// restrictions returns those of the environment that a file is from: by the list in the file, by a newer one
+// of the trust bundle, or by the one that the caller got elsewhere, which must not be older. A list that does not count is an
 // error, because save writes no such list.
-func (c Checker) restrictions(ctx context.Context, in *layout.Layout, r registry.Release, want Expectation) (registry.Restrictions, error) {
+func (t Trusted) restrictions(ctx context.Context, in *layout.Layout, r registry.Release, want Expectation) (registry.Restrictions, error) {
 	environment := "oci://" + want.Registry + "/" + want.Environment + "/"
 	saved, err := titled(in, r, RestrictionsFile)
 	if err != nil {
@@ -23,14 +23,20 @@ func (c Checker) restrictions(ctx context.Context, in *layout.Layout, r registry
 	}
 	newest := registry.NoRestrictions()
 	var counter int64
-	for _, bundle := range [][]byte{saved, want.Restrictions} {
+	var known []byte
+	if t.Known != nil {
+		known = t.Known(environment)
+	}
+	for i, bundle := range [][]byte{saved, known, want.Restrictions} {
 		if bundle == nil {
 			continue
 		}
-		found, l, err := c.list(ctx, environment, bundle)
+		found, l, err := t.list(ctx, environment, bundle)
 		switch {
 		case err != nil:
 			return registry.Restrictions{}, err
+		case l.Counter < counter && i == 1: // the list in the file is newer than its trust bundle
+			continue
 		case l.Counter < counter:
 			return registry.Restrictions{}, registry.Errorf(registry.CodeTrust,
 				"restriction list %d of %s is older than list %d, which the file has: want a newer one", l.Counter, environment, counter)
@@ -41,8 +47,8 @@ func (c Checker) restrictions(ctx context.Context, in *layout.Layout, r registry
 }
 
 // list verifies a restriction list.
-func (c Checker) list(ctx context.Context, environment string, bundle []byte) (registry.Restrictions, registry.RestrictionList, error) {
-	claim, err := c.Verify(ctx, bundle, environment)
+func (t Trusted) list(ctx context.Context, environment string, bundle []byte) (registry.Restrictions, registry.RestrictionList, error) {
+	claim, err := t.Verify(ctx, bundle, environment)
 	if err == nil && !claim.Statement.About(digest.FromString(environment)) {
 		err = registry.Errorf(registry.CodeTrust, "it is not about %s", environment)
 	}

@@ -73,6 +73,25 @@ func (t Trust) Accept(ctx context.Context, bundle []byte) (Trust, error) {
 	return t, t.Expired()
 }
 
+// AcceptSaved accepts the bundle of a saved release, unless a newer one was accepted before: files may be loaded in another
+// order than they were saved. What is judged by must be current. Nil: the file has no bundle.
+func (t Trust) AcceptSaved(ctx context.Context, bundle []byte) (Trust, error) {
+	remembered, err := t.Recall(ctx)
+	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		return t, err
+	}
+	if err == nil && remembered.accepted != nil && bundle != nil {
+		saved, err := registry.PeekTrustBundle(bundle)
+		if err != nil {
+			return t, err
+		}
+		if saved.Version < remembered.accepted.Version {
+			bundle = nil
+		}
+	}
+	return t.Accept(ctx, bundle)
+}
+
 // Recall takes the bundle that was accepted last, unless one was accepted by this Trust. It needs no network, and the
 // bundle may have expired. Errors: CodeNotFound if none was accepted; CodeTrust if what is remembered was changed.
 func (t Trust) Recall(ctx context.Context) (Trust, error) {

@@ -73,10 +73,21 @@ func request(ctx context.Context, in *connect.Registry, environment string, r re
 	if err != nil {
 		return req, 0, err
 	}
-	if req.Files, err = trustFiles(folder); err == nil && len(restricted.Bundle) > 0 {
+	if req.Files, err = trustFiles(folder); err != nil {
+		return req, 0, err
+	}
+	if len(restricted.Bundle) > 0 {
 		req.Files = append(req.Files, airgap.File{Name: airgap.RestrictionsFile, Data: restricted.Bundle})
 	}
-	return req, len(ignored), err
+	published, err := in.TrustBundle(ctx)
+	switch {
+	case registry.HasCode(err, registry.CodeNotFound): // a registry without a publisher
+		return req, len(ignored), nil
+	case err != nil:
+		return req, 0, err
+	}
+	req.Files = append(req.Files, airgap.File{Name: airgap.TrustBundleFile, Data: published.Bundle})
+	return req, len(ignored), nil
 }
 
 // byteCounter counts what is written.
@@ -126,10 +137,7 @@ type LoadRelease struct {
 
 // Open opens a file and checks it. The caller closes it after the release was let in.
 func (l LoadRelease) Open(ctx context.Context, name string) (*airgap.Checked, io.Closer, error) {
-	verify, err := l.Trust.Verify()
-	if err != nil {
-		return nil, nil, err
-	}
+	var err error
 	if l.Want.Registry, err = l.Trust.RegistryName(); err != nil {
 		return nil, nil, err
 	}
@@ -149,12 +157,24 @@ func (l LoadRelease) Open(ctx context.Context, name string) (*airgap.Checked, io
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
-	checker := airgap.Checker{Verify: verify, Now: clock.Now, Inspect: filegate.Inspect}
+	checker := airgap.Checker{Trust: l.trust, Now: clock.Now, Inspect: filegate.Inspect}
 	checked, err := checker.Check(ctx, f, info.Size(), l.Want)
 	if err != nil {
 		return nil, nil, errors.Join(registry.Errorf(registry.CodeOf(err), "%s: %w", name, err), f.Close())
 	}
 	return checked, f, nil
+}
+
+// trust is by what a file is judged. A trust file that follows the sending side takes the bundle in the file, if that
+// counts by its publishers; another one does not look at it.
+func (l LoadRelease) trust(ctx context.Context, bundle []byte) (airgap.Trusted, error) {
+	l.Trust.Now = clock.Now
+	accepted, err := l.Trust.AcceptSaved(ctx, bundle)
+	if err != nil {
+		return airgap.Trusted{}, err
+	}
+	verify, err := accepted.Verify()
+	return airgap.Trusted{Verify: verify, Known: accepted.KnownRestrictions}, err
 }
 
 // LoadedRelease is a release that was let in.
