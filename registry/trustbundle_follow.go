@@ -84,7 +84,7 @@ func CheckPublisher(own, before, pinned *Claim) error {
 		return WithHint(Errorf(CodeTrust, "trust bundle: no publisher that this machine knows signed it: neither one of follow: publishers, nor one of the last bundle"),
 			"ask over another way for the public key of the publisher, and name it under follow: publishers")
 	case !publishes(own):
-		return Errorf(CodeTrust, "trust bundle: it does not name the key that signed it as %s: the old key signs the bundle that names the next, and the next one signs what ends the old", RolePublisher)
+		return Errorf(CodeTrust, "trust bundle: it does not list the key that signed it as %s; after a key was retired or revoked, publish with another publisher's key", RolePublisher)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (a *app) approveCommand() *cobra.Command {
 	var breakGlass, attested bool
 	c := &cobra.Command{
 		Use:   "approve [REF] --env ENV",
-		Short: "Approve the promotion of a release to an environment, with your own key",
+		Short: "Approve the promotion of a release to an environment",
 		Long: `Signs, as approver, that a release may be promoted to an environment, and attaches that to
 the release where the promotion comes from. Environments ask for approvals in
 environments.yaml, each by another key. A key that signed a build of the release does not count.

@@ -20,7 +20,7 @@ func (a *app) keyGenerate() *cobra.Command {
 		Use:   "generate",
 		Short: "Create a signing key in cosign's format",
 		Long: `Writes NAME.key, encrypted with COSIGN_PASSWORD (empty allowed), and NAME.pub into the
-folder of keys. NAME is the role, or local for a key that has every role. Signatures count only
+folder of keys. NAME is the role, or local for every role but attester and publisher. Signatures count only
 once environments.yaml trusts the public key.`,
 		Example: "  mlpromote key generate --role builder",
 		Args:    command.Exactly(),
@@ -45,7 +45,7 @@ func (a *app) keyUse() *cobra.Command {
 		Use:   "use URI",
 		Short: "Sign with a key that a key management service or a hardware module has",
 		Long: `Asks for the public key, and writes NAME.kms with the URI and NAME.pub into the folder of
-keys. NAME is the role, or local for a key that has every role. The key must be ECDSA P-256.
+keys. NAME is the role, or local for every role but attester and publisher. The key must be ECDSA P-256.
 
   awskms:///alias/NAME          AWS KMS
   gcpkms://projects/...         Google Cloud KMS
@@ -78,7 +78,7 @@ func (a *app) keyIdentity() *cobra.Command {
 	use := &cobra.Command{
 		Use:   "identity",
 		Short: "Sign with certificates for an identity, such as a CI job, and without a key",
-		Long: `Writes NAME.identity into the folder of keys. NAME is the role, or local for all roles. To sign, a verb
+		Long: `Writes NAME.identity into the folder of keys. NAME is the role, or local for every role but attester and publisher. To sign, a verb
 makes a key that it forgets, gets a token, and asks the certificate authority (Fulcio) for a certificate for
 both. The certificate is valid for minutes, so the folder also needs an authority for timestamps (key
 timestamps), unless signatures are entered in a log (--rekor).

@@ -50,7 +50,7 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 	case err != nil:
 		return registry.Restrictions{}, err
 	case l.Counter < counter:
-		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "restriction list %d of %s is older than list %d, which %s has: or which is known here: want a newer one", l.Counter, environment, counter, dir)
+		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "restriction list %d of %s is older than list %d, which %s or the accepted trust bundle has: want a newer one", l.Counter, environment, counter, dir)
 	}
 	return in, nil
 }

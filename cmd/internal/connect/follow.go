@@ -49,7 +49,7 @@ func (t Trust) Follow(ctx context.Context, from interface {
 	signed, err := from.TrustBundle(ctx)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		err = registry.WithHint(registry.Errorf(registry.CodeTrust, "%s follows the trust bundles of the registry, and it publishes none: %w", t.File, err),
-			"give a service the key of a publisher, or run mlpromote trust publish where it is")
+			"give the service the key of a publisher, or run mlpromote trust publish on the machine that has that key")
 	}
 	if err != nil {
 		return t, err

@@ -48,9 +48,9 @@ func (v Verb) Command() *cobra.Command {
 		Use:   "step VERB [ARG...]",
 		Short: "Run a verb as a step of a CI job, with outputs and a summary",
 		Long: `Runs build, verify, promote or rollback with its arguments, in the form of the system that the job runs
-in: GitHub Actions (GITHUB_ACTIONS), GitLab (GITLAB_CI), or another one. The log is a group in which no
-line is a command to the system, whatever a converter prints. Secrets in variables are masked before.
-An error is an annotation. The exit code is that of the verb.
+in: GitHub Actions (GITHUB_ACTIONS), GitLab (GITLAB_CI), or another one. In GitHub Actions, secrets in
+variables are masked before, no line of the log is a command to the system, whatever a converter prints, and
+an error is an annotation. In other systems mask secrets by their own settings. The exit code is that of the verb.
 
 Outputs: release-digest, ref, version, engine-digests and verdicts (JSON objects by label), allowed and
 environment. They go to GITHUB_OUTPUT, or else as NAME=VALUE to the file that MLPROMOTE_CI_OUTPUTS

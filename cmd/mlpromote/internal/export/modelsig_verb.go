@@ -81,10 +81,16 @@ DIR, where mlpromote trust would refuse it. An engine in quarantine, restricted 
 
 // checkFolder checks a pulled folder as mlpromote trust does.
 func (v Verbs) checkFolder(ctx context.Context, dir string, trust connect.Trust, want pull.Expectation) (pull.Proof, error) {
+	trust.Now = clock.Now
+	trust, err := trust.Recall(ctx)
+	if err != nil {
+		return pull.Proof{}, err
+	}
 	verify, err := trust.Verify()
 	if err != nil {
 		return pull.Proof{}, err
 	}
+	want.Known = trust.KnownRestrictions
 	if want.Registry, err = trust.RegistryName(); err != nil {
 		return pull.Proof{}, err
 	}

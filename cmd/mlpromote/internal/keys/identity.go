@@ -15,8 +15,8 @@ import (
 // so. Errors: CodeInvalid for an identity that cannot sign, also where nothing would show when it
 // signed; CodeConflict if there is a key of that name.
 func (f Folder) UseIdentity(role registry.Role, i authority.Identity) (path string, err error) {
-	if role == registry.RolePublisher {
-		return "", registry.Errorf(registry.CodeInvalid, "a publisher signs with a key: it is what nodes begin with")
+	if role == registry.RolePublisher || role == registry.RoleAttester {
+		return "", registry.Errorf(registry.CodeInvalid, "the role %s signs with a key, not as an identity: mlpromote key generate --role %[1]s", role)
 	}
 	base := filepath.Join(f.Dir, cmp.Or(string(role), signer.LocalKey))
 	for _, extension := range extensions {

@@ -46,7 +46,7 @@ func (v Verb) Command() *cobra.Command {
 other byte as it is. A marker is a comment behind the value:
 
   reference: ""  # {"$mlpromote": "vision/digits", "node-type": "g6.xlarge"}
-  digest: ""     # {"$mlpromote": "vision/digits", "engine": "cpu/int8", "write": "digest"}
+  digest: ""     # {"$mlpromote": "vision/digits", "engine": "linux-amd64-v1/int8", "write": "digest"}
 
 "write" is ref (the default), uri, digest, repository or version. Without "engine" and "node-type" the
 release is meant. "env" takes another environment than --env. What may not be used there is not written.
