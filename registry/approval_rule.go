@@ -118,16 +118,29 @@ func (p Policy) GivenApprovals(r Release, claims []Claim) []GivenApproval {
 	for i, g := range all {
 		if g.Person != nil {
 			all[i].State = p.judgeAttested(g, r, claims)
+		} else {
+			all[i].State = p.judgeKey(g, r, claims)
 		}
 	}
 	return all
+}
+
+// voice identifies who approves: the person whom the rule knows to hold the key, or else the key or person of the
+// approval.
+func (rule ApprovalRule) voice(g GivenApproval) string {
+	if g.Person == nil {
+		if l, ok := rule.Attested.holder(g.Keys); ok {
+			return l.person().key()
+		}
+	}
+	return g.voice()
 }
 
 // approvers counts every signer and every person once, however many approvals and bundles there are.
 func (p Policy) approvers(r Release, claims []Claim) approvers {
 	given := p.GivenApprovals(r, claims)
 	a := approvers{groups: make(map[string]int)}
-	seen := make(map[string]bool)
+	seen, counted := make(map[string]bool), make(map[string]bool)
 	var byKey, attested []GivenApproval
 	for _, g := range given {
 		switch {
@@ -141,10 +154,14 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 		byKey = append(byKey, g)
 		a.bundles = append(a.bundles, g.Bundle)
 		a.until = earlier(a.until, g.ExpiresOn)
-		if !seen[g.Signer] {
-			seen[g.Signer] = true
+		switch voice := p.Approvals.voice(g); {
+		case !counted[voice]:
+			counted[voice], seen[g.Signer] = true, true
 			a.names = append(a.names, g.by())
 			a.groups[p.Approvals.group(g.Keys)]++
+		case !seen[g.Signer]:
+			seen[g.Signer] = true
+			a.other = append(a.other, g.by()+" is a key of somebody who approved with another one, which counts once")
 		}
 	}
 	slices.SortFunc(attested, func(a, b GivenApproval) int { return strings.Compare(a.voice(), b.voice()) })

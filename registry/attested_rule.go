@@ -90,6 +90,18 @@ func (a *AttestedRule) Lists(p Person) bool {
 	return ok
 }
 
+// holder returns the listed person who is known to hold one of the keys, as trust entries name them.
+func (a *AttestedRule) holder(keys []string) (l ListedPerson, ok bool) {
+	if a == nil {
+		return ListedPerson{}, false
+	}
+	i := slices.IndexFunc(a.People, func(l ListedPerson) bool { return l.holds(keys) })
+	if i < 0 {
+		return ListedPerson{}, false
+	}
+	return a.People[i], true
+}
+
 // inGroup counts the people of a group whose approvals can count.
 func (a *AttestedRule) inGroup(name string) int {
 	if a == nil {
@@ -128,6 +140,20 @@ func (p Policy) judgeAttested(g GivenApproval, r Release, claims []Claim) Approv
 		return ApprovalByBuilder
 	}
 	return ApprovalStands
+}
+
+// judgeKey says whether an approval by a key counts under the policy: not if the list knows who holds the key, and
+// that person published or built the release.
+func (p Policy) judgeKey(g GivenApproval, r Release, claims []Claim) ApprovalState {
+	l, ok := p.Approvals.Attested.holder(g.Keys)
+	if !ok || g.State != ApprovalStands {
+		return g.State
+	}
+	published := l.Token != "" && slices.Contains(p.Promotion.Publishers, "token:"+l.Token)
+	if published || l.built(r, claims) {
+		return ApprovalByBuilder
+	}
+	return g.State
 }
 
 // built reports whether the person is known to hold a key that signed a build of the release.

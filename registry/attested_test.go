@@ -49,6 +49,9 @@ func TestAttestedApprovals(t *testing.T) {
 	both := []registry.ListedPerson{subject("ana"), subject("ben")}
 	ofKey := subject("ana")
 	ofKey.Keys = []string{"keys/first.pub"}
+	holder := registry.ListedPerson{Token: "ana", Keys: []string{"keys/first.pub", "keys/second.pub"}}
+	byToken := listing(1, 1, holder)
+	byToken.Promotion.Publishers = []string{"token:ana"}
 	token := registry.Person{Principal: "token:ana", Token: "ana"}
 	benOf := func(group string) registry.Policy {
 		member := subject("ben")
@@ -83,6 +86,10 @@ func TestAttestedApprovals(t *testing.T) {
 		"and the own identity": {listing(2, 1, both...), []registry.Claim{ana, edit(approval(r, "first", 2, nil), func(c *registry.Claim) {
 			c.Keys = []string{"identity https://id.example.com ana"}
 		})}, false, "approved with a key too"},
+		"two keys of one person":      {listing(2, 1, holder), []registry.Claim{approval(r, "first", 1, nil), approval(r, "second", 2, nil)}, false, "missing: 1 of 2"},
+		"keys of two people":          {listing(2, 1, holder), []registry.Claim{approval(r, "first", 1, nil), approval(r, "third", 2, nil)}, true, "approved by keys/first.pub"},
+		"another key of a builder by": {listing(1, 1, holder), []registry.Claim{builder, approval(r, "second", 1, nil)}, false, "signed the build"},
+		"a key of who published":      {byToken, []registry.Claim{approval(r, "second", 1, nil)}, false, "cannot approve"},
 		"the own key frees the place": {listing(2, 1, ofKey, subject("ben")), []registry.Claim{ana, ben, approval(r, "first", 2, nil)}, true, "approved by A ben"},
 		"the unlisted take no place":  {listing(1, 1, both...), []registry.Claim{cleo, ben}, true, "approved by A ben"},
 		"a group has the first place": {benOf("risk"), []registry.Claim{ana, ben, approval(r, "first", 2, nil)}, true, "approved by A ben"},

@@ -117,9 +117,13 @@ func (p Policy) persons(given []GivenBreakGlass) (kept []GivenBreakGlass, n int)
 		}
 		signers[g.Signer] = true
 		kept = append(kept, g)
-		if group := p.Approvals.group(g.Keys); group != "" {
+		holder, held := p.Approvals.Attested.holder(g.Keys)
+		switch group := p.Approvals.group(g.Keys); {
+		case group != "":
 			groups[group] = true
-		} else {
+		case held:
+			groups["person "+holder.person().key()] = true
+		default:
 			n++
 		}
 	}

@@ -258,10 +258,10 @@ func TestTrustBundlePublisher(t *testing.T) {
 		"two roles before":             {good, key(registry.KeyTrusted, registry.RolePublisher, registry.RolePromoter), nil, "no publisher that this machine knows"},
 		"revoked, though pinned":       {good, key(registry.KeyRevoked, registry.RolePublisher), good, "is revoked since an earlier bundle"},
 		"retired, though pinned":       {good, key(registry.KeyRetired, registry.RolePublisher), good, "is retired since an earlier bundle"},
-		"revoked by itself":            {key(registry.KeyRevoked, registry.RolePublisher), good, good, "does not name the key"},
-		"retired by itself":            {key(registry.KeyRetired, registry.RolePublisher), good, good, "does not name the key"},
-		"not named by itself":          {nil, good, good, "does not name the key"},
-		"two roles by itself":          {key(registry.KeyTrusted, registry.RolePublisher, registry.RoleBuilder), good, good, "does not name the key"},
+		"revoked by itself":            {key(registry.KeyRevoked, registry.RolePublisher), good, good, "does not list the key"},
+		"retired by itself":            {key(registry.KeyRetired, registry.RolePublisher), good, good, "does not list the key"},
+		"not named by itself":          {nil, good, good, "does not list the key"},
+		"two roles by itself":          {key(registry.KeyTrusted, registry.RolePublisher, registry.RoleBuilder), good, good, "does not list the key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

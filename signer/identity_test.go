@@ -98,6 +98,7 @@ func TestIdentityMatches(t *testing.T) {
 		"the sub of a tag for a branch":       {job.With(signertest.Environment, "").With(signertest.Ref, "refs/tags/main"), sub("repo:acme@123/vision@456:ref:refs/heads/main"), false},
 		"a pull request":                      {job.With(signertest.Trigger, "pull_request"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
 		"a pull request, of its base":         {job.With(signertest.Trigger, "pull_request_target"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
+		"what follows a pull request":         {job.With(signertest.Trigger, "workflow_run"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
 		"a pull request, its base by sub":     {job.With(signertest.Environment, "").With(signertest.Trigger, "pull_request_target"), sub("repo:acme/vision:ref:refs/heads/main"), false},
 		"a pull request in an environment":    {job.With(signertest.Trigger, "pull_request"), with("environment", "production"), true},
 		"a pull request that is asked for":    {job.With(signertest.Trigger, "pull_request").With(signertest.Ref, "refs/pull/7/merge"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/pull/7/merge"}}, true},

@@ -79,7 +79,9 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.database, "database", "", "postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at}
-	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with, Reference: a.reference, Getenv: a.getenv, Secrets: secretVariables()}
+	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with, Reference: a.reference, Secrets: append(secretVariables(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+		Getenv: func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
+	}
 	root.AddCommand(
 		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
 		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),

@@ -83,7 +83,7 @@ makes a key that it forgets, gets a token, and asks the certificate authority (F
 both. The certificate is valid for minutes, so the folder also needs an authority for timestamps (key
 timestamps), unless signatures are entered in a log (--rekor).
 
---token says where tokens come from, and is never one itself:
+--identity-from says where tokens come from, and is never one itself:
 
   github          GitHub Actions, of a job with permissions: {id-token: write}
   variable:NAME   a variable, such as that of id_tokens in GitLab
@@ -91,7 +91,7 @@ timestamps), unless signatures are entered in a log (--rekor).
 
 A token must be for --audience alone. Every certificate, timestamp and log entry is verified by the roots of
 environments.yaml before anything is stored.`,
-		Example: "  mlpromote key identity --role builder --fulcio https://fulcio.example.com --token github",
+		Example: "  mlpromote key identity --role builder --fulcio https://fulcio.example.com --identity-from github",
 		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkRole(role); err != nil {
@@ -106,7 +106,7 @@ environments.yaml before anything is stored.`,
 	}
 	roleFlag(use, &role)
 	use.Flags().StringVar(&identity.Fulcio, "fulcio", "", "address of the certificate authority")
-	use.Flags().StringVar(&identity.Token, "token", "", "where tokens come from: github, variable:NAME or file:/PATH")
+	use.Flags().StringVar(&identity.Token, "identity-from", "", "where tokens of the job come from: github, variable:NAME or file:/PATH")
 	use.Flags().StringVar(&identity.Audience, "audience", "", "whom tokens are for (default: sigstore)")
 	use.Flags().StringVar(&identity.Rekor, "rekor", "", "address of a log (Rekor version 1) in which signatures are entered (default: none)")
 	return use

@@ -114,8 +114,9 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 	}
 	a.instead = strings.NewReplacer(instead...)
 	operations := a.read(t)
-	// There is nothing to accept in a history that is whole: the scripts accept after rows are cut.
-	ran := map[string]bool{"acceptHistory": true}
+	// There is nothing to accept in a history that is whole: the scripts accept after rows are cut. And nobody is signed
+	// in here for whom the service could attest: TestInterface does that over REST.
+	ran := map[string]bool{"acceptHistory": true, "attest": true}
 	run := func(o operation) {
 		for _, name := range o.examples() {
 			body := a.send(t, o, name)

@@ -112,7 +112,7 @@ func changes() map[string]operation {
 		on + wire.OpEvidence: {id: "attach", tag: "evidence", body: wire.Attachment{}, answer: wire.Attached{}, status: http.StatusCreated, examples: []example{
 			withBody("a report", object{"environment": "staging", "release": exampleRelease, "subject": exampleEngine, "bundle": exampleBytes}, "model", exampleModel, wire.IdempotencyKey, "c0ffee-1")}},
 		on + wire.OpAttestations: {id: "attest", tag: "evidence", body: wire.Attestation{}, answer: registry.Attested{}, status: http.StatusCreated, examples: []example{
-			withBody("an approval", wire.Attestation{Kind: registry.AttestApproval, Environment: "prod", Release: exampleRelease, Comment: "load test passed"}, "model", exampleModel, wire.IdempotencyKey, "c0ffee-7"),
+			withBody("an approval", wire.Attestation{Kind: registry.AttestApproval, Environment: "prod", Release: exampleRelease, Comment: "load test passed"}, "model", exampleModel, wire.IdempotencyKey, "c0ffee-8"),
 			withBody("a quarantine", wire.Attestation{Kind: registry.AttestQuarantine, Environment: "prod", Release: exampleRelease, Subject: exampleEngine, Comment: "wrong at night"}, "model", exampleModel)}},
 		on + wire.OpPublications: {id: "publish", tag: "promotions", body: wire.Publication{}, answer: registry.Head{}, examples: []example{
 			withBody("a release", wire.Publication{Release: exampleRelease}, "model", exampleModel)}},

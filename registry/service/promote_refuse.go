@@ -39,7 +39,7 @@ func unmet(environment string, d registry.Decision) error {
 		line := fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail))
 		for _, other := range unmet[i+1:] {
 			if says(other) {
-				line += " (so too " + other.Name + ")"
+				line += " (also unmet: " + other.Name + ")"
 			}
 		}
 		lines = append(lines, line)

@@ -22,7 +22,7 @@ func TestRefusalSaysEachThingOnce(t *testing.T) {
 		t.Fatal("promoted without a report, want a refusal")
 	}
 	for _, e := range release.Engines {
-		line := "parity of " + e.Label() + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (so too recorded-cases)"
+		line := "parity of " + e.Label() + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (also unmet: recorded-cases)"
 		if got := strings.Count(err.Error(), line); got != 1 {
 			t.Errorf("%d times %q in %q, want once", got, line, err)
 		}

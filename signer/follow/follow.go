@@ -122,6 +122,12 @@ func (f Follower) check(ctx context.Context, bundle []byte, before *Accepted) (*
 	if err := registry.CheckPublisher(own, earlier, pinned); err != nil {
 		return nil, err
 	}
+	if earlier != nil && earlier.SignedAs(registry.RolePublisher) {
+		// The window of a key is what the bundle before says. A thief of an old key would write another one.
+		if _, err := earlier.TrustBundle(f.Registry); err != nil {
+			return nil, err
+		}
+	}
 	if accepted.TrustBundle, err = own.TrustBundle(f.Registry); err != nil {
 		return nil, err
 	}

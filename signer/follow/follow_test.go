@@ -170,15 +170,15 @@ func TestFollowRefuses(t *testing.T) {
 			b.Registry = "other"
 			b.Checkpoint = history("other", "first event", 70)
 		}, says: "of the registry other, want local"},
-		"without its signer": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) { b.Trust = b.Trust[:1] }, says: "does not name the key"},
+		"without its signer": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) { b.Trust = b.Trust[:1] }, says: "does not list the key"},
 		"its signer is revoked": {n: 7, spoil: func(w *world, b *registry.TrustBundle, _ registry.Digest) {
 			b.Trust[1] = w.entry("first", registry.RolePublisher, registry.KeyRevoked)
-		}, says: "does not name the key"},
+		}, says: "does not list the key"},
 		"its signer promotes, too": {n: 7, spoil: func(w *world, b *registry.TrustBundle, _ registry.Digest) {
 			again := w.entry("first", registry.RolePromoter, "")
 			again.Entry.Key, again.PEM = "again.pub", again.PEM+"\n"
 			b.Trust = append(b.Trust, again)
-		}, says: "does not name the key"},
+		}, says: "does not list the key"},
 		"another history": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
 			b.Checkpoint = history("local", "other event", 70)
 		}, says: "of another history"},

@@ -46,7 +46,7 @@ last build here.
 --format: markdown (a comment of at most 60 KB), junit, sarif, codequality (GitLab) or json. --out
 writes it to a file. The exit code is 0 whether the promotion is allowed or not: "allowed" of json says it,
 and promote decides.`,
-		Example: "  mlpromote ci report --to prod >> $GITHUB_STEP_SUMMARY\n  mlpromote ci report staging/vision/digits:1.1.0 --format junit --out report.xml",
+		Example: "  mlpromote ci report --to prod --out comment.md\n  mlpromote ci report staging/vision/digits:1.1.0 --format junit --out report.xml",
 		Args:    command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(formats(), format) {

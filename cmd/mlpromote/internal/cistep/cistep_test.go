@@ -25,7 +25,7 @@ func TestGitHub(t *testing.T) {
 		t.Fatalf("opened by %q", opened)
 	}
 	token := strings.TrimPrefix(lines[1], "::stop-commands::")
-	if len(token) < 20 || closed != "::"+token+"::\n::endgroup::\n" {
+	if len(token) < 20 || closed != "\n::"+token+"::\n::endgroup::\n" {
 		t.Errorf("closed by %q, want the token %q", closed, token)
 	}
 	if other := detect(env(map[string]string{"GITHUB_ACTIONS": "true"}), at).open(""); strings.Contains(other, token) {
@@ -98,7 +98,9 @@ func TestOutputs(t *testing.T) {
 			map[string]string{"ref": "r", "release-digest": "sha256:00", "engine-digests": `{"a/b":"sha256:11","a/c":"sha256:22","a/d":"sha256:33"}`,
 				"verdicts": `{"a/b":"fail","a/c":"pass","a/d":"undecided"}`}},
 		"a refused promotion": {`{"error":{"code":"policy","message":"no"},"release":"sha256:00","version":"1.0.0","environment":"prod","decision":{"requirements":[{"name":"parity","met":false}]}}`, 4,
-			map[string]string{"release-digest": "sha256:00", "version": "1.0.0", "environment": "prod", "allowed": "false"}},
+			map[string]string{"release-digest": "sha256:00", "version": "1.0.0", "allowed": "false"}},
+		"a held destination": {`{"error":{"code":"policy","message":"held"},"release":"sha256:00","decision":{"requirements":[{"name":"parity","met":true}]}}`, 4,
+			map[string]string{"release-digest": "sha256:00", "allowed": "false"}},
 		"a dry run":   {`{"release":"sha256:00","decision":{"requirements":[{"name":"parity","met":true}]}}`, 0, map[string]string{"release-digest": "sha256:00", "allowed": "true"}},
 		"no decision": {`{"release":"sha256:00","decision":{"requirements":[]}}`, 0, map[string]string{"release-digest": "sha256:00", "allowed": "false"}},
 		"nothing":     {``, 2, map[string]string{}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -66,7 +67,9 @@ func outputsOf(verb string, exit int, printed []byte) (result, error) {
 	}
 	set("ref", d.Ref)
 	set("version", d.Version)
-	set("environment", d.Environment)
+	if exit == 0 {
+		set("environment", d.Environment)
+	}
 	var digest string
 	var release registry.Release
 	if json.Unmarshal(d.Release, &digest) == nil {
@@ -89,7 +92,7 @@ func outputsOf(verb string, exit int, printed []byte) (result, error) {
 	set("verdicts", object(verdicts))
 	if d.Decision != nil {
 		decision := registry.Decision{Requirements: d.Decision.Requirements}
-		set("allowed", map[bool]string{true: "true", false: "false"}[decision.Allowed()])
+		set("allowed", strconv.FormatBool(decision.Allowed() && exit == 0))
 	}
 	return r, nil
 }

@@ -99,7 +99,10 @@ func (v Verb) step(ctx context.Context, flags, args []string) error {
 	if err := v.summarize(ctx, sys, flags, r); err != nil {
 		return err
 	}
-	if out := v.UI.Result(ui.Dash(r.Outputs["ref"]), r); out != nil {
+	v.log(sys.open("result")) // it can quote what a converter said
+	out := v.UI.Result(ui.Dash(r.Outputs["ref"]), r)
+	v.log(sys.close())
+	if out != nil {
 		return out
 	}
 	if exit != 0 {
@@ -176,7 +179,9 @@ func (v Verb) summarize(ctx context.Context, sys system, flags []string, r resul
 	if path == "" || ref == "" || r.Verb != "build" && r.Verb != "verify" {
 		return nil
 	}
+	v.log(sys.open("mlpromote ci report"))
 	text, exit, err := v.run(ctx, slices.Concat(flags, []string{"ci", "report", ref}))
+	v.log(sys.close())
 	if err != nil || exit != 0 {
 		return err
 	}

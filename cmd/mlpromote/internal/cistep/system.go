@@ -68,7 +68,8 @@ func (g *github) open(title string) string {
 	return "::group::" + githubData.Replace(title) + "\n::stop-commands::" + g.token + "\n"
 }
 
-func (g *github) close() string { return "::" + g.token + "::\n::endgroup::\n" }
+// close begins with an end of line, in case the last line has none.
+func (g *github) close() string { return "\n::" + g.token + "::\n::endgroup::\n" }
 
 func (g *github) failure(title, message string) string {
 	return "::error title=" + githubProperty.Replace(title) + "::" + githubData.Replace(message) + "\n"

@@ -83,6 +83,9 @@ DIR, where mlpromote trust would refuse it. An engine in quarantine, restricted 
 func (v Verbs) checkFolder(ctx context.Context, dir string, trust connect.Trust, want pull.Expectation) (pull.Proof, error) {
 	trust.Now = clock.Now
 	trust, err := trust.Recall(ctx)
+	if err == nil {
+		err = trust.Expired() // nothing new is signed by it
+	}
 	if err != nil {
 		return pull.Proof{}, err
 	}

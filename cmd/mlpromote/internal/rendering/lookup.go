@@ -103,7 +103,13 @@ func (l *lookup) usable(ctx context.Context, m Marker, r registry.Release, engin
 func decide(resource string, e registry.Environment, r registry.Release, engine *registry.Engine, claims []registry.Claim, in registry.Restrictions) registry.Decision {
 	switch {
 	case !e.Protected():
-		return registry.Policy{Require: []string{registry.RequireSignature}}.Check(r, claims)
+		d := registry.Policy{Require: []string{registry.RequireSignature}}.Check(r, claims)
+		for _, of := range r.Engines {
+			if engine == nil || of.Digest == engine.Digest {
+				d.Requirements = append(d.Requirements, in.CheckEngine(r, of, claims).Requirements...)
+			}
+		}
+		return d
 	case engine != nil:
 		return registry.CheckEngineStanding(resource, r, *engine, claims, in)
 	default:

@@ -46,8 +46,8 @@ func (p Publisher) Publish(ctx context.Context, renew bool) (registry.SignedTrus
 	if err != nil {
 		return registry.SignedTrust{}, false, err
 	}
-	before, err := p.Registry.TrustBundle(ctx)
-	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	before, err := p.newest(ctx)
+	if err != nil {
 		return before, false, err
 	}
 	next, err := p.draft(ctx)
@@ -68,6 +68,33 @@ func (p Publisher) Publish(ctx context.Context, renew bool) (registry.SignedTrus
 	next.Checkpoint = p.checkpoint(ctx, before.Trust.Checkpoint)
 	published, err := p.publish(ctx, key, next)
 	return published, err == nil, err
+}
+
+// newest is the bundle before, or the zero value. What it says is read from its signed bytes, so that a registry cannot
+// have a version or a checkpoint signed that no publisher signed before.
+func (p Publisher) newest(ctx context.Context) (registry.SignedTrust, error) {
+	before, err := p.Registry.TrustBundle(ctx)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return registry.SignedTrust{}, nil
+	}
+	if err != nil {
+		return before, err
+	}
+	name := p.Own.Environments.Registry
+	claim, err := p.Verify(ctx, before.Bundle, registry.RegistryURI(name))
+	if err != nil {
+		return before, err
+	}
+	revoked := claim.Key == registry.KeyRevoked
+	claim.Key, claim.Window = registry.KeyTrusted, registry.Window{} // of a key that was replaced since
+	if before.Trust, err = claim.TrustBundle(name); err != nil {
+		return before, err
+	}
+	if revoked {
+		before.Trust.Checkpoint = registry.KeptCheckpoint{}
+	}
+	before.Digest = digest.FromBytes(before.Bundle)
+	return before, nil
 }
 
 // publish signs and publishes a bundle. It is compared with what the registry returns.
