@@ -114,8 +114,8 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 	}
 	a.instead = strings.NewReplacer(instead...)
 	operations := a.read(t)
-	// There is nothing to accept in a history that is whole: the scripts accept after rows are cut. And nobody is signed
-	// in here for whom the service could attest: TestInterface does that over REST.
+	// Two operations cannot succeed here. acceptHistory needs a history with missing events, which scripts have. attest needs
+	// a person who signed in, whom TestInterface has.
 	ran := map[string]bool{"acceptHistory": true, "attest": true}
 	run := func(o operation) {
 		for _, name := range o.examples() {

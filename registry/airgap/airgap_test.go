@@ -62,14 +62,14 @@ func (s *side) promoted(t testing.TB) registry.Release {
 	return r
 }
 
-// save saves a release of an environment, with what counts there.
-func (s *side) save(t testing.TB, environment string, r registry.Release) []byte {
+// save saves a release of an environment, with what counts there and files.
+func (s *side) save(t testing.TB, environment string, r registry.Release, files ...airgap.File) []byte {
 	t.Helper()
 	claims, _, err := s.Claims(t.Context(), environment, r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := airgap.Request{Registry: "local", Environment: environment, Release: r, Files: []airgap.File{{Name: "environments.yaml", Data: []byte("registry: local\n")}}}
+	req := airgap.Request{Registry: "local", Environment: environment, Release: r, Files: append(files, airgap.File{Name: "environments.yaml", Data: []byte("registry: local\n")})}
 	for _, c := range claims {
 		req.Evidence = append(req.Evidence, c.Bundle)
 	}
@@ -229,19 +229,7 @@ func TestRestrictions(t *testing.T) {
 	const environment = "oci://local/prod/"
 	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
 	with := func(bundle []byte) []byte {
-		req := airgap.Request{Registry: "local", Environment: "prod", Release: r, Files: []airgap.File{{Name: airgap.RestrictionsFile, Data: bundle}}}
-		claims, _, err := sender.Claims(t.Context(), "prod", r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range claims {
-			req.Evidence = append(req.Evidence, c.Bundle)
-		}
-		var out bytes.Buffer
-		if err := airgap.Save(t.Context(), sender.open, req, &out); err != nil {
-			t.Fatal(err)
-		}
-		return out.Bytes()
+		return sender.save(t, "prod", r, airgap.File{Name: airgap.RestrictionsFile, Data: bundle})
 	}
 	for name, c := range map[string]struct {
 		file, given []byte
@@ -287,21 +275,7 @@ func TestTrustOfReceiver(t *testing.T) {
 		}
 		return sender.Bundle(t, "approver", registry.PredicateRestrictions, l, digest.FromString(environment))
 	}
-	file := func(files ...airgap.File) []byte {
-		req := airgap.Request{Registry: "local", Environment: "prod", Release: r, Files: files}
-		claims, _, err := sender.Claims(t.Context(), "prod", r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range claims {
-			req.Evidence = append(req.Evidence, c.Bundle)
-		}
-		var out bytes.Buffer
-		if err := airgap.Save(t.Context(), sender.open, req, &out); err != nil {
-			t.Fatal(err)
-		}
-		return out.Bytes()
-	}
+	file := func(files ...airgap.File) []byte { return sender.save(t, "prod", r, files...) }
 	lifted := airgap.File{Name: airgap.RestrictionsFile, Data: list(2)}
 	bundle := airgap.File{Name: airgap.TrustBundleFile, Data: []byte("a bundle")}
 	for name, c := range map[string]struct {

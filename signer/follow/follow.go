@@ -138,7 +138,7 @@ func (f Follower) check(ctx context.Context, bundle []byte, before *Accepted) (*
 func (f Follower) claim(ctx context.Context, trust *signer.Trust, bundle []byte) (*registry.Claim, error) {
 	c, err := trust.Verify(ctx, bundle, registry.RegistryURI(f.Registry))
 	if registry.HasCode(err, registry.CodeTrust) {
-		return nil, nil //nolint:nilnil // both say that there is none
+		return nil, nil //nolint:nilnil // no error and no value: the caller checks for nil
 	}
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 // follower is what a trust file with follow: says; nil without.
 func (t Trust) follower() (*follow.Follower, error) {
 	if t.File == "" {
-		return nil, nil //nolint:nilnil // both say that there is none
+		return nil, nil //nolint:nilnil // no error and no value: the caller checks for nil
 	}
 	file, err := environments.LoadTrust(t.File)
 	if err != nil || file.Follow == nil {

@@ -82,6 +82,14 @@ func shared(c *cobra.Command) []string {
 // step runs the verb as a process of its own, so that nothing that it prints reaches the log on another way.
 func (v Verb) step(ctx context.Context, flags, args []string) error {
 	sys := detect(v.Getenv, clock.Now)
+	for _, path := range []string{sys.outputs(), sys.summary()} { // before the verb changes anything
+		if path == "" {
+			continue
+		}
+		if err := appendTo(path, ""); err != nil {
+			return err
+		}
+	}
 	v.log(v.masks(sys))
 	v.log(sys.open("mlpromote " + args[0]))
 	printed, exit, err := v.run(ctx, slices.Concat(flags, []string{"--output", "json"}, args))
