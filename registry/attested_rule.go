@@ -136,7 +136,7 @@ func (p Policy) judgeAttested(g GivenApproval, r Release, claims []Claim) Approv
 		return g.State
 	case !ok:
 		return ApprovalUnlisted
-	case slices.Contains(p.Promotion.Publishers, g.Person.Principal), listed.built(r, claims):
+	case slices.ContainsFunc(p.Promotion.Publishers, g.Person.MayBe), p.published(listed), listed.built(r, claims):
 		return ApprovalByBuilder
 	}
 	return ApprovalStands
@@ -149,11 +149,20 @@ func (p Policy) judgeKey(g GivenApproval, r Release, claims []Claim) ApprovalSta
 	if !ok || g.State != ApprovalStands {
 		return g.State
 	}
-	published := l.Token != "" && slices.Contains(p.Promotion.Publishers, "token:"+l.Token)
-	if published || l.built(r, claims) {
+	if p.published(l) || l.built(r, claims) {
 		return ApprovalByBuilder
 	}
 	return g.State
+}
+
+// published reports whether the listed person published the release. Events of earlier versions have the name of
+// the principal alone: then it is compared with the one that the person has without a template.
+func (p Policy) published(l ListedPerson) bool {
+	who := l.person()
+	if who.Principal = "token:" + l.Token; l.Token == "" {
+		who.Principal = "oidc:" + l.Issuer + "#" + l.Subject
+	}
+	return slices.ContainsFunc(p.Promotion.Publishers, who.MayBe)
 }
 
 // built reports whether the person is known to hold a key that signed a build of the release.

@@ -51,7 +51,7 @@ func TestAttestedApprovals(t *testing.T) {
 	ofKey.Keys = []string{"keys/first.pub"}
 	holder := registry.ListedPerson{Token: "ana", Keys: []string{"keys/first.pub", "keys/second.pub"}}
 	byToken := listing(1, 1, holder)
-	byToken.Promotion.Publishers = []string{"token:ana"}
+	byToken.Promotion.Publishers = []registry.Person{{Principal: "token:ana"}}
 	token := registry.Person{Principal: "token:ana", Token: "ana"}
 	benOf := func(group string) registry.Policy {
 		member := subject("ben")
@@ -65,7 +65,13 @@ func TestAttestedApprovals(t *testing.T) {
 		c.Signer, c.Keys = "ana's", []string{"identity https://id.example.com ana email=ana@example.com"}
 	})
 	published := listing(1, 1, both...)
-	published.Promotion.Publishers = []string{"oidc:https://id.example.com#ana"}
+	published.Promotion.Publishers = []registry.Person{{Principal: "oidc:https://id.example.com#ana"}}
+	renamed := listing(1, 1, both...)
+	renamed.Promotion.Publishers = []registry.Person{{Principal: "id:ana@old.example.com", Issuer: "https://id.example.com", Subject: "ana"}}
+	sameName := listing(1, 1, both...)
+	sameName.Promotion.Publishers = []registry.Person{{Principal: person("ben").Principal, Issuer: "https://id.example.com", Subject: "ana"}}
+	renamedKeys := listing(1, 1, ofKey)
+	renamedKeys.Promotion.Publishers = renamed.Promotion.Publishers
 	for name, c := range map[string]struct {
 		policy registry.Policy
 		claims []registry.Claim
@@ -97,6 +103,10 @@ func TestAttestedApprovals(t *testing.T) {
 		"a builder by key":            {listing(1, 1, ofKey), []registry.Claim{ana, builder}, false, "published or signed the build"},
 		"a builder by identity":       {listing(1, 1, both...), []registry.Claim{ana, identity}, false, "published or signed the build"},
 		"who published":               {published, []registry.Claim{ana}, false, "published or signed the build"},
+		"published by another name":   {renamed, []registry.Claim{ana}, false, "published or signed the build"},
+		"published by one name":       {sameName, []registry.Claim{ben}, false, "published or signed the build"},
+		"a key of who was renamed":    {renamedKeys, []registry.Claim{approval(r, "first", 2, nil)}, false, "cannot approve"},
+		"somebody renamed published":  {renamed, []registry.Claim{ben}, true, "approved by A ben"},
 		"somebody else published":     {published, []registry.Claim{ben}, true, "approved by A ben"},
 		"withdrawn":                   {listing(1, 1, both...), []registry.Claim{ana, attested(r, person("ana"), 5, func(a *registry.Approval) { a.Withdrawn = true })}, false, "took its approval back"},
 		"withdrawn by another": {listing(1, 1, both...), []registry.Claim{ana, attested(r, person("ben"), 5, func(a *registry.Approval) { a.Withdrawn = true })},

@@ -67,6 +67,7 @@ type Event struct {
 	Signer        string    `json:"signer,omitempty"`        // attach: key identifier
 	Reason        string    `json:"reason,omitempty"`
 	Principal     string    `json:"principal,omitempty"` // the caller; empty: a local user of the data directory
+	Person        *Person   `json:"person,omitempty"`    // publish: who signed in, without Name; nil: not known
 	Prev          Digest    `json:"prev,omitempty"`      // Hash of the event before; empty for the first
 	Hash          Digest    `json:"hash,omitempty"`
 }

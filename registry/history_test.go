@@ -72,6 +72,8 @@ func tamper(t *rapid.T, e *registry.Event) string {
 		*field = digest.FromString("tampered" + string(*field))
 	case *[]registry.Digest:
 		*field = append([]registry.Digest{digest.FromString("tampered")}, *field...)
+	case **registry.Person:
+		*field = &registry.Person{Principal: e.Principal + "x"}
 	default:
 		t.Fatalf("field %s has a type that this test does not know: %T", v.Type().Field(i).Name, field)
 	}

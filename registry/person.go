@@ -49,6 +49,21 @@ func (p Person) Is(other Person) bool {
 	return p.Issuer == other.Issuer && p.Subject == other.Subject && p.Token == other.Token
 }
 
+// Publisher returns who caused the event; only the name of the principal where the history has no more.
+func (e Event) Publisher() Person {
+	if e.Person != nil {
+		return *e.Person
+	}
+	return Person{Principal: e.Principal}
+}
+
+// MayBe reports whether both can be the same caller: [Person.Is] says so, or the names of their
+// principals do. An issuer's name template can give one person two names, and one name to two people.
+func (p Person) MayBe(other Person) bool {
+	known := p.Token != "" || p.Issuer != ""
+	return known && p.Is(other) || p.Principal != "" && p.Principal == other.Principal
+}
+
 // key identifies the person among all signers. Texts of a valid person have no newline.
 func (p Person) key() string {
 	return strings.Join([]string{"person", p.Issuer, p.Subject, p.Token}, "\n")

@@ -89,9 +89,9 @@ type PromotionContext struct {
 	// time none that expires.
 	Resource string
 	Now      time.Time
-	// Publishers are the principals who published the release, as the history names them. Who is
-	// among them cannot approve it as a person.
-	Publishers []string
+	// Publishers are the callers who published the release. Who is among them cannot approve it as a
+	// person. Issuer, subject and token are empty where the history does not have them.
+	Publishers []Person
 	// BreakGlass is true if unmet requirements are to be skipped where approvers agreed to that.
 	// HeadMoved is the number of the newest event that moved the head; 0 if there is none. What
 	// approvers agreed to before counts for nothing.

@@ -67,7 +67,7 @@ func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to 
 			"environments.yaml lists the people under approvals: attested: of the environment")
 	}
 	publishers, err := s.publishers(ctx, to, r)
-	if err == nil && slices.Contains(publishers, who.Principal) {
+	if err == nil && slices.ContainsFunc(publishers, who.MayBe) {
 		return registry.WithHint(
 			registry.Errorf(registry.CodePolicy, "attest: %s published this release, and so cannot approve it", who),
 			"somebody else must approve")
@@ -75,18 +75,18 @@ func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to 
 	return err
 }
 
-// publishers lists the principals who published a release, if the rule of an environment asks about people.
-func (s *Service) publishers(ctx context.Context, to registry.Environment, r registry.Release) ([]string, error) {
+// publishers lists the callers who published a release, if the rule of an environment asks about people.
+func (s *Service) publishers(ctx context.Context, to registry.Environment, r registry.Release) ([]registry.Person, error) {
 	if to.Approvals.Attested == nil {
 		return nil, nil
 	}
-	var all []string
+	var all []registry.Person
 	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: r.Model, Kind: registry.EventPublish}) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Release == r.Digest && e.Principal != "" && !slices.Contains(all, e.Principal) {
-			all = append(all, e.Principal)
+		if who := e.Publisher(); e.Release == r.Digest && who.Principal != "" && !slices.Contains(all, who) {
+			all = append(all, who)
 		}
 	}
 	return all, nil

@@ -142,8 +142,13 @@ func TestAttestedPastTheService(t *testing.T) {
 		t.Fatalf("approved: %+v, error %v", got, err)
 	}
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	_, err = w.Publish(signedIn(t, "ben"), registry.Publication{Model: r.Model, Release: r.Digest})
+	renamed := registry.WithPrincipal(t.Context(), registry.Principal{Name: "id:benjamin", Person: registry.Person{Principal: "id:benjamin", Token: "ben", Name: "Ben"}})
+	_, err = w.Publish(renamed, registry.Publication{Model: r.Model, Release: r.Digest})
 	must(t, err)
+	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPublish, Descending: true, Limit: 1})
+	if want := (registry.Person{Principal: "id:benjamin", Token: "ben"}); err != nil || len(events) != 1 || events[0].Person == nil || *events[0].Person != want {
+		t.Errorf("events %+v, error %v, want one by %+v", events, err, want)
+	}
 	if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 || !strings.Contains(got.Detail, "published or signed the build") {
 		t.Errorf("published afterwards: %+v, error %v", got, err)
 	}

@@ -126,6 +126,11 @@ func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]regis
 func (s *Service) apply(ctx context.Context, change registry.Change) error {
 	if p, ok := registry.PrincipalOf(ctx); ok {
 		change.Event.Principal = p.Name
+		if change.Event.Kind == registry.EventPublish && p.Person.Validate() == nil {
+			who := p.Person
+			who.Name = "" // no rule compares it, and the history keeps it for ever
+			change.Event.Person = &who
+		}
 	}
 	// Check the reason here for all callers: it stays in the history, which others read.
 	if err := registry.ValidateText("the reason", change.Event.Reason); err != nil {
