@@ -15,6 +15,8 @@ type ModelState struct {
 	// Restrictions counts the events of all models and environments that restrict releases or lift
 	// a restriction ([Event.Restricts]).
 	Restrictions int64
+	// NodeTypes covers the stored node types, without those in files; empty if there are none.
+	NodeTypes Digest
 	// Agreed is the configuration that the processes of the catalog agreed on.
 	Agreed Configuration
 }
@@ -30,6 +32,9 @@ type DecisionBasis struct {
 	// Until on needs a new decision. Zero: no bound.
 	From  time.Time
 	Until time.Time
+	// OnNodeTypes is the digest of the node types that the decision used, those in files included; empty
+	// if it used none.
+	OnNodeTypes Digest
 }
 
 // NewDecisionBasis returns the basis of a decision about a release under the rules of es.
@@ -61,6 +66,8 @@ func (g DecisionBasis) Moved(now ModelState, since []Event) error {
 	case slices.Contains(g.Agreed.Differs(now.Agreed), "environments"):
 		return basisMoved("the decision used environments %s, but the agreed ones are %s", g.Agreed.Environments,
 			now.Agreed.Environments)
+	case g.OnNodeTypes != "" && g.NodeTypes != now.NodeTypes:
+		return nodeTypesMoved()
 	}
 	for _, e := range since {
 		if e.Seq > g.Seq && g.restsOn(e) {
@@ -81,6 +88,21 @@ func (g DecisionBasis) Holds(at time.Time) error {
 		return basisMoved("this was decided for the time before %s, and now it is %s", utc(g.Until), utc(at))
 	}
 	return nil
+}
+
+// SameNodeTypes compares the node types that the decision used with those of now. Node types in files
+// are outside of the catalog, so they are read again before the change is applied. Errors:
+// CodeConflict, for which [BasisOutdated] is true.
+func (g DecisionBasis) SameNodeTypes(now KnownNodeTypes) error {
+	d, err := now.Digest()
+	if err == nil && d != g.OnNodeTypes {
+		return nodeTypesMoved()
+	}
+	return err
+}
+
+func nodeTypesMoved() error {
+	return basisMoved("a node type was added, changed or removed after this was decided")
 }
 
 // restsOn reports whether an event of the model could change the decision. Every event of the

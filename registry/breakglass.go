@@ -37,7 +37,7 @@ const requireBreakGlass = "break-glass"
 // quarantines, failing reports, signatures, provenance, separate roles, operator libraries.
 func Skippable() []string {
 	return []string{RequireParity, RequireRecordedCases, requireAccuracy, requireCeilings, RequireNoLooser, RequireCompatibleInterface,
-		RequireReproducibleBytes, RequireReproducibleSemantic, requireReports, requireApprovals, requireNoFreeze}
+		RequireReproducibleBytes, RequireReproducibleSemantic, requireReports, requireCoverage, requireApprovals, requireNoFreeze}
 }
 
 // NewBreakGlass returns a statement about a release, ready to sign. Errors: CodeInvalid for one that

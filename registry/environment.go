@@ -36,6 +36,8 @@ type Environment struct {
 	Approvals ApprovalRule `json:"approvals,omitzero"`
 	// Reports says how fresh the reports of a promotion must be, and of how many verifiers.
 	Reports ReportRule `json:"reports,omitzero"`
+	// Coverage says which node types must get an engine of each promoted release.
+	Coverage CoverageRule `json:"coverage,omitzero"`
 	// Freeze are windows in which nothing is promoted to the environment.
 	Freeze []Freeze `json:"freeze,omitempty"`
 	// BreakGlass are the requirements that two approvers may skip in an emergency. Empty: none.
@@ -67,12 +69,15 @@ func (e Environment) Policy() Policy {
 	if !e.Reports.IsZero() {
 		p.Require = append(p.Require, requireReports)
 	}
+	if !e.Coverage.IsZero() {
+		p.Require = append(p.Require, requireCoverage)
+	}
 	return p
 }
 
 // rules returns the policy without the requirements that apply everywhere.
 func (e Environment) rules() Policy {
-	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Reports: e.Reports, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
+	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Reports: e.Reports, Coverage: e.Coverage, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
 }
 
 func (e Environment) validateRegistry() error {
@@ -145,6 +150,8 @@ func (e Environment) withoutEffect() string {
 		return "approvals"
 	case !e.Reports.IsZero():
 		return "reports"
+	case !e.Coverage.IsZero():
+		return "coverage"
 	case len(e.Freeze) > 0:
 		return "freeze"
 	case len(e.BreakGlass) > 0:

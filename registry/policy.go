@@ -41,7 +41,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireReports, requireApprovals, requireNoFreeze,
+	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireReports, requireCoverage, requireApprovals, requireNoFreeze,
 		requireBreakGlass)
 }
 
@@ -63,6 +63,8 @@ type Policy struct {
 	Approvals ApprovalRule
 	// Reports says how fresh reports must be, and of how many verifiers.
 	Reports ReportRule
+	// Coverage says which node types must get an engine that was shown on them.
+	Coverage CoverageRule
 	// Freeze are the windows in which nothing is promoted.
 	Freeze []Freeze
 	// BreakGlass are the requirements that two approvers may skip in an emergency, of [Skippable].
@@ -103,12 +105,15 @@ type PromotionContext struct {
 	// Restrictions are those in force in that environment. A Policy from [Environment.Policy] allows
 	// nothing while they are unknown.
 	Restrictions Restrictions
+	// NodeTypes are those that are registered. A policy that [Policy.NeedsNodeTypes] allows nothing
+	// while they are unknown.
+	NodeTypes KnownNodeTypes
 }
 
 // Requirement is one requirement and whether it is met.
 type Requirement struct {
 	Name     string   `json:"name"`
-	Subject  string   `json:"subject"` // "release" or the engine's label
+	Subject  string   `json:"subject"` // "release", the engine's label, or "node type" and its name
 	Met      bool     `json:"met"`
 	Skipped  bool     `json:"skipped,omitempty"` // it is unmet, and approvers agreed to skip it
 	Detail   string   `json:"detail"`            // what meets it, or what is missing and what to do
@@ -172,6 +177,9 @@ func (p Policy) Validate() error {
 	if err := p.Reports.Validate(); err != nil {
 		return err
 	}
+	if err := p.Coverage.Validate(); err != nil {
+		return err
+	}
 	if err := p.Approvals.Validate(); err != nil {
 		return err
 	}
@@ -191,11 +199,14 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	var decision Decision
 	decision.Ignore(ignored...)
 	for _, name := range append([]string{requireQuarantine}, p.Require...) {
-		if name == RequireNoLooser || name == RequireCompatibleInterface {
+		switch name {
+		case RequireNoLooser, RequireCompatibleInterface:
 			decision.Requirements = append(decision.Requirements, p.judgeComparison(name, r, claims))
-			continue
+		case requireCoverage:
+			decision.Requirements = append(decision.Requirements, p.judgeCoverage(r, claims, counted)...)
+		default:
+			decision.Requirements = append(decision.Requirements, p.require(name, r, counted)...)
 		}
-		decision.Requirements = append(decision.Requirements, p.require(name, r, counted)...)
 	}
 	if p.Approvals.Count > 0 {
 		decision.Requirements = append(decision.Requirements, p.CheckApprovals(r, claims))

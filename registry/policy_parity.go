@@ -26,10 +26,7 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 		}
 	}
 	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
-	if len(e.Target.RequiredNodeTypes) > 0 {
-		req.deny("the target requires a pass on node types %v, but this registry does not know any node types",
-			e.Target.RequiredNodeTypes)
-	}
+	p.judgeRequiredNodeTypes(req, r, e, cs)
 }
 
 // compared reports whether a pass compared with what the promotion replaces, if it compared at all.

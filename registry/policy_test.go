@@ -244,15 +244,6 @@ func edited(c registry.Claim, signer string) registry.Claim {
 	return c
 }
 
-func TestRequiredNodeTypesAreNotIgnored(t *testing.T) {
-	t.Parallel()
-	r := sample()
-	r.Engines[0].Target.RequiredNodeTypes = []string{"icelake"}
-	if got := unmet(registry.Policy{Require: registry.DefaultRequire()}.Check(r, enough(r))); !strings.Contains(got, "icelake") {
-		t.Errorf("unmet is %q, want the required node type named", got)
-	}
-}
-
 func TestTargetThatIsNotUnderstoodIsNotProven(t *testing.T) {
 	t.Parallel()
 	r := sample()

@@ -49,9 +49,7 @@ func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) 
 			fresh[pass.claim.Signer] = pass
 		}
 	}
-	var ends []time.Time
 	for _, signer := range sortedKeys(fresh) {
-		ends = append(ends, fresh[signer].age().Add(p.Reports.MaxAge))
 		req.cite(fresh[signer].claim)
 	}
 	req.Met, req.Detail = true, p.freshReports(len(fresh))
@@ -62,11 +60,23 @@ func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) 
 			text += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
 		}
 		req.deny("%s: run mlpromote verify with the key of another verifier, or again", text)
-	case p.Reports.MaxAge > 0:
-		slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-		req.until = ends[want-1]
+	default:
+		req.until = p.agesAt(fresh, want)
 	}
 	parity.deny(req, "parity")
+}
+
+// agesAt returns when fewer than want of the reports are young enough; zero: never.
+func (p Policy) agesAt(fresh map[string]report, want int) time.Time {
+	if p.Reports.MaxAge == 0 || len(fresh) < want {
+		return time.Time{}
+	}
+	var ends []time.Time
+	for _, r := range fresh {
+		ends = append(ends, r.age().Add(p.Reports.MaxAge))
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[want-1]
 }
 
 func (p Policy) freshReports(verifiers int) string {

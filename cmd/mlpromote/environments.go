@@ -146,6 +146,9 @@ func asksFor(e registry.Environment) string {
 		}
 		all = append(all, text)
 	}
+	if !e.Coverage.IsZero() {
+		all = append(all, e.Coverage.String())
+	}
 	if len(e.BreakGlass) > 0 {
 		all = append(all, "break-glass may skip "+strings.Join(e.BreakGlass, " and "))
 	}

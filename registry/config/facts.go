@@ -64,6 +64,9 @@ func environmentFacts(e registry.Environment) []string {
 		facts = append(facts, fmt.Sprintf("environment %s lets engines carry the operator library %s", e.Name, library))
 	}
 	facts = append(facts, approvalFacts(e)...)
+	if !e.Coverage.IsZero() {
+		facts = append(facts, fmt.Sprintf("environment %s requires %s", e.Name, e.Coverage))
+	}
 	for _, name := range e.BreakGlass {
 		facts = append(facts, fmt.Sprintf("environment %s lets two approvers skip %s in an emergency", e.Name, name))
 	}

@@ -113,7 +113,7 @@ func checkVersion(doc *strictyaml.Document, written *int) int {
 }
 
 // newKeys are the keys of environments that a file of version 1 cannot have.
-func newKeys() []string { return []string{"approvals", "reports", "freeze", "break-glass"} }
+func newKeys() []string { return []string{"approvals", "reports", "coverage", "freeze", "break-glass"} }
 
 // checkNewKeys reports those in a file of version 1.
 func checkNewKeys(doc *strictyaml.Document, version int) {
@@ -151,6 +151,7 @@ type environment struct {
 	Ceilings  ceilings  `yaml:"ceilings"`
 	Approvals approvals `yaml:"approvals"`
 	Reports   reports   `yaml:"reports"`
+	Coverage  coverage  `yaml:"coverage"`
 	Freeze    freezes   `yaml:"freeze"`
 	Break     []string  `yaml:"break-glass"`
 }
@@ -201,7 +202,7 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 			e.Value.Decode(&written)
 		}
 		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
-			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(),
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(),
 			Freeze: written.Freeze, BreakGlass: written.Break})
 	}
 }

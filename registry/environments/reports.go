@@ -23,6 +23,38 @@ func (r reports) rule() registry.ReportRule {
 	return rule
 }
 
+// coverage are the node types that must get an engine which was shown on them.
+type coverage struct {
+	NodeTypes nodeTypes `yaml:"node-types,required"`
+	Witnesses *int      `yaml:"witnesses"`
+}
+
+// nodeTypes are names of node types, at least one.
+type nodeTypes []string
+
+// DecodeYAML reads the list.
+func (ns *nodeTypes) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Sequence || len(n.Items()) == 0 {
+		n.Problemf("want a list of node types, such as [g6.xlarge] or [\"*\"]")
+		return
+	}
+	for _, item := range n.Items() {
+		if item.Kind() != strictyaml.Scalar || item.Text() == "" {
+			item.Problemf("want the name of a node type, or the beginning of names and \"*\"")
+			continue
+		}
+		*ns = append(*ns, item.Text())
+	}
+}
+
+func (c coverage) rule() registry.CoverageRule {
+	rule := registry.CoverageRule{NodeTypes: c.NodeTypes}
+	if c.Witnesses != nil {
+		rule.Witnesses = *c.Witnesses
+	}
+	return rule
+}
+
 // age is a number of days, such as 90d, or a duration as Go writes it, such as 36h.
 type age time.Duration
 

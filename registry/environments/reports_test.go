@@ -50,3 +50,43 @@ func TestReports(t *testing.T) {
 		})
 	}
 }
+
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	const v2 = "version: 2\n"
+	with := func(version, coverage string) string {
+		return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, coverage: " + coverage + "}\n" + trust
+	}
+	for name, c := range map[string]struct {
+		text, want string
+		rule       registry.CoverageRule
+		shape      bool // whether the schema accepts it
+	}{
+		"both":                   {with(v2, "{node-types: [g6.xlarge, \"edge/*\"], witnesses: 2}"), "", registry.CoverageRule{NodeTypes: []string{"g6.xlarge", "edge/*"}, Witnesses: 2}, true},
+		"all":                    {with(v2, "{node-types: [\"*\"]}"), "", registry.CoverageRule{NodeTypes: []string{"*"}}, true},
+		"in a file of version 1": {with("", "{node-types: [a]}"), "4:25 key \"coverage\" needs version 2 of the file: add the line \"version: 2\" at its top", registry.CoverageRule{}, false},
+		"no node type":           {with(v2, "{node-types: []}"), "5:48 want a list of node types, such as [g6.xlarge] or [\"*\"]", registry.CoverageRule{}, false},
+		"no list":                {with(v2, "{node-types: all}"), "5:48 want a list of node types, such as [g6.xlarge] or [\"*\"]", registry.CoverageRule{}, false},
+		"witnesses alone":        {with(v2, "{witnesses: 2}"), "5:35 key \"node-types\" is missing", registry.CoverageRule{}, false},
+		"no name":                {with(v2, "{node-types: [\"../x\"]}"), "5:3 environment prod: coverage: node type \"../x\": want a name, or the beginning of names and \"*\"", registry.CoverageRule{}, false},
+		"where builds go":        {v2 + "registry: local\nenvironments:\n  staging: {coverage: {node-types: [a]}}\n" + trust, "4:3 environment staging: coverage has no effect without from, since builds write it directly", registry.CoverageRule{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			es, err := environments.Parse("environments.yaml", []byte(c.text))
+			got := ""
+			if err != nil {
+				got = problems(t, err)
+			} else if diff := cmp.Diff(c.rule, es.List[1].Policy().Coverage); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s\n%s", c.text, diff)
+			}
+			if err := validate(t, schema, c.text); (err == nil) != c.shape {
+				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
+			}
+		})
+	}
+}

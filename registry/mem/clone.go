@@ -21,6 +21,7 @@ func (db *DB) Clone() *DB {
 	c.history = append(c.history, db.history...)
 	c.recorded = maps.Clone(db.recorded)
 	c.agreed, c.counters = db.agreed, maps.Clone(db.counters)
+	c.nodeTypes.documents = db.nodeTypes.clone()
 	return c
 }
 

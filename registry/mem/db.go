@@ -30,6 +30,8 @@ type DB struct {
 	agreed    registry.Configuration
 
 	counters map[string]int64
+
+	nodeTypes *Table[registry.Node]
 }
 
 var (
@@ -78,5 +80,6 @@ func New() *DB {
 		tokens:    make(map[string]registry.Token),
 		secrets:   make(map[string][]byte),
 		counters:  make(map[string]int64),
+		nodeTypes: NewTable[registry.Node](),
 	}
 }

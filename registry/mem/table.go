@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Table is documents by name. Make one with [NewTable].
@@ -72,6 +73,25 @@ func (t *Table[T]) List(ctx context.Context, after string, limit int) ([]registr
 		page = append(page, named)
 	}
 	return page, nil
+}
+
+// rows lists a page of documents as they are kept.
+func (t *Table[T]) rows(after string, limit int) []catalog.DocumentRow {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var page []catalog.DocumentRow
+	for _, name := range slices.Sorted(maps.Keys(t.documents)) {
+		if name > after && len(page) < limit {
+			page = append(page, catalog.DocumentRow{Name: name, Body: string(t.documents[name])})
+		}
+	}
+	return page
+}
+
+func (t *Table[T]) clone() map[string][]byte {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return maps.Clone(t.documents)
 }
 
 // Delete removes a document.

@@ -62,6 +62,14 @@ func (t tx) ConfigurationParts(context.Context) ([]registry.ConfigurationPart, e
 	return t.agreed.Parts(), nil
 }
 
+// Documents lists a page of documents. Of node types alone there are any.
+func (t tx) Documents(_ context.Context, _, after string, limit int) ([]catalog.DocumentRow, error) {
+	return t.nodeTypes.rows(after, limit), nil
+}
+
+// NodeTypes is the table of named nodes.
+func (db *DB) NodeTypes() registry.NodeTypes { return db.nodeTypes }
+
 // HistoryLastSeq returns the number of the newest event.
 func (t tx) HistoryLastSeq(context.Context) (int64, error) { return int64(len(t.history)), nil }
 

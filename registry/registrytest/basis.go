@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -102,6 +103,37 @@ func testBasis(t *testing.T, catalog registry.Catalog) {
 			t.Errorf("%s meanwhile: got %v (%s), want a conflict that says that the basis has moved", name, err, registry.CodeOf(err))
 		}
 		wantEqual(t, standing(t, catalog, "prod", model), before)
+	}
+}
+
+// testNodeTypesOfBasis checks that a decision that used the stored node types outlives no change of them,
+// and that others do.
+func testNodeTypesOfBasis(t *testing.T, db Store) {
+	put := func(name, level string) { must(t, db.NodeTypes().Put(t.Context(), name, Node(level))) }
+	wantEqual(t, standing(t, db, "prod", "a").NodeTypes, registry.Digest(""))
+	for i := range registry.MaxPage { // so that the one that changes is on another page
+		put(fmt.Sprintf("a%04d", i), "v1")
+	}
+	put("box", "v2")
+	for i, c := range []struct {
+		name      string
+		meanwhile func()
+		used      registry.Digest
+		moved     bool
+	}{
+		{"nothing", func() {}, d("used"), false},
+		{"the same again", func() { put("box", "v2") }, d("used"), false},
+		{"another document", func() { put("box", "v3") }, d("used"), true},
+		{"another document, and node types were not used", func() { put("box", "v4") }, "", false},
+		{"a new one", func() { put("new", "v2") }, d("used"), true},
+		{"one less", func() { must(t, db.NodeTypes().Delete(t.Context(), "box")) }, d("used"), true},
+	} {
+		change := move(fmt.Sprintf("model %d", i), "", "1.0.0")
+		change.DecisionBasis = &registry.DecisionBasis{ModelState: standing(t, db, "prod", change.Event.Model), OnNodeTypes: c.used}
+		c.meanwhile()
+		if _, err := db.Apply(t.Context(), change); registry.BasisOutdated(err) != c.moved || !c.moved && err != nil {
+			t.Errorf("%s meanwhile: got %v, want it outdated: %t", c.name, err, c.moved)
+		}
 	}
 }
 

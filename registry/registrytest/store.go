@@ -14,6 +14,7 @@ type Store interface {
 	registry.HistoryIndex
 	registry.Listing
 	registry.Intents
+	NodeTypes() registry.NodeTypes
 }
 
 // TestStore is what the ports of a [Store] promise about each other: a change is one
@@ -21,6 +22,10 @@ type Store interface {
 func TestStore(t *testing.T, open func(t *testing.T) Store) {
 	TestRefs(t, func(t *testing.T) registry.RepositoryRecords { return open(t) })
 	TestCatalog(t, func(t *testing.T) registry.Catalog { return open(t) })
+	t.Run("node types of a basis", func(t *testing.T) {
+		t.Parallel()
+		testNodeTypesOfBasis(t, open(t))
+	})
 	t.Run("last event", func(t *testing.T) {
 		t.Parallel()
 		testLastEvent(t, open(t))

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -84,24 +83,4 @@ func anyMatches(r registry.Release, node registry.Node) bool {
 		}
 	}
 	return false
-}
-
-// eachNodeType calls visit for every registered node type.
-func (s *Service) eachNodeType(ctx context.Context, visit func(name string, node registry.Node)) error {
-	if s.NodeTypes == nil {
-		return nil
-	}
-	for after := ""; ; {
-		page, err := s.NodeTypes.List(ctx, after, registry.MaxPage)
-		if err != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		for _, n := range page {
-			visit(n.Name, n.Document)
-			after = n.Name
-		}
-		if len(page) < registry.MaxPage {
-			return nil
-		}
-	}
 }

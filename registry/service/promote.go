@@ -148,6 +148,11 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
 	policy.Promotion.Comparison, policy.Promotion.Restrictions = comparison, restrictions
+	if policy.NeedsNodeTypes(m.release) {
+		if policy.Promotion.NodeTypes, m.basis.OnNodeTypes, err = s.knownNodeTypes(ctx); err != nil {
+			return errors.Join(s.rehash(ctx, m), err)
+		}
+	}
 	m.weigh(policy, here.claims, all)
 	m.basis.From, m.basis.Until = policy.Promotion.Now, m.decision.Until
 	m.decision.IgnoreAll(here.ignored)

@@ -19,6 +19,9 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	if err := s.summarize(ctx, m); err != nil {
 		return err
 	}
+	if err := s.sameNodeTypes(ctx, m.basis); err != nil {
+		return err
+	}
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,

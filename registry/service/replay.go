@@ -107,6 +107,11 @@ func (s *Service) replay(
 	}
 	policy := after.Policy()
 	policy.Promotion = registry.PromotionContext{Replay: true, Resource: resource, Now: s.Now(), Restrictions: restrictions}
+	if policy.NeedsNodeTypes(r) {
+		if policy.Promotion.NodeTypes, _, err = s.knownNodeTypes(ctx); err != nil {
+			return err
+		}
+	}
 	into.Admission = policy.Check(r, union(here.claims, there.claims))
 	return nil
 }

@@ -46,6 +46,12 @@ func (q tx) ConfigurationParts(ctx context.Context) ([]registry.ConfigurationPar
 	}), err
 }
 
+// Documents lists a page of documents of a kind.
+func (q tx) Documents(ctx context.Context, kind, after string, limit int) ([]catalog.DocumentRow, error) {
+	rows, err := q.DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: kind, After: after, PageSize: int64(limit)})
+	return catalog.Convert(rows, documentRow), err
+}
+
 // BodiesSince returns the bodies of a model's events after a sequence number.
 func (q tx) BodiesSince(ctx context.Context, model string, after int64) ([]string, error) {
 	return q.HistorySince(ctx, dbsqlc.HistorySinceParams{Model: model, After: after})

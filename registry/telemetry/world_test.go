@@ -108,7 +108,11 @@ type observedStore struct {
 	registry.Listing
 	registry.Intents
 	registry.ReferrerCounts
+	stored *mem.DB
 }
+
+// NodeTypes is the table of the store, which is not observed.
+func (s observedStore) NodeTypes() registry.NodeTypes { return s.stored.NodeTypes() }
 
 // LastEvent is that of the observed Latest; the catalog has one too.
 func (s observedStore) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
@@ -119,7 +123,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store {
 		db, observer := mem.New(), telemetry.New("0.0.0", nil)
-		return observedStore{observer.Refs(db), observer.Catalog(db), observer.Latest(db), observer.Records(db), db, db, db}
+		return observedStore{observer.Refs(db), observer.Catalog(db), observer.Latest(db), observer.Records(db), db, db, db, db}
 	})
 }
 

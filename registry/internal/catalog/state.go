@@ -31,6 +31,8 @@ type StateRows interface {
 	ConfigurationParts(ctx context.Context) ([]registry.ConfigurationPart, error)
 	// HistoryLastSeq returns the number of the newest event.
 	HistoryLastSeq(ctx context.Context) (int64, error)
+	// Documents lists up to limit documents of a kind after a name, in byte order of their names.
+	Documents(ctx context.Context, kind, after string, limit int) ([]DocumentRow, error)
 }
 
 // ModelState reads the state of a model in an environment, at one instant if q does.
@@ -48,8 +50,29 @@ func ModelState(ctx context.Context, q StateRows, environment, model string) (re
 		return s, err
 	}
 	s.Agreed = Configuration(parts)
+	if s.NodeTypes, err = nodeTypesDigest(ctx, q); err != nil {
+		return s, err
+	}
 	s.Seq, err = q.HistoryLastSeq(ctx)
 	return s, err
+}
+
+// nodeTypesDigest covers the names and bodies of the stored node types; empty if there are none.
+func nodeTypesDigest(ctx context.Context, q StateRows) (registry.Digest, error) {
+	var all []DocumentRow
+	for after := ""; ; after = all[len(all)-1].Name {
+		page, err := q.Documents(ctx, nodeTypeKind, after, registry.MaxPage)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, page...)
+		switch {
+		case len(all) == 0:
+			return "", nil
+		case len(page) < registry.MaxPage:
+			return registry.CanonicalDigest(all)
+		}
+	}
 }
 
 // Reader decodes rows for [Decide].

@@ -106,7 +106,7 @@ func remedy(req registry.Requirement, ref, to string) string {
 	switch {
 	case req.Met || req.Skipped:
 		return ""
-	case req.Name == registry.RequireParity, req.Name == registry.RequireRecordedCases, req.Name == "reports":
+	case req.Name == registry.RequireParity, req.Name == registry.RequireRecordedCases, req.Name == "reports", req.Name == "coverage" && strings.Contains(req.Detail, "mlpromote verify"):
 		return "mlpromote verify " + ref
 	case req.Name == "approvals":
 		return "mlpromote approve " + ref + " --env " + to + " --comment TEXT"

@@ -1,0 +1,253 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// covering is an environment that asks for witnesses on node types, and nothing else of reports.
+func covering(rule registry.CoverageRule, types ...registry.Named[registry.Node]) registry.Policy {
+	p := registry.Environment{Name: "prod", From: "staging", Require: []string{registry.RequireSignature}, Coverage: rule}.Policy()
+	p.Promotion.Restrictions = registry.NoRestrictions()
+	p.Promotion.NodeTypes = registry.NewKnownNodeTypes(types)
+	return p
+}
+
+// typed is a node type of the machine that the reports of the fixture are from, changed by edits.
+func typed(name string, edits ...func(*registry.Node)) registry.Named[registry.Node] {
+	n := sampleNode()
+	for _, edit := range edits {
+		edit(&n)
+	}
+	return registry.Named[registry.Node]{Name: name, Document: n}
+}
+
+// coverageOf is what a decision says of one node type, or of the release.
+func coverageOf(t *testing.T, d registry.Decision, subject string) registry.Requirement {
+	t.Helper()
+	for _, req := range d.Requirements {
+		if req.Name == "coverage" && req.Subject == subject {
+			return req
+		}
+	}
+	t.Fatalf("no requirement about %s: %+v", subject, d.Requirements)
+	return registry.Requirement{}
+}
+
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	best := r.Engines[1]                      // int8: resolve prefers it
+	without := func(n int) []registry.Claim { // signatures, and reports of the first engines
+		var claims []registry.Claim
+		for _, c := range enough(r) {
+			if c.Statement.PredicateType != registry.PredicateParity || n > 0 && c.Subject == r.Engines[0].Digest {
+				claims = append(claims, c)
+			}
+		}
+		return claims
+	}
+	on := func(signer string, v registry.Verdict, edits ...func(*registry.ParityReport)) registry.Claim {
+		c := parity(r, best, 1, v, func(p *registry.ParityReport) {
+			p.Runtime = registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0"}
+			for _, edit := range edits {
+				edit(p)
+			}
+		})
+		return edited(c, signer)
+	}
+	node := func(edit func(*registry.Node)) func(*registry.ParityReport) {
+		return func(p *registry.ParityReport) { edit(&p.Node) }
+	}
+	pass := registry.VerdictPass
+	box := typed("box")
+	gpu := func(n *registry.Node) {
+		n.Accelerators = []registry.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-L4", Arch: "sm_89"}}
+	}
+	for name, c := range map[string]struct {
+		types     []registry.Named[registry.Node]
+		witnesses int
+		claims    []registry.Claim
+		want      string // part of the detail
+		met       bool
+	}{
+		"shown":                         {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass)}, "it gets x86/int8, shown by 1 verifier on such a machine", true},
+		"only another engine was shown": {[]registry.Named[registry.Node]{box}, 0, without(1), "it gets x86/int8, shown by 0 verifiers on such a machine, and 1 must have found that it passes: run mlpromote verify on a machine of this type", false},
+		"two keys":                      {[]registry.Named[registry.Node]{box}, 2, []registry.Claim{on("v", pass), on("w", pass)}, "shown by 2 verifiers", true},
+		"one key twice": {[]registry.Named[registry.Node]{box}, 2, []registry.Claim{on("v", pass), on("v", pass, func(p *registry.ParityReport) { p.FinishedOn = p.FinishedOn.Add(1) })},
+			"shown by 1 verifier on such a machine, and 2 must have found that it passes: run mlpromote verify on a machine of this type, with the key of another verifier", false},
+		"a builder's report": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{claim(registry.PredicateParity, best.Digest, "b", registry.RoleBuilder, passingReport(r, best))}, "shown by 0 verifiers", false},
+		"another processor": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(func(n *registry.Node) { n.CPU.Model = "second" }))},
+			`a report was made on another machine: cpu.model is "second", and the type has "first"`, false},
+		"a larger level":             {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(func(n *registry.Node) { n.CPU.Level = "v4" }))}, `cpu.level is "v4"`, false},
+		"a device beside it":         {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(gpu))}, "accelerators are", false},
+		"a device that is not there": {[]registry.Named[registry.Node]{typed("box", gpu)}, 0, []registry.Claim{on("v", pass)}, "accelerators are", false},
+		"a device without its architecture": {[]registry.Named[registry.Node]{typed("box", gpu, func(n *registry.Node) { n.Accelerators[0].Arch = "" })}, 0,
+			[]registry.Claim{on("v", pass, node(gpu))}, "shown by 1 verifier", true},
+		"an emulated processor": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} }))}, "its processor is emulated", false},
+		"an emulated type": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} })}, 0,
+			[]registry.Claim{on("v", pass, node(func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} }))}, "shown by 1 verifier", true},
+		"other features": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Features = []string{"avx2"} })}, 0,
+			[]registry.Claim{on("v", pass, node(func(n *registry.Node) { n.CPU.Features = []string{"avx2", "avx512_vnni"} }))}, "cpu.features", false},
+		"another runtime": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Runtimes = map[string]string{"onnxruntime": "1.31.0"} })}, 0,
+			[]registry.Claim{on("v", pass)}, `runtimes.onnxruntime is "1.30.0", and the type has "1.31.0"`, false},
+		"a type that says less": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Model, n.CPU.Vendor = "", "" })}, 0, []registry.Claim{on("v", pass)}, "shown by 1 verifier", true},
+		"no engine": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Level = "v2" })}, 0, []registry.Claim{on("v", pass)},
+			"it gets no engine (x86/int8: cpu.level: needs v3, has v2; x86/fp32: cpu.level: needs v3, has v2): add a target that it meets to mlpromote.yaml, build and verify", false},
+		"a type without a runtime":   {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Runtimes = nil })}, 0, []registry.Claim{on("v", pass)}, "it gets no engine (x86/int8: runtimes.onnxruntime", false},
+		"a failure of the engine":    {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass), on("w", registry.VerdictFail)}, "it gets x86/fp32, shown by 0 verifiers", false},
+		"a quarantine of the engine": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass), quarantine(best.Digest)}, "it gets x86/fp32, shown by 0 verifiers", false},
+		"the type is gone":           {nil, 0, []registry.Claim{on("v", pass)}, "no such node type is registered: run mlpromote node describe on such a machine, and mlpromote node-type put NAME FILE", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := covering(registry.CoverageRule{NodeTypes: []string{"box"}, Witnesses: c.witnesses}, c.types...)
+			got := coverageOf(t, p.Check(r, append(without(0), c.claims...)), "node type box")
+			if got.Met != c.met || !strings.Contains(got.Detail, c.want) {
+				t.Errorf("got met %t: %s; want met %t with %q", got.Met, got.Detail, c.met, c.want)
+			}
+			if c.met && len(got.Evidence) < max(1, c.witnesses) {
+				t.Errorf("it names %d reports, want those that count", len(got.Evidence))
+			}
+		})
+	}
+}
+
+// passingReport is a passing report of the machine of the fixture.
+func passingReport(r registry.Release, e registry.Engine) registry.ParityReport {
+	return registry.ParityReport{ReportHead: head(r, e, 1, registry.VerdictPass), Cases: registry.CasesRun{Count: 10, Ran: 10, Origin: registry.OriginRecorded}}
+}
+
+// Which node types a rule stands for, and what zero values and unknown tables give.
+func TestCoverageSelects(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	rule := registry.CoverageRule{NodeTypes: []string{"edge/*", "edge/a", "box"}}
+	d := covering(rule, typed("box"), typed("edge/a"), typed("edge/b"), typed("other")).Check(r, enough(r))
+	var got []string
+	for _, req := range d.Requirements {
+		if req.Name == "coverage" {
+			got = append(got, req.Subject)
+		}
+	}
+	if want := "node type edge/a, node type edge/b, node type box"; strings.Join(got, ", ") != want {
+		t.Errorf("judged are %v, want %s", got, want)
+	}
+	if got := unmet(covering(registry.CoverageRule{NodeTypes: []string{"edge/*"}}, typed("box")).Check(r, enough(r))); !strings.Contains(got, "coverage of node type edge/*: no such node type") {
+		t.Errorf("a beginning that no name has: %q", got)
+	}
+	unknown := covering(rule)
+	unknown.Promotion.NodeTypes = registry.KnownNodeTypes{}
+	if got := unmet(unknown.Check(r, enough(r))); !strings.Contains(got, "coverage of release: which node types are registered is not known here") {
+		t.Errorf("an unknown table: %q", got)
+	}
+	if got := unmet(covering(registry.CoverageRule{Witnesses: 2}, typed("box")).Check(r, enough(r))); !strings.Contains(got, "coverage of release: the policy names no node type") {
+		t.Errorf("no name: %q", got)
+	}
+	if !covering(rule).NeedsNodeTypes(r) || covering(registry.CoverageRule{}).NeedsNodeTypes(r) {
+		t.Error("a rule needs node types, and its absence does not")
+	}
+}
+
+// What the policy asks of reports otherwise, it asks of witnesses too.
+func TestWitnessesMeetTheRest(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Engines = r.Engines[:1]
+	made := time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)
+	claims := enough(r)
+	for i := range claims {
+		claims[i].Recorded, claims[i].RecordedAt = int64(i+1), made
+	}
+	for name, c := range map[string]struct {
+		edit func(*registry.Policy)
+		want string // empty: met
+	}{
+		"nothing more": {func(*registry.Policy) {}, ""},
+		"young":        {func(p *registry.Policy) { p.Reports.MaxAge, p.Promotion.Now = time.Hour, made.Add(time.Hour-1) }, ""},
+		"too old":      {func(p *registry.Policy) { p.Reports.MaxAge, p.Promotion.Now = time.Hour, made.Add(time.Hour) }, "a report is too old"},
+		"ceilings": {func(p *registry.Policy) {
+			p.Ceilings = registry.Ceilings{"fp32": {"snrDb": 60}}
+		}, "its limits are of version 1"},
+		"accuracy": {func(p *registry.Policy) {
+			p.Accuracy = &registry.AccuracyRequirement{Metric: "top1", Min: new(registry.Figure)}
+		}, "its limits are of version 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := covering(registry.CoverageRule{NodeTypes: []string{"*"}}, typed("box"))
+			c.edit(&p)
+			d := p.Check(r, claims)
+			got := coverageOf(t, d, "node type box")
+			if got.Met != (c.want == "") || !strings.Contains(got.Detail, c.want) {
+				t.Errorf("got met %t: %s; want %q", got.Met, got.Detail, c.want)
+			}
+			if p.Reports.MaxAge > 0 && got.Met && !d.Until.Equal(made.Add(time.Hour)) {
+				t.Errorf("decided until %v, want when the report gets too old", d.Until)
+			}
+		})
+	}
+	generated := registry.CoverageRule{NodeTypes: []string{"box"}}
+	p := covering(generated, typed("box"))
+	p.Require = append(p.Require, registry.RequireRecordedCases)
+	others := append(claims[:len(claims)-1:len(claims)-1], parity(r, r.Engines[0], 1, registry.VerdictPass, func(r *registry.ParityReport) { r.Cases.Origin = "generated" }))
+	if got := coverageOf(t, p.Check(r, others), "node type box"); got.Met || !strings.Contains(got.Detail, "the cases of a report are generated") {
+		t.Errorf("generated cases: met %t: %s", got.Met, got.Detail)
+	}
+}
+
+// What a target itself asks for: a pass on each node type that it names.
+func TestRequiredNodeTypes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		types []registry.Named[registry.Node]
+		want  string // empty: met
+	}{
+		"shown":           {[]registry.Named[registry.Node]{typed("icelake")}, ""},
+		"no such type":    {[]registry.Named[registry.Node]{typed("icelake-2")}, "the target requires a pass on node type icelake, and none of this name is known here: run mlpromote node-type put icelake FILE"},
+		"another machine": {[]registry.Named[registry.Node]{typed("icelake", func(n *registry.Node) { n.CPU.Model = "second" })}, "the target requires a pass on node type icelake: run mlpromote verify on a machine of this type"},
+		"no machine for it": {[]registry.Named[registry.Node]{typed("icelake", func(n *registry.Node) { n.CPU.Level = "v2" })},
+			"the target requires a pass on node type icelake, which is no machine for it: cpu.level: needs v3, has v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample()
+			r.Engines[0].Target.RequiredNodeTypes = []string{"icelake"}
+			p := registry.Policy{Require: registry.DefaultRequire()}
+			p.Promotion.NodeTypes = registry.NewKnownNodeTypes(c.types)
+			if got := unmet(p.Check(r, enough(r))); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet is %q, want %q", got, c.want)
+			}
+			if !p.NeedsNodeTypes(r) {
+				t.Error("the decision does not say that it needs the node types")
+			}
+		})
+	}
+}
+
+func TestCoverageRuleForm(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rule registry.CoverageRule
+		want string // empty: valid
+	}{
+		"nothing":       {registry.CoverageRule{}, ""},
+		"names":         {registry.CoverageRule{NodeTypes: []string{"g6.xlarge", "edge/*", "*"}, Witnesses: 2}, ""},
+		"no name":       {registry.CoverageRule{Witnesses: 1}, "node-types is missing"},
+		"a bad name":    {registry.CoverageRule{NodeTypes: []string{"../x"}}, `node type "../x"`},
+		"a star inside": {registry.CoverageRule{NodeTypes: []string{"a*b"}}, `node type "a*b"`},
+		"two stars":     {registry.CoverageRule{NodeTypes: []string{"a**"}}, `node type "a**"`},
+		"empty":         {registry.CoverageRule{NodeTypes: []string{""}}, `node type ""`},
+		"twice":         {registry.CoverageRule{NodeTypes: []string{"a", "a"}}, "listed twice"},
+		"too many":      {registry.CoverageRule{NodeTypes: []string{"a"}, Witnesses: 101}, "witnesses 101"},
+		"negative":      {registry.CoverageRule{NodeTypes: []string{"a"}, Witnesses: -1}, "witnesses -1"},
+	} {
+		err := registry.Policy{Require: registry.DefaultRequire(), Coverage: c.rule}.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
