@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,33 +26,77 @@ type Comparison struct {
 	Interface []string // each difference that a caller would notice
 }
 
-// CasesShown returns how many cases every engine of a release is shown to keep its limits in: the fewest of
-// the engines with a passing parity report that counts, of each the most of its reports. It is 0 if there is
-// none.
-func CasesShown(r Release, claims []Claim) int {
-	cs, _ := count(r, claims)
-	fewest := 0
-	for _, e := range r.Engines {
-		most := 0
-		for _, pass := range cs.findings(PredicateParity, r, e).passes {
-			most = max(most, pass.Cases.Ran)
-		}
-		if most > 0 && (fewest == 0 || most < fewest) {
-			fewest = most
-		}
-	}
-	return fewest
+// EngineCases is how many cases one engine is shown to keep its limits in.
+type EngineCases struct {
+	Label     string
+	Precision string
+	Cases     int // 0: no passing parity report counts
 }
 
-// CountCases adds a line if the release is shown to keep its limits in fewer cases than the one that it
-// replaces, or it is not known in how many that was. A limit on the worst case says less of fewer cases.
-func (c *Comparison) CountCases(now, was int) {
+// CasesShown returns how many cases each engine of a release is shown to keep its limits in: the most of
+// its passing parity reports that count.
+func CasesShown(r Release, claims []Claim) []EngineCases {
+	cs, _ := count(r, claims)
+	var all []EngineCases
+	for _, e := range r.Engines {
+		shown := EngineCases{Label: e.Label(), Precision: e.Precision}
+		for _, pass := range cs.findings(PredicateParity, r, e).passes {
+			shown.Cases = max(shown.Cases, pass.Cases.Ran)
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+// CountCases adds a line for each engine that is shown to keep its limits in fewer cases than the one of
+// its label and precision in the release that is replaced, or if it is not known in how many that was. A limit on
+// the worst case says less of fewer cases. An engine whose label is new is held against the one with
+// the fewest of its precision, or else of all. One line stands for all engines if it is true of all.
+func (c *Comparison) CountCases(now, was []EngineCases) {
+	lines := make([]string, len(now))
+	for i, e := range now {
+		lines[i] = fewerCases(e.Cases, casesBefore(e, was))
+	}
+	if len(slices.Compact(slices.Clone(lines))) == 1 && lines[0] != "" {
+		c.Looser = append(c.Looser, "cases: "+lines[0])
+		return
+	}
+	for i, line := range lines {
+		if line != "" {
+			c.Looser = append(c.Looser, fmt.Sprintf("cases of %s: %s", now[i].Label, line))
+		}
+	}
+}
+
+// casesBefore returns what an engine is held against; 0: it is not known.
+func casesBefore(e EngineCases, was []EngineCases) int {
+	precision, all := 0, 0
+	for _, before := range was {
+		if before.Label == e.Label && before.Precision == e.Precision {
+			return before.Cases
+		}
+		if before.Cases == 0 {
+			continue
+		}
+		if all == 0 || before.Cases < all {
+			all = before.Cases
+		}
+		if before.Precision == e.Precision && (precision == 0 || before.Cases < precision) {
+			precision = before.Cases
+		}
+	}
+	return cmp.Or(precision, all)
+}
+
+// fewerCases says that an engine is shown in fewer cases than before, or is "".
+func fewerCases(now, was int) string {
 	switch {
 	case was == 0 && now > 0:
-		c.Looser = append(c.Looser, fmt.Sprintf("cases: %d, and no report that counts says how many before", now))
+		return fmt.Sprintf("%d, and no report that counts says how many before", now)
 	case now < was:
-		c.Looser = append(c.Looser, fmt.Sprintf("cases: %d, were %d", now, was))
+		return fmt.Sprintf("%d, were %d", now, was)
 	}
+	return ""
 }
 
 // Located is a release in a repository.

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,8 +110,7 @@ func TestAcceptedDifferences(t *testing.T) {
 	}
 }
 
-// The cases of a release are those of its engine with the fewest, in passing reports of trusted verifiers
-// alone; fewer than before is a line, and so is not knowing how many there were.
+// The cases of an engine are those of its longest passing report by a trusted verifier.
 func TestCasesShown(t *testing.T) {
 	t.Parallel()
 	r := sample()
@@ -121,29 +121,60 @@ func TestCasesShown(t *testing.T) {
 	builder.Roles = []registry.Role{registry.RoleBuilder}
 	for name, c := range map[string]struct {
 		claims []registry.Claim
-		want   int
+		want   [2]int // fp32 and int8
 	}{
-		"no report":          {nil, 0},
-		"the engine of few":  {[]registry.Claim{ran(0, 300, registry.VerdictPass), ran(1, 20, registry.VerdictPass)}, 20},
-		"the longer report":  {[]registry.Claim{ran(0, 20, registry.VerdictPass), ran(0, 300, registry.VerdictPass), ran(1, 300, registry.VerdictPass)}, 300},
-		"a failing one":      {[]registry.Claim{ran(0, 300, registry.VerdictFail), ran(1, 20, registry.VerdictPass)}, 20},
-		"an undecided one":   {[]registry.Claim{ran(0, 300, registry.VerdictUndecided)}, 0},
-		"by a builder":       {[]registry.Claim{builder, ran(1, 20, registry.VerdictPass)}, 20},
-		"of another release": {[]registry.Claim{parity(registry.Release{}, r.Engines[0], 1, registry.VerdictPass, nil)}, 0},
+		"no report":          {nil, [2]int{}},
+		"one of each":        {[]registry.Claim{ran(0, 300, registry.VerdictPass), ran(1, 20, registry.VerdictPass)}, [2]int{300, 20}},
+		"the longer report":  {[]registry.Claim{ran(0, 20, registry.VerdictPass), ran(0, 300, registry.VerdictPass), ran(1, 300, registry.VerdictPass)}, [2]int{300, 300}},
+		"a failing one":      {[]registry.Claim{ran(0, 300, registry.VerdictFail), ran(1, 20, registry.VerdictPass)}, [2]int{0, 20}},
+		"an undecided one":   {[]registry.Claim{ran(0, 300, registry.VerdictUndecided)}, [2]int{}},
+		"by a builder":       {[]registry.Claim{builder, ran(1, 20, registry.VerdictPass)}, [2]int{0, 20}},
+		"of another release": {[]registry.Claim{parity(registry.Release{}, r.Engines[0], 1, registry.VerdictPass, nil)}, [2]int{}},
 	} {
-		if got := registry.CasesShown(r, c.claims); got != c.want {
-			t.Errorf("%s: %d cases, want %d", name, got, c.want)
+		got := registry.CasesShown(r, c.claims)
+		want := []registry.EngineCases{{Label: "x86/fp32", Precision: "fp32", Cases: c.want[0]}, {Label: "x86/int8", Precision: "int8", Cases: c.want[1]}}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	for _, c := range []struct {
-		now, was int
+}
+
+// Fewer cases than the engine of the same label had is a line, and so is not knowing how many there were.
+// No engine hides behind another one with fewer.
+func TestCountCases(t *testing.T) {
+	t.Parallel()
+	engines := func(all ...registry.EngineCases) []registry.EngineCases { return all }
+	at := func(label, precision string, cases int) registry.EngineCases {
+		return registry.EngineCases{Label: label, Precision: precision, Cases: cases}
+	}
+	for name, c := range map[string]struct {
+		now, was []registry.EngineCases
 		want     string
-	}{{20, 360, "cases: 20, were 360"}, {359, 360, "cases: 359, were 360"}, {0, 360, "cases: 0, were 360"}, {360, 360, ""}, {361, 360, ""}, {0, 0, ""},
-		{20, 0, "cases: 20, and no report that counts says how many before"}} {
+	}{
+		"fewer in all":          {engines(at("a/fp32", "fp32", 20), at("a/int8", "int8", 20)), engines(at("a/fp32", "fp32", 360), at("a/int8", "int8", 360)), "cases: 20, were 360"},
+		"one less":              {engines(at("a/fp32", "fp32", 359)), engines(at("a/fp32", "fp32", 360)), "cases: 359, were 360"},
+		"as many":               {engines(at("a/fp32", "fp32", 360)), engines(at("a/fp32", "fp32", 360)), ""},
+		"more":                  {engines(at("a/fp32", "fp32", 361)), engines(at("a/fp32", "fp32", 360)), ""},
+		"no report now":         {engines(at("a/fp32", "fp32", 0)), engines(at("a/fp32", "fp32", 360)), "cases: 0, were 360"},
+		"no report, not before": {engines(at("a/fp32", "fp32", 0)), engines(at("a/fp32", "fp32", 0)), ""},
+		"not known before":      {engines(at("a/fp32", "fp32", 20)), engines(at("a/fp32", "fp32", 0)), "cases: 20, and no report that counts says how many before"},
+		"not known of one":      {engines(at("a/fp32", "fp32", 20)), engines(at("a/fp32", "fp32", 0), at("b/fp32", "fp32", 10)), "cases: 20, and no report that counts says how many before"},
+		"behind a weaker engine": {engines(at("a/fp32", "fp32", 360), at("b/fp32", "fp32", 20)), engines(at("a/fp32", "fp32", 20), at("b/fp32", "fp32", 360)),
+			"cases of b/fp32: 20, were 360"},
+		"two that differ": {engines(at("a/fp32", "fp32", 20), at("b/fp32", "fp32", 30)), engines(at("a/fp32", "fp32", 360), at("b/fp32", "fp32", 360)),
+			"cases of a/fp32: 20, were 360; cases of b/fp32: 30, were 360"},
+		"a new label":               {engines(at("new/fp32", "fp32", 99)), engines(at("a/fp32", "fp32", 360), at("b/fp32", "fp32", 100), at("a/int8", "int8", 20)), "cases: 99, were 100"},
+		"a new label, enough":       {engines(at("new/fp32", "fp32", 100)), engines(at("a/fp32", "fp32", 360), at("b/fp32", "fp32", 100)), ""},
+		"a new precision":           {engines(at("a/int4", "int4", 19)), engines(at("a/fp32", "fp32", 360), at("a/int8", "int8", 20)), "cases: 19, were 20"},
+		"another precision in name": {engines(at("a/small", "int8", 99)), engines(at("a/small", "fp32", 20), at("b/int8", "int8", 100)), "cases: 99, were 100"},
+		"nothing was shown before":  {engines(at("new/fp32", "fp32", 99)), engines(at("a/fp32", "fp32", 0)), "cases: 99, and no report that counts says how many before"},
+		"an engine is gone":         {engines(at("a/fp32", "fp32", 360)), engines(at("a/fp32", "fp32", 360), at("b/fp32", "fp32", 900)), ""},
+		"no engine":                 {nil, engines(at("a/fp32", "fp32", 360)), ""},
+	} {
 		var found registry.Comparison
 		found.CountCases(c.now, c.was)
 		if got := strings.Join(found.Looser, "; "); got != c.want {
-			t.Errorf("%d cases after %d: %q, want %q", c.now, c.was, got, c.want)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }
