@@ -42,6 +42,15 @@ type Writer interface {
 	Promote(ctx context.Context, r PromoteRequest) (Promotion, error)
 }
 
+// Previewer says what promotions would be decided, for pages and lists that show many of them.
+type Previewer interface {
+	// Preview decides about a promotion as a dry run of [Writer.Promote] does, but does not read the
+	// bytes of the release again, and may return an answer that was given before, while no event of the
+	// model or its environments came since and for a minute at most. It never allows anything: Promote decides anew.
+	// DryRun and BreakGlass of the request are not regarded. Errors: those of Promote.
+	Preview(ctx context.Context, r PromoteRequest) (Promotion, error)
+}
+
 // Restricter changes what is restricted in an environment.
 type Restricter interface {
 	// Restrict puts a signed restriction list in force, and returns it. An approver of the whole

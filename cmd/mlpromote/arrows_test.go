@@ -50,7 +50,8 @@ func arrows() []rule {
 		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 
-		{"web", []string{"registry"}},
+		{"web", []string{"registry", "web/chart"}},
+		{"web/chart", nil}, // draws numbers
 
 		{"pipeline", []string{
 			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",

@@ -101,3 +101,9 @@ func wasAsked(ctx context.Context, permission registry.Permission, environment, 
 	asked, narrowed := ctx.Value(askedKey{}).([]registry.Grant)
 	return !narrowed || registry.Principal{Grants: asked}.May(permission, environment, model)
 }
+
+// RefusalOf returns what [WithRefusal] stored in ctx, or nil.
+func RefusalOf(ctx context.Context) error {
+	err, _ := ctx.Value(refusalKey{}).(error)
+	return err
+}

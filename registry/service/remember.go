@@ -16,8 +16,9 @@ import (
 // The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
 	*Service
-	latest registry.Latest
-	known  *lru.Cache[asked, *remembered]
+	latest   registry.Latest
+	known    *lru.Cache[asked, *remembered]
+	previews *lru.Cache[previewed, *preview]
 }
 
 var _ registry.Interface = (*Remembering)(nil)
@@ -32,10 +33,12 @@ type remembered struct {
 	event, restriction registry.Digest
 }
 
-// Remember returns s with a cache of about the given number of bytes. latest must use the
-// catalog of s.
+// Remember returns s with a cache of about the given number of bytes for resolves, and another of a
+// quarter of that for previews. latest must use the catalog of s.
 func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
-	return &Remembering{Service: s, latest: latest, known: lru.New[asked, *remembered](bytes)}
+	return &Remembering{
+		Service: s, latest: latest, known: lru.New[asked, *remembered](bytes), previews: lru.New[previewed, *preview](bytes / 4),
+	}
 }
 
 // Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
@@ -92,8 +95,8 @@ func (m *Remembering) recall(ctx context.Context, environment registry.Environme
 	return read, nil
 }
 
-// Bytes returns the approximate size of the cache in bytes.
-func (m *Remembering) Bytes() int { return m.known.Bytes() }
+// Bytes returns the approximate size of the caches in bytes.
+func (m *Remembering) Bytes() int { return m.known.Bytes() + m.previews.Bytes() }
 
 // bytes returns the approximate memory size of a resolvable.
 func (d resolvable) bytes() int {

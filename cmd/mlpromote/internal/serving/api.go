@@ -7,7 +7,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/webhook"
@@ -18,7 +17,7 @@ func (sv *Service) apiConfig(i *wiring.Instance) server.Config {
 	db := sv.Here.DB
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
-		NodeTypes: i.NodeTypes, Runtimes: defaults.Over(db.Runtimes(), defaults.Runtimes()),
+		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv, Checkpoints: sv.points,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/telemetry"
+	"mlpromote.dev/mlpromote/web"
 )
 
 // Server is the service, ready to listen.
@@ -82,6 +83,7 @@ func (sv *Service) handler(ctx context.Context) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/v2/", endpoint)
 	mux.Handle("/api/", api)
+	mux.Handle("/", sv.authn.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.pages }))))
 	if sv.config.MetricsListen == "" {
 		mux.Handle("GET /metrics", sv.authn.API(readers(sv.telemetry.Handler())))
 	}
@@ -115,6 +117,9 @@ func routes() telemetry.Routes {
 	}
 	for _, r := range server.Routes() {
 		patterns = append(patterns, r.Pattern)
+	}
+	for _, r := range web.Routes() {
+		patterns = append(patterns, r.Label())
 	}
 	return telemetry.NewRoutes(append(patterns, authn.TokenPath, "/healthz", "/readyz", "/metrics")...)
 }

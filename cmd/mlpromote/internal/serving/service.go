@@ -45,10 +45,10 @@ type Service struct {
 // generation from its beginning to its end.
 type generation struct {
 	*wiring.Instance
-	own           config.Snapshot
-	issuers       *oidc.Identifier
-	api, endpoint http.Handler
-	findings      []config.Finding
+	own                  config.Snapshot
+	issuers              *oidc.Identifier
+	api, endpoint, pages http.Handler
+	findings             []config.Finding
 }
 
 // Open opens the data directory for a service.
@@ -103,11 +103,15 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	asks := config.Agreement{Own: own.Configuration, Service: true}
 	asks.Agreed = func(ctx context.Context) (registry.Configuration, error) { return sv.keeper.Agreed(ctx) }
 	last := sv.lastAgreement(own)
+	previewer, _ := i.Interface.(registry.Previewer)
 	i.Interface = config.Registry(i.Interface,
 		func(ctx context.Context) error { return asks.Check(ctx) },
 		func(ctx context.Context) error { return last.Check(ctx, "environments") })
 	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
 	if g.api, err = server.New(sv.apiConfig(i)); err != nil {
+		return nil, err
+	}
+	if g.pages, err = sv.webPages(i, previewer, last); err != nil {
 		return nil, err
 	}
 	g.endpoint, err = distribution.New(distribution.Config{

@@ -91,6 +91,11 @@ func (l Location) localNodeTypes(db Database) registry.NodeTypes {
 	return defaults.Over(db.NodeTypes(), defaults.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
 }
 
+// Runtimes are those of the database over those that ship with the program.
+func (l *Local) Runtimes() registry.Runtimes {
+	return defaults.Over(l.DB.Runtimes(), defaults.Runtimes())
+}
+
 // signServed is a keyring of a service: that it does not sign is no mistake of whoever
 // asked for something, and where its keys are is not told.
 func signServed(keys *signer.Keyring) registry.SignEvidence {

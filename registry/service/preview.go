@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+var _ registry.Previewer = (*Remembering)(nil)
+
+// previewTime is how long a preview is returned again. Evidence of an environment that builds write
+// to can come and go without an event.
+const previewTime = time.Minute
+
+// previewed identifies the question of a preview.
+type previewed struct{ from, to, model, ref string }
+
+// preview is an answer, as of the last events of the model and of the environments themselves.
+type preview struct {
+	promotion registry.Promotion
+	err       error // the refusal, or nil
+	events    [4]registry.Digest
+	until     time.Time
+}
+
+// Preview decides about a promotion without reading all bytes of the release.
+func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
+	from, to, err := m.Config.Environments.Edge(req.From, req.To)
+	if err != nil {
+		return registry.Promotion{}, err
+	}
+	req.From, req.To = from.Name, to.Name
+	// Evidence in another registry changes without an event, and so does what a tag names that can be pushed.
+	tag := req.Ref != "" && registry.Digest(req.Ref).Validate() != nil
+	if from.External() || to.External() || tag {
+		return m.decidePreview(ctx, req)
+	}
+	q := previewed{from.Name, to.Name, req.Model, req.Ref}
+	events, err := m.lastEvents(ctx, q)
+	if err != nil {
+		return registry.Promotion{}, err
+	}
+	now := m.Now()
+	if known, ok := m.previews.Get(q); ok && known.events == events && now.Before(known.until) {
+		return known.promotion, known.err
+	}
+	p, err := m.decidePreview(ctx, req)
+	if err != nil && registry.CodeOf(err) != registry.CodePolicy {
+		return p, err
+	}
+	until := now.Add(previewTime)
+	if changes := p.Decision.Until; !changes.IsZero() && changes.Before(until) {
+		until = changes
+	}
+	m.previews.Put(q, &preview{p, err, events, until}, previewBytes(p))
+	return p, err
+}
+
+// lastEvents are the events from which a preview is another one. They are read before it is decided,
+// so that a concurrent change is read again the next time.
+func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]registry.Digest, err error) {
+	places := [...][2]string{{q.from, q.model}, {q.to, q.model}, {q.from, ""}, {q.to, ""}}
+	for i, place := range places {
+		if events[i], err = m.latest.LastEvent(ctx, place[0], place[1]); err != nil {
+			return events, err
+		}
+	}
+	return events, nil
+}
+
+func (m *Remembering) decidePreview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
+	req.DryRun, req.BreakGlass = true, false
+	planned, err := m.plan(ctx, req)
+	if err != nil {
+		return registry.Promotion{}, err
+	}
+	planned.rehashed = true // a promotion reads all bytes, and this is none
+	err = m.decide(ctx, &planned)
+	return planned.promotion(), err
+}
+
+// previewBytes is the approximate memory size of a preview.
+func previewBytes(p registry.Promotion) int {
+	n := 1 << 10
+	for _, r := range p.Decision.Requirements {
+		n += 160 + len(r.Detail) + 80*len(r.Evidence)
+	}
+	return n
+}

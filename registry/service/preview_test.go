@@ -1,0 +1,54 @@
+package service_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// A preview says what a dry run says, costs no verification while nothing happens, and is decided again after each event
+// that could change it: in either environment, and of restrictions.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	var verified atomic.Int64
+	s := w.replica(t, 4<<20, &verified)
+	request := registry.PromoteRequest{Model: registrytest.Model}
+	same := func(when string, allowed bool) {
+		t.Helper()
+		want, refused := w.service.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true})
+		got, err := s.Preview(t.Context(), request)
+		if registry.CodeOf(err) != registry.CodeOf(refused) || (err == nil) != (refused == nil) || len(got.Decision.Requirements) != len(want.Decision.Requirements) ||
+			got.Decision.Allowed() != want.Decision.Allowed() || (err == nil) != allowed {
+			t.Errorf("%s: got a preview that allows %v, error %v; a dry run allows %v, error %v; want %v", when, got.Decision.Allowed(), err, want.Decision.Allowed(), refused, allowed)
+		}
+		before := verified.Load()
+		if _, again := s.Preview(t.Context(), request); registry.CodeOf(again) != registry.CodeOf(err) || verified.Load() != before {
+			t.Errorf("%s: the same preview verified %d bundles and has error %v, want it from memory", when, verified.Load()-before, again)
+		}
+	}
+	release := w.Build(t, registrytest.Build{})
+	same("unproven", false)
+	w.Prove(t, release)
+	same("proven", true)
+	w.AttachTo(t, "staging", release, release.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "x"})
+	same("in quarantine", false)
+
+	if heads, err := w.service.Heads(t.Context(), "prod", registrytest.Model); err != nil || len(heads) != 0 {
+		t.Errorf("prod has %d heads after previews, error %v; want none", len(heads), err)
+	}
+}
+
+// A request that asks to skip requirements gets the decision without skipping.
+func TestPreviewSkipsNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Build(t, registrytest.Build{})
+	s := w.replica(t, 4<<20, new(atomic.Int64))
+	p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model, BreakGlass: true})
+	if registry.CodeOf(err) != registry.CodePolicy || p.Decision.Skipped != nil {
+		t.Errorf("got error %v and skipped %v, want a refusal that skips nothing", err, p.Decision.Skipped)
+	}
+}

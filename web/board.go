@@ -1,0 +1,172 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// boardPage is how many models a board shows at once.
+const boardPage = 50
+
+// board is what each environment has of each model.
+type board struct {
+	Environments []string
+	Rows         []boardRow
+	First, Next  string // addresses; empty if there is no such page
+	After        string // the model that the page begins after
+}
+
+// boardRow is one model.
+type boardRow struct {
+	Model string
+	URL   string
+	Cells []cell
+	Next  []decision // of the promotions that would change something
+}
+
+// cell is what one environment has of a model.
+type cell struct {
+	Environment string
+	Version     string // empty: nothing that the reader may see
+	URL         string
+	Digest      digest
+	Since       moment
+	By          string // who let it in
+	Hold        string
+	BreakGlass  string
+}
+
+func (s *site) board(r *http.Request) (answer, error) {
+	after := r.URL.Query().Get("after")
+	environments, err := s.Registry.Environments(r.Context())
+	if err != nil {
+		return answer{}, err
+	}
+	page, err := s.Registry.Models(r.Context(), "", after, boardPage)
+	if err != nil {
+		return answer{}, err
+	}
+	view := board{After: after}
+	for _, e := range environments.List {
+		view.Environments = append(view.Environments, e.Name)
+	}
+	for _, m := range page.Items {
+		row, err := s.boardRow(r.Context(), environments, m)
+		if err != nil {
+			return answer{}, err
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	if after != "" {
+		view.First = "/"
+	}
+	if page.Next != "" {
+		view.Next = with("/", "after", page.Next)
+	}
+	return answer{
+		template: "board", title: "Models", nav: "Models", body: view, live: apiPath + "/events",
+		api: with(apiPath+"/models", "after", after, "limit", "50"),
+	}, nil
+}
+
+func (s *site) boardRow(ctx context.Context, environments registry.Environments, m registry.ModelHeads) (boardRow, error) {
+	row := boardRow{Model: m.Name, URL: modelURL(m.Name)}
+	for _, e := range environments.List {
+		c, err := s.cell(ctx, e, headIn(m.Heads, e.Name))
+		if err != nil {
+			return row, err
+		}
+		row.Cells = append(row.Cells, c)
+	}
+	var err error
+	row.Next, err = s.waiting(ctx, environments, m)
+	return row, err
+}
+
+// headIn is the head of an environment among those of a model, or the zero Head.
+func headIn(heads []registry.Head, environment string) registry.Head {
+	i := slices.IndexFunc(heads, func(h registry.Head) bool { return h.Environment == environment })
+	if i < 0 {
+		return registry.Head{Environment: environment}
+	}
+	return heads[i]
+}
+
+// waiting are the decisions about what an environment before has and the next one has not. Those that the
+// reader may not see are left out.
+func (s *site) waiting(ctx context.Context, environments registry.Environments, m registry.ModelHeads) ([]decision, error) {
+	var all []decision
+	for _, to := range environments.List {
+		from := headIn(m.Heads, to.From)
+		if !to.Protected() || from.Release == "" || from.Release == headIn(m.Heads, to.Name).Release {
+			continue
+		}
+		d, err := s.decision(ctx, registry.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
+		switch {
+		case registry.HasCode(err, registry.CodeForbidden) || registry.HasCode(err, registry.CodeNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// decision asks the policy, whose refusal is an answer too. So is content that was changed: it
+// concerns one model, and others are still shown.
+func (s *site) decision(ctx context.Context, r registry.PromoteRequest) (decision, error) {
+	p, err := s.Preview.Preview(ctx, r)
+	switch code := registry.CodeOf(err); {
+	case err == nil, code == registry.CodePolicy, code == registry.CodeTrust, code == registry.CodeDigest:
+	default:
+		return decision{}, err
+	}
+	if p.Environment == "" {
+		p.Environment, p.From, p.Model = r.To, r.From, r.Model
+	}
+	return s.decide(p, err), nil
+}
+
+// cell describes a head.
+func (s *site) cell(ctx context.Context, e registry.Environment, h registry.Head) (cell, error) {
+	c := cell{Environment: e.Name}
+	if h.Release == "" {
+		return c, nil
+	}
+	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), s.when(h.Since)
+	c.Hold, c.BreakGlass = registry.PlainText(h.Hold), registry.PlainText(h.BreakGlass)
+	c.URL = with(modelURL(h.Model), "environment", e.Name)
+	moved, err := s.movedBy(ctx, e, h)
+	c.By = moved
+	return c, err
+}
+
+// movedBy is who made a release the head.
+func (s *site) movedBy(ctx context.Context, e registry.Environment, h registry.Head) (string, error) {
+	kinds := []registry.EventKind{registry.EventPublish}
+	if e.Protected() {
+		kinds = []registry.EventKind{registry.EventPromote, registry.EventRollback}
+	}
+	var newest registry.Event
+	for _, kind := range kinds {
+		events, err := s.Registry.History(ctx, registry.HistoryQuery{
+			Environment: e.Name, Model: h.Model, Kind: kind, Descending: true, Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		for _, event := range events {
+			if event.Seq > newest.Seq {
+				newest = event
+			}
+		}
+	}
+	if newest.Release != h.Release {
+		return "", nil
+	}
+	return registry.PlainText(cmp.Or(nameOf(newest.Principal), "local user")), nil
+}

@@ -1,0 +1,148 @@
+package web
+
+import (
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// The classes of states. Each state also has a word and a sign, so that its colour says nothing alone.
+const (
+	classGood  = "good" // it is met, or may be used
+	classWait  = "wait" // something is missing
+	classBad   = "bad"  // something speaks against it
+	classPlain = "plain"
+)
+
+// state is a word with a class.
+type state struct {
+	Class string
+	Sign  string // of the class, for eyes
+	Word  string
+}
+
+func stateOf(class, word string) state {
+	return state{class, map[string]string{classGood: "✓", classWait: "…", classBad: "✕", classPlain: "·"}[class], word}
+}
+
+// decision is what the policy of an environment says about a release. Lists and pages show it
+// by this one view.
+type decision struct {
+	State    state
+	Version  string
+	From, To string
+	URL      string // of the page about the promotion
+	Met      int    // requirements
+	Total    int
+	Groups   []requirement // all of them; what is unmet first
+	Blocked  []requirement // those of Groups that are unmet
+	Refusal  string        // why it is refused although every requirement is met; empty otherwise
+	Hold     string
+	Until    moment
+	Ignored  []ignored
+}
+
+// requirement is one requirement with all subjects that have the same state for the same reason.
+type requirement struct {
+	Name     string
+	State    state
+	Subjects []string
+	Detail   string
+	Evidence []digest
+}
+
+// ignored is evidence that does not count.
+type ignored struct {
+	Bundle digest
+	Reason string
+}
+
+// decide describes a decision. refused is the error with which a promotion would end; nil if it would be done.
+func (s *site) decide(p registry.Promotion, refused error) decision {
+	d := p.Decision
+	view := decision{
+		Version: p.Version, From: p.From, To: p.Environment, URL: promotionURL(p.Environment, p.Model),
+		Total: len(d.Requirements), Hold: registry.PlainText(p.Hold), Until: s.when(d.Until),
+	}
+	for _, r := range d.Requirements {
+		view.add(r)
+		if r.Met || r.Skipped {
+			view.Met++
+		}
+	}
+	for _, i := range d.Ignored {
+		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), registry.PlainText(i.Reason)})
+	}
+	var unmet, rest []requirement
+	for _, g := range view.Groups {
+		if g.State.Class == classGood {
+			rest = append(rest, g)
+		} else {
+			unmet = append(unmet, g)
+		}
+	}
+	view.Groups, view.Blocked = append(unmet, rest...), unmet
+	view.State = s.verdict(view, d, p, refused)
+	if refused != nil && d.Allowed() {
+		text, _ := registry.TextForClients(refused)
+		view.Refusal = registry.PlainText(strings.ReplaceAll(text, "\n", "; "))
+	}
+	return view
+}
+
+// verdict is the decision in a word.
+func (s *site) verdict(view decision, d registry.Decision, p registry.Promotion, refused error) state {
+	objects := false
+	for _, r := range d.Unmet() {
+		objects = objects || r.Objects()
+	}
+	switch {
+	case objects:
+		return stateOf(classBad, "refused")
+	case len(view.Blocked) > 0:
+		return stateOf(classWait, registry.Count(len(view.Blocked), "reason")+" to wait")
+	case p.Hold != "":
+		return stateOf(classWait, "held")
+	case refused != nil:
+		return stateOf(classBad, "refused")
+	case !d.Allowed():
+		return stateOf(classBad, "refused")
+	case p.Unchanged:
+		return stateOf(classGood, "is there")
+	}
+	return stateOf(classGood, "may be promoted")
+}
+
+// add adds a requirement to the group of those that read the same.
+func (d *decision) add(r registry.Requirement) {
+	state := stateOf(classGood, "met")
+	switch {
+	case r.Skipped:
+		state = stateOf(classWait, "skipped")
+	case !r.Met && r.Objects():
+		state = stateOf(classBad, "refused")
+	case !r.Met:
+		state = stateOf(classWait, "missing")
+	}
+	detail := registry.PlainText(r.Detail)
+	for i := range d.Groups {
+		if g := &d.Groups[i]; g.Name == r.Name && g.State == state && g.Detail == detail {
+			g.Subjects = append(g.Subjects, r.Subject)
+			g.Evidence = append(g.Evidence, digestsOf(r.Evidence)...)
+			return
+		}
+	}
+	d.Groups = append(d.Groups, requirement{r.Name, state, []string{r.Subject}, detail, digestsOf(r.Evidence)})
+}
+
+func digestsOf(all []registry.Digest) []digest {
+	var out []digest
+	for _, d := range all {
+		out = append(out, digestOf(d))
+	}
+	return out
+}
+
+func promotionURL(environment, model string) string {
+	return "/environments/" + pathOf(environment) + "/promote/" + pathOf(model)
+}

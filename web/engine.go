@@ -1,0 +1,364 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/web/chart"
+)
+
+// margin is a check of a report as pages show it.
+type margin struct {
+	What    string // "max error of probabilities"
+	Value   string
+	Limit   string // "≤ 0.01"
+	Bounds  string
+	State   state
+	Used    string // share of the limit that is used: "83 %"; empty where a share means nothing
+	share   float64
+	counted bool
+}
+
+// engineView is the page of an engine.
+type engineView struct {
+	engineRow
+	Model, ModelURL string
+	Release         string
+	ReleaseURL      string
+	Environment     string
+	Target          []fact
+	Made            []fact
+	Checks          []margin
+	Ran             []fact // under which conditions the parity report was made
+	Reasons         []string
+	Slices          []fact
+	Errors          []template.HTML // charts, made by package chart from numbers and escaped names
+	Latency         template.HTML
+	Commands        []command
+	Evidence        []evidence
+	Quarantined     []quarantine
+}
+
+// command is something to copy.
+type command struct{ What, Text string }
+
+// newest returns the report of a type that finished last.
+func newest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) *R {
+	var found *R
+	var at time.Time
+	for _, c := range claims {
+		if c.Subject != engine || c.Statement.PredicateType != predicateType {
+			continue
+		}
+		var head registry.ReportHead
+		report := new(R)
+		if registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
+			continue
+		}
+		if found == nil || head.FinishedOn.After(at) {
+			found, at = report, head.FinishedOn
+		}
+	}
+	return found
+}
+
+// row describes an engine with its newest reports.
+func row(in read, e registry.Engine) engineRow {
+	view := engineRow{
+		Label: e.Label(), URL: engineURL(in.Model, e.Digest, in.environment), Digest: digestOf(e.Digest), Precision: e.Precision, Native: e.NativeCode,
+		Toolchain: e.Toolchain.Name + " " + e.Toolchain.Version, Verdict: stateOf(classWait, "not verified"),
+	}
+	if e.Bytes > 0 {
+		view.Size = byteSize(e.Bytes)
+	}
+	if p := newest[registry.ParityReport](in.counted, e.Digest, registry.PredicateParity); p != nil {
+		view.Verdict = verdictState(p.Verdict)
+		for _, m := range margins(p.Checks) {
+			if m.counted && (!view.Closest.counted || m.share > view.Closest.share) {
+				view.Closest = m
+			}
+		}
+		if a := p.Accuracy; a != nil {
+			view.Accuracy, view.Drop = a.Metric+" "+figure(a.Engine), figure(a.Drop)
+		}
+	}
+	if p := newest[registry.PerformanceReport](in.counted, e.Digest, registry.PredicatePerformance); p != nil {
+		view.P50, view.P99 = latency(p.P50Ns), latency(p.P99Ns)
+		if p.CurrentLatency != nil {
+			view.Current = latency(p.CurrentLatency.P99Ns)
+		}
+	}
+	return view
+}
+
+func verdictState(v registry.Verdict) state {
+	switch v {
+	case registry.VerdictPass:
+		return stateOf(classGood, "pass")
+	case registry.VerdictFail:
+		return stateOf(classBad, "fail")
+	case registry.VerdictRecorded:
+		return stateOf(classPlain, "recorded")
+	}
+	return stateOf(classWait, "undecided")
+}
+
+// margins describes the checks of a report, the one that is closest to its limit first.
+func margins(checks []registry.Check) []margin {
+	var all []margin
+	for _, c := range checks {
+		all = append(all, marginOf(c))
+	}
+	slices.SortStableFunc(all, func(a, b margin) int { return cmp.Compare(b.share, a.share) })
+	return all
+}
+
+// marginOf describes a check. The share of a limit that is used is that of the value or of the bound
+// that was held against it. Of a least rate it is the share of the misses that it leaves.
+func marginOf(c registry.Check) margin {
+	what := []string{c.Figure}
+	if c.Output != "" {
+		what = append(what, "of "+c.Output)
+	}
+	if c.Slice != "" {
+		what = append(what, "where "+c.Slice)
+	}
+	m := margin{What: registry.PlainText(strings.Join(what, " ")), Value: figure(c.Value), Limit: "≤ " + figure(c.Limit), State: verdictState(c.Verdict)}
+	if c.AtLeast {
+		m.Limit = "≥ " + figure(c.Limit)
+	}
+	if c.Low != nil && c.High != nil {
+		m.Bounds = figure(*c.Low) + " to " + figure(*c.High)
+	}
+	worst, limit := float64(c.Value), float64(c.Limit)
+	switch {
+	case c.AtLeast && c.Low != nil:
+		worst = float64(*c.Low)
+	case !c.AtLeast && c.High != nil:
+		worst = float64(*c.High)
+	}
+	if c.AtLeast {
+		worst, limit = 1-worst, 1-limit
+	}
+	if limit > 0 && worst >= 0 && worst/limit < 1000 {
+		m.share, m.counted = worst/limit, true
+		m.Used = fmt.Sprintf("%.0f %%", 100*m.share)
+	}
+	return m
+}
+
+func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (answer, error) {
+	var in read
+	ctx, query := r.Context(), r.URL.Query()
+	_, environment, err := s.place(ctx, query.Get("environment"), func(name string) (err error) {
+		in, err = s.releaseOf(r, name, model, d)
+		return err
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	e, _ := in.Engine(d)
+	view := engineView{
+		engineRow: row(in, e), Model: model, ModelURL: modelURL(model), Release: in.Tag(), ReleaseURL: releaseURL(model, in.Digest, environment),
+		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Commands: commands(r, environment, model, e),
+	}
+	for _, c := range s.evidence(in) {
+		if c.Subject == e.Label() {
+			view.Evidence = append(view.Evidence, c)
+		}
+	}
+	for _, c := range registry.Quarantines(in.Release, in.claims, d) {
+		view.Quarantined = append(view.Quarantined, quarantine{e.Label(), registry.PlainText(c.Reason()), signer(c)})
+	}
+	if p := newest[registry.ParityReport](in.counted, d, registry.PredicateParity); p != nil {
+		view.parity(p, s)
+	}
+	if p := newest[registry.PerformanceReport](in.counted, d, registry.PredicatePerformance); p != nil {
+		view.Latency = latencyChart(p)
+	}
+	return answer{
+		template: "engine", title: e.Label() + " of " + model + " " + in.Tag(), nav: "Models", body: view,
+		api: modelAPI(model, "engine", "environment", environment, "digest", string(d)),
+	}, nil
+}
+
+// releaseOf finds a release of an environment with an engine: that of the query, or the head.
+func (s *site) releaseOf(r *http.Request, environment, model string, d registry.Digest) (read, error) {
+	in, err := s.readRelease(r.Context(), environment, model, r.URL.Query().Get("release"))
+	if err == nil {
+		if _, ok := in.Engine(d); ok {
+			return in, nil
+		}
+	} else if !registry.HasCode(err, registry.CodeNotFound) {
+		return in, err
+	}
+	for after := ""; ; {
+		page, err := s.Registry.Releases(r.Context(), environment, model, after, releasesPage)
+		if err != nil {
+			return in, err
+		}
+		for _, t := range page.Items {
+			release, err := s.Registry.Release(r.Context(), environment, model, string(t.Release))
+			if err != nil {
+				return in, err
+			}
+			if _, ok := release.Engine(d); ok {
+				return s.readRelease(r.Context(), environment, model, string(t.Release))
+			}
+		}
+		if after = page.Next; after == "" || after > "" && len(page.Items) == 0 {
+			return in, registry.Errorf(registry.CodeNotFound, "no release of %s in %s has engine %s", model, environment, d)
+		}
+	}
+}
+
+// parity adds what a parity report says.
+func (view *engineView) parity(p *registry.ParityReport, s *site) {
+	view.Checks = margins(p.Checks)
+	for _, reason := range p.Reasons {
+		view.Reasons = append(view.Reasons, registry.PlainText(reason.Message))
+	}
+	view.Ran = []fact{
+		{Name: "Cases", Text: fmt.Sprintf("%d of %d, %s", p.Cases.Ran, p.Cases.Count, registry.PlainText(p.Cases.Origin))},
+		{Name: "Machine", Text: registry.PlainText(p.Node.Kind())},
+		{Name: "Runtime", Text: registry.PlainText(p.Runtime.Name + " " + p.Runtime.Version)},
+		{Name: "Finished", Text: s.when(p.FinishedOn).Absolute},
+	}
+	if p.Confidence > 0 {
+		view.Ran = append(view.Ran, fact{Name: "Confidence", Text: figure(p.Confidence)})
+	}
+	for _, slice := range p.Slices {
+		view.Slices = append(view.Slices, fact{
+			Name: registry.PlainText(slice.By + " " + slice.Value),
+			Text: fmt.Sprintf("%s %s (%s to %s)", slice.Accuracy.Metric, figure(slice.Accuracy.Engine), figure(slice.Low), figure(slice.High)),
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
+		if counts := p.Outputs[name].CaseErrors; len(counts) > 0 {
+			view.Errors = append(view.Errors, errorChart(name, counts))
+		}
+	}
+}
+
+// errorChart shows how many cases have an error of which size. The first decade is below 1e-8, the last 1 and
+// above.
+func errorChart(output string, counts []int) template.HTML {
+	c := chart.Bars{
+		Title:       "Error of the cases in " + registry.PlainText(output),
+		Description: "How many cases have which root mean square error, relative to the spread of the reference.",
+		Unit:        "cases",
+	}
+	for i, n := range counts {
+		label := fmt.Sprintf("1e%d", i-9)
+		switch i {
+		case 0:
+			label = "< 1e-8"
+		case len(counts) - 1:
+			label = "≥ 1"
+		}
+		c.Rows = append(c.Rows, chart.Row{Label: label, Value: float64(n), Text: fmt.Sprint(n)})
+	}
+	return c.HTML()
+}
+
+// latencyChart shows quantiles of the engine beside those of the reference and of the engine that it would replace.
+func latencyChart(p *registry.PerformanceReport) template.HTML {
+	c := chart.Bars{
+		Title:       "Latency of one run",
+		Description: fmt.Sprintf("Quantiles of %d samples with batches of %d.", p.Samples, p.Batch), Unit: "time",
+	}
+	add := func(who string, l *registry.Latency) {
+		if l == nil {
+			return
+		}
+		for _, q := range []struct {
+			name string
+			ns   int64
+		}{{"p50", l.P50Ns}, {"p90", l.P90Ns}, {"p99", l.P99Ns}} {
+			c.Rows = append(c.Rows, chart.Row{Label: who + " " + q.name, Value: float64(q.ns), Text: latency(q.ns)})
+		}
+	}
+	add("this engine", &p.Latency)
+	add("in place now", p.CurrentLatency)
+	add("reference", p.ReferenceLatency)
+	return c.HTML()
+}
+
+// targetFacts describes what an engine requires, in words.
+func targetFacts(t registry.Target) []fact {
+	cpu := t.CPU.Arch
+	if t.CPU.Level != "" {
+		cpu += " from level " + t.CPU.Level
+	}
+	if len(t.CPU.Features) > 0 {
+		cpu += " with " + strings.Join(t.CPU.Features, ", ")
+	}
+	facts := []fact{{Name: "System", Text: t.OS}, {Name: "Processor", Text: cpu}}
+	if t.Accelerator != nil {
+		facts = append(facts, fact{Name: "Accelerator", Text: t.Accelerator.String()})
+		facts = append(facts, fact{Name: "Tied to", Text: compatibility(t.Compatibility)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Runtimes)) {
+		c := t.Runtimes[name]
+		facts = append(facts, fact{Name: "Runtime", Text: name + " " + c.String()})
+	}
+	if len(t.RequiredNodeTypes) > 0 {
+		facts = append(facts, fact{Name: "Proven on", Text: strings.Join(t.RequiredNodeTypes, ", ")})
+	}
+	for i := range facts {
+		facts[i].Text = registry.PlainText(facts[i].Text)
+	}
+	return facts
+}
+
+// compatibility says how far a device may differ from the one that an engine was compiled on.
+func compatibility(c registry.Compatibility) string {
+	switch c {
+	case registry.CompatibilityComputeCapability:
+		return "any product of the same architecture"
+	case registry.CompatibilityVersionCompatible:
+		return "this architecture of the vendor, or a later one"
+	}
+	return "exactly this product, architecture and MIG profile"
+}
+
+func madeFacts(e registry.Engine) []fact {
+	native := "none"
+	if e.NativeCode {
+		native = "yes: it runs with the rights of the process that loads it"
+	}
+	facts := []fact{
+		{Name: "Engine", Digest: digestOf(e.Digest)},
+		{Name: "Toolchain", Text: registry.PlainText(e.Toolchain.Name + " " + e.Toolchain.Version), Digest: digestOf(e.Toolchain.Lock)},
+		{Name: "Precision", Text: registry.PlainText(e.Precision + " (variant " + e.Variant + ")")},
+		{Name: "Native code", Text: native},
+	}
+	for _, o := range e.Operators {
+		facts = append(facts, fact{Name: "Operator library", Text: registry.PlainText(o.Path), Digest: digestOf(o.Digest)})
+	}
+	return append(facts,
+		fact{Name: "Reference model", Digest: digestOf(e.Reference)}, fact{Name: "Sources", Digest: digestOf(e.Sources)},
+		fact{Name: "Limits", Digest: digestOf(e.Limits)}, fact{Name: "Interface", Digest: digestOf(e.Interface)})
+}
+
+// commands are what a reader would copy, with the address of this service.
+func commands(r *http.Request, environment, model string, e registry.Engine) []command {
+	scheme := "http://"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https://"
+	}
+	host := registry.PlainText(r.Host)
+	ref := registry.Ref{Environment: environment, Model: model, Digest: e.Digest}.String()
+	return []command{
+		{"Pull and check it", "mlpromote pull " + ref + " --registry " + scheme + host + " -o engine"},
+		{"Check a pulled folder", "mlpromote trust engine"},
+		{"Pull its files with ORAS", "oras pull " + host + "/" + ref},
+	}
+}

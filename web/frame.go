@@ -1,0 +1,48 @@
+package web
+
+import (
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// frame is what all pages show around their body.
+type frame struct {
+	Title  string
+	Nav    []entry
+	Who    string // who is signed in; empty if the request has no principal
+	SignIn *link  // nil where the service has no such page, or somebody is signed in
+	Out    *link
+	Query  string // of the search
+	API    string
+	Live   string
+	Body   any
+}
+
+// link is an address with its text.
+type link struct{ Text, URL string }
+
+// entry is a link of the navigation.
+type entry struct {
+	link
+	Current bool
+}
+
+func (s *site) frame(r *http.Request, a answer) frame {
+	f := frame{Title: a.title, API: a.api, Live: a.live, Body: a.body, Query: r.URL.Query().Get("q")}
+	if len(f.Query) > maxValue {
+		f.Query = ""
+	}
+	for _, l := range []link{{"Models", "/"}} {
+		f.Nav = append(f.Nav, entry{l, l.Text == a.nav})
+	}
+	if p, ok := registry.PrincipalOf(r.Context()); ok {
+		f.Who = registry.PlainText(nameOf(p.Name))
+		if s.SignOut != "" {
+			f.Out = &link{"Sign out", s.SignOut}
+		}
+	} else if s.SignIn != "" {
+		f.SignIn = &link{"Sign in", s.SignIn}
+	}
+	return f
+}

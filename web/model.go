@@ -1,0 +1,169 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	releasesPage = 20
+	eventsShown  = 12
+)
+
+// modelView is one model: where its releases are, and what the chosen environment has.
+type modelView struct {
+	Model    string
+	Chain    []step
+	Chosen   string // the environment whose head and releases are shown; empty if no head may be seen
+	Release  *releaseSummary
+	Releases []tagged
+	Next     string // address of the next page of releases; empty on the last page
+	Events   []event
+}
+
+// step is an environment of the chain, with the decision about moving the head of the environment before it
+// here.
+type step struct {
+	cell
+	Chosen   bool
+	Pending  *decision
+	Changes  []string // what a promotion would change
+	Compared bool     // whether Changes are known
+}
+
+// tagged is a release in a list.
+type tagged struct {
+	Tag    string
+	URL    string
+	Digest digest
+	IsHead bool
+}
+
+// model serves everything below a model's address.
+func (s *site) model(r *http.Request) (answer, error) {
+	path := r.PathValue("path")
+	name, rest, _ := strings.Cut(path, separator)
+	kind, value, _ := strings.Cut(rest, "/")
+	switch {
+	case rest == "" && !strings.HasSuffix(path, separator):
+		return s.modelPage(r, name)
+	case kind == "releases" && registry.Digest(value).Validate() == nil:
+		return s.releasePage(r, name, registry.Digest(value))
+	case kind == "engines" && registry.Digest(value).Validate() == nil:
+		return s.enginePage(r, name, registry.Digest(value))
+	}
+	return answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
+}
+
+func (s *site) modelPage(r *http.Request, name string) (answer, error) {
+	ctx, query := r.Context(), r.URL.Query()
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	heads, err := s.Registry.Heads(ctx, "", name)
+	if err != nil {
+		return answer{}, err
+	}
+	if len(heads) == 0 {
+		return answer{}, registry.Errorf(registry.CodeNotFound, "there is no model %.200q that you may see", name)
+	}
+	if chosen := query.Get("environment"); chosen != "" {
+		if _, err := environments.Find(chosen); err != nil {
+			return answer{}, err
+		}
+	}
+	view := modelView{Model: name, Chosen: chosenHead(environments, heads, query.Get("environment"))}
+	if view.Chain, err = s.chain(ctx, environments, registry.ModelHeads{Name: name, Heads: heads}); err != nil {
+		return answer{}, err
+	}
+	for i := range view.Chain {
+		view.Chain[i].Chosen = view.Chain[i].Environment == view.Chosen
+	}
+	if h := headIn(heads, view.Chosen); h.Release != "" {
+		if view.Release, err = s.summary(ctx, environments, view.Chosen, name, h.Release); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
+		return answer{}, err
+	}
+	if view.Events, err = s.events(ctx, registry.HistoryQuery{Model: name, Descending: true, Limit: eventsShown}); err != nil {
+		return answer{}, err
+	}
+	return answer{
+		template: "model", title: name, nav: "Models", body: view,
+		api: modelAPI(name, "release", "environment", view.Chosen), live: with(apiPath+"/events", "model", name),
+	}, nil
+}
+
+// chosenHead is the environment to show: the one that was asked for, or the last one with a head.
+func chosenHead(environments registry.Environments, heads []registry.Head, asked string) string {
+	if asked != "" {
+		return asked
+	}
+	chosen := ""
+	for _, e := range environments.List {
+		if headIn(heads, e.Name).Release != "" {
+			chosen = e.Name
+		}
+	}
+	return chosen
+}
+
+// chain describes each environment, and the promotions that would change something.
+func (s *site) chain(ctx context.Context, environments registry.Environments, m registry.ModelHeads) ([]step, error) {
+	row, err := s.boardRow(ctx, environments, m)
+	if err != nil {
+		return nil, err
+	}
+	var steps []step
+	for i, e := range environments.List {
+		st := step{cell: row.Cells[i]}
+		for _, d := range row.Next {
+			if d.To == e.Name {
+				st.Pending = &d
+				st.Changes, st.Compared, err = s.changes(ctx, headIn(m.Heads, e.From), headIn(m.Heads, e.Name))
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, st)
+	}
+	return steps, nil
+}
+
+// listReleases adds a page of the releases of the chosen environment.
+func (s *site) listReleases(ctx context.Context, view *modelView, head registry.Head, after string) error {
+	if view.Chosen == "" {
+		return nil
+	}
+	page, err := s.Registry.Releases(ctx, view.Chosen, view.Model, after, releasesPage)
+	if registry.HasCode(err, registry.CodeForbidden) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, t := range page.Items {
+		view.Releases = append(view.Releases, tagged{
+			t.Tag, releaseURL(view.Model, t.Release, view.Chosen), digestOf(t.Release), t.Release == head.Release,
+		})
+	}
+	if page.Next != "" {
+		view.Next = with(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)
+	}
+	return nil
+}
+
+func releaseURL(model string, d registry.Digest, environment string) string {
+	return with(modelURL(model)+separator+"releases/"+string(d), "environment", environment)
+}
+
+func engineURL(model string, d registry.Digest, environment string) string {
+	return with(modelURL(model)+separator+"engines/"+string(d), "environment", environment)
+}

@@ -1,0 +1,225 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// releaseSummary is a release in an environment, with its engines.
+type releaseSummary struct {
+	Version     string
+	URL         string
+	Digest      digest
+	Environment string
+	Engines     []engineRow
+	Quarantined []quarantine
+	Skipped     string // what its promotion skipped
+	LeftOut     []string
+}
+
+// quarantine is one that stands.
+type quarantine struct{ Subject, Reason, Signer string }
+
+// engineRow is an engine in the list of a release.
+type engineRow struct {
+	Label     string
+	URL       string
+	Digest    digest
+	Toolchain string
+	Precision string
+	Native    bool
+	Verdict   state
+	Closest   margin // the check that is closest to its limit
+	Accuracy  string
+	Drop      string
+	P50, P99  string
+	Current   string // p99 of the engine that the next environment had, measured beside it
+	Size      string
+}
+
+// releaseView is the page of a release.
+type releaseView struct {
+	releaseSummary
+	Model    string
+	ModelURL string
+	Parts    []fact
+	Evidence []evidence
+	Ignored  []ignored
+	Count    int // of ignored evidence
+}
+
+// fact is a name with a digest or a text.
+type fact struct {
+	Name   string
+	Text   string
+	Digest digest
+}
+
+// evidence is a claim: who says what about which subject.
+type evidence struct {
+	Subject string
+	What    string
+	Signer  string
+	Roles   []string
+	Key     state
+	Time    moment
+	Source  string // what shows the time
+	Reason  string
+	Bundle  digest
+	URL     string // of its bytes
+}
+
+// read is a release with its evidence.
+type read struct {
+	registry.Release
+	environment string
+	claims      []registry.Claim
+	counted     []registry.Claim
+	ignored     registry.IgnoredEvidence
+}
+
+// readRelease reads a release and its evidence.
+func (s *site) readRelease(ctx context.Context, environment, model, ref string) (read, error) {
+	release, err := s.Registry.Release(ctx, environment, model, ref)
+	if err != nil {
+		return read{}, err
+	}
+	claims, dropped, err := s.Registry.Claims(ctx, environment, release)
+	if err != nil {
+		return read{}, err
+	}
+	counted, misplaced := registry.Accept(release, claims)
+	dropped.Ignore(misplaced...)
+	return read{release, environment, claims, counted, dropped}, nil
+}
+
+func (s *site) summary(
+	ctx context.Context, environments registry.Environments, environment, model string, d registry.Digest,
+) (*releaseSummary, error) {
+	in, err := s.readRelease(ctx, environment, model, string(d))
+	if err != nil {
+		return nil, err
+	}
+	view := summarize(in, environments)
+	return &view, nil
+}
+
+func summarize(in read, environments registry.Environments) releaseSummary {
+	view := releaseSummary{
+		Version: in.Tag(), URL: releaseURL(in.Model, in.Digest, in.environment), Digest: digestOf(in.Digest), Environment: in.environment,
+	}
+	for _, e := range in.Engines {
+		view.Engines = append(view.Engines, row(in, e))
+	}
+	for _, subject := range in.Subjects() {
+		for _, c := range registry.Quarantines(in.Release, in.claims, subject.Digest) {
+			view.Quarantined = append(view.Quarantined, quarantine{subject.Name, registry.PlainText(c.Reason()), signer(c)})
+		}
+	}
+	if _, summary, ok := registry.FindVSA(in.claims, in.Release, environments.ResourceURI(in.environment, in.Model)); ok && summary.Promotion.Skipped != nil {
+		view.Skipped = registry.PlainText(summary.Promotion.Skipped.String())
+	}
+	for _, left := range in.LeftOut(in.claims) {
+		view.LeftOut = append(view.LeftOut, registry.PlainText(left.Label))
+	}
+	return view
+}
+
+// place finds a release: in the environment that is asked for, or in the last one of the chain that has it and
+// that the reader may see.
+func (s *site) place(ctx context.Context, asked string, find func(environment string) error) (registry.Environments, string, error) {
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return environments, "", err
+	}
+	if asked != "" {
+		if _, err := environments.Find(asked); err != nil {
+			return environments, "", err
+		}
+		return environments, asked, find(asked)
+	}
+	var first error
+	for i := len(environments.List) - 1; i >= 0; i-- {
+		name := environments.List[i].Name
+		err := find(name)
+		if err == nil {
+			return environments, name, nil
+		}
+		if !registry.HasCode(err, registry.CodeNotFound) && !registry.HasCode(err, registry.CodeForbidden) {
+			return environments, "", err
+		}
+		first = err
+	}
+	return environments, "", first
+}
+
+func (s *site) releasePage(r *http.Request, model string, d registry.Digest) (answer, error) {
+	var in read
+	environments, environment, err := s.place(r.Context(), r.URL.Query().Get("environment"), func(name string) (err error) {
+		in, err = s.readRelease(r.Context(), name, model, string(d))
+		return err
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	view := releaseView{
+		releaseSummary: summarize(in, environments), Model: model, ModelURL: modelURL(model), Evidence: s.evidence(in), Count: in.ignored.IgnoredCount,
+		Parts: []fact{
+			{Name: "Release", Digest: digestOf(in.Digest)}, {Name: "Sources", Digest: digestOf(in.Sources)}, {Name: "Plan", Digest: digestOf(in.Plan)},
+			{Name: "Limits", Digest: digestOf(in.Limits)}, {Name: "Interface", Digest: digestOf(in.Interface)},
+		},
+	}
+	for _, i := range in.ignored.Ignored {
+		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), i.Reason})
+	}
+	return answer{
+		template: "release", title: model + " " + in.Tag(), nav: "Models", body: view,
+		api: modelAPI(model, "release", "environment", environment, "ref", string(d)),
+	}, nil
+}
+
+// evidence describes the claims that count, in the order of their subjects.
+func (s *site) evidence(in read) []evidence {
+	var all []evidence
+	for _, subject := range in.Subjects() {
+		for _, c := range in.counted {
+			if c.Subject != subject.Digest {
+				continue
+			}
+			at, source := c.Time()
+			e := evidence{
+				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), Key: keyState(c.Key), Time: s.when(at),
+				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: digestOf(c.Bundle),
+				URL: modelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
+			}
+			for _, role := range c.Roles {
+				e.Roles = append(e.Roles, string(role))
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// signer names who signed: the person for whom a service signed, or the key by the path that names it.
+func signer(c registry.Claim) string {
+	if p := c.Attested(); p != nil {
+		return registry.PlainText(p.String())
+	}
+	if len(c.Keys) > 0 {
+		return registry.PlainText(c.Keys[0])
+	}
+	return registry.PlainText(c.Signer[:min(len(c.Signer), shortDigest)])
+}
+
+func keyState(k registry.KeyState) state {
+	switch k {
+	case registry.KeyTrusted:
+		return stateOf(classGood, string(k))
+	case registry.KeyRetired:
+		return stateOf(classWait, string(k))
+	}
+	return stateOf(classBad, string(registry.KeyRevoked))
+}

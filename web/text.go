@@ -1,0 +1,157 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// moment is a time as pages show it: how long ago, with the time itself for machines and for a hint.
+type moment struct {
+	Ago      string // "3 h ago"
+	ISO      string
+	Absolute string // "2026-11-23 21:40 UTC"
+}
+
+// when describes a time; the zero time gives the zero moment.
+func (s *site) when(t time.Time) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	t = t.UTC()
+	return moment{ago(s.Now().Sub(t)), t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC")}
+}
+
+// ago describes a duration by its largest unit.
+func ago(d time.Duration) string {
+	future := d < -time.Minute
+	if future {
+		d = -d
+	}
+	var text string
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		text = fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		text = fmt.Sprintf("%d h", d/time.Hour)
+	default:
+		text = fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	if future {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+// digest is a digest as pages show it.
+type digest struct{ Short, Full string }
+
+// shortDigest is how many hexadecimal digits are shown.
+const shortDigest = 12
+
+func digestOf(d registry.Digest) digest {
+	_, hex, ok := strings.Cut(string(d), ":")
+	if !ok {
+		return digest{}
+	}
+	return digest{hex[:min(len(hex), shortDigest)], string(d)}
+}
+
+// nameOf shortens the name of a principal or a key: what names its kind is left out where the rest says it.
+func nameOf(name string) string {
+	if _, rest, ok := strings.Cut(name, "token:"); ok && strings.HasPrefix(name, "token:") {
+		return rest
+	}
+	if rest, ok := strings.CutPrefix(name, "oidc:"); ok {
+		if _, subject, ok := strings.Cut(rest, "#"); ok {
+			return subject
+		}
+		return rest
+	}
+	return name
+}
+
+// byteSize describes a number of bytes.
+func byteSize(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v := float64(n)
+	i := 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.3g %s", v, units[i])
+}
+
+// latency describes nanoseconds.
+func latency(ns int64) string {
+	switch {
+	case ns <= 0:
+		return ""
+	case ns < 1e6:
+		return fmt.Sprintf("%.3g µs", float64(ns)/1e3)
+	case ns < 1e9:
+		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
+	}
+	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
+}
+
+// figure describes a measured number with four digits.
+func figure(f registry.Figure) string {
+	v := float64(f)
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "∞"
+	case math.IsInf(v, -1):
+		return "-∞"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// Addresses of pages. A component of a model's name begins with a letter or digit, so that "-" ends the name.
+const (
+	modelsPath = "/models/"
+	apiPath    = "/api/v1"
+	separator  = "/-/"
+)
+
+// pathOf escapes each component of a path.
+func pathOf(names ...string) string {
+	var parts []string
+	for _, part := range strings.Split(strings.Join(names, "/"), "/") {
+		parts = append(parts, url.PathEscape(part))
+	}
+	return strings.Join(parts, "/")
+}
+
+// with adds a query to an address; empty values are left out.
+func with(address string, pairs ...string) string {
+	q := make(url.Values)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return address
+	}
+	return address + "?" + q.Encode()
+}
+
+func modelURL(model string) string { return modelsPath + pathOf(model) }
+
+// modelAPI is the address of an operation of the API on a model.
+func modelAPI(model, operation string, pairs ...string) string {
+	return with(apiPath+modelsPath+pathOf(model, operation), pairs...)
+}

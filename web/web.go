@@ -1,0 +1,174 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Config configures the pages. Registry and Preview are required.
+type Config struct {
+	// Registry returns what pages show. It checks the permissions of the context's principal itself.
+	Registry registry.Interface
+	// Preview decides about promotions, with permissions checked in the same way.
+	Preview registry.Previewer
+	// Refused returns why a request has no principal, for a page that says how to sign in. Nil: it is not
+	// known.
+	Refused func(ctx context.Context) error
+	// SignIn and SignOut are the paths of those pages; empty where the service has none.
+	SignIn, SignOut string
+	Now             registry.Clock // nil means time.Now
+	Logger          *slog.Logger   // nil discards
+}
+
+// maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
+const (
+	maxQuery = 4 << 10
+	maxValue = 512
+)
+
+// site serves the pages.
+type site struct {
+	Config
+	pages  map[string]*template.Template
+	assets assets
+}
+
+// answer is a page that is ready to be shown.
+type answer struct {
+	template string // its name, without the ending
+	title    string
+	nav      string // the entry of the navigation that is current
+	api      string // address of the same facts as JSON
+	live     string // query of the event stream that tells of changes; empty if the page does not follow any
+	status   int    // 0: 200
+	body     any
+}
+
+// handle reads what a page shows.
+type handle func(s *site, r *http.Request) (answer, error)
+
+// Route is one page.
+type Route struct {
+	Pattern string // as [http.ServeMux] has it
+	Query   []string
+	handle  handle
+}
+
+// Routes lists all pages, for labels of metrics and for tests.
+func Routes() []Route {
+	return []Route{
+		{"GET /{$}", []string{"after", "q"}, (*site).board},
+		{"GET " + modelsPath + "{path...}", []string{"environment", "after"}, (*site).model},
+	}
+}
+
+// Label is the route's path with its parameters, as metrics name it.
+func (r Route) Label() string {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	return strings.NewReplacer("{$}", "", "{path...}", "{model}").Replace(path)
+}
+
+// AssetsPattern is the pattern of styles, script and icon.
+const AssetsPattern = "GET " + assetsPath + "{name}"
+
+// New returns the handler of all pages. Errors: CodeInvalid if the configuration lacks something.
+func New(c Config) (http.Handler, error) {
+	if c.Registry == nil || c.Preview == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "web: registry and preview are both required")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &site{Config: c}
+	var err error
+	if s.assets, err = readAssets(); err != nil {
+		return nil, err
+	}
+	if s.pages, err = parsePages(s.assets); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	for _, route := range Routes() {
+		mux.Handle(route.Pattern, s.serve(route))
+	}
+	mux.Handle(AssetsPattern, s.assets)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.send(w, r, s.refusal(r, registry.Errorf(registry.CodeNotFound, "there is no page at this address")))
+	})
+	return headers(mux), nil
+}
+
+// serve answers requests for one page.
+func (s *site) serve(route Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, err := s.read(route, r)
+		if err != nil {
+			a = s.refusal(r, err)
+		}
+		s.send(w, r, a)
+	})
+}
+
+func (s *site) read(route Route, r *http.Request) (answer, error) {
+	if _, ok := registry.PrincipalOf(r.Context()); !ok {
+		return answer{}, s.unknownCaller(r.Context())
+	}
+	if err := checkQuery(r, route.Query); err != nil {
+		return answer{}, err
+	}
+	return route.handle(s, r)
+}
+
+// checkQuery refuses queries that no link of a page has.
+func checkQuery(r *http.Request, names []string) error {
+	if len(r.URL.RawQuery) > maxQuery {
+		return registry.Errorf(registry.CodeInvalid, "the address has a query of %d bytes: want at most %d", len(r.URL.RawQuery), maxQuery)
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "the query of the address cannot be read: %w", err)
+	}
+	for name, all := range values {
+		if !slices.Contains(names, name) || len(all) > 1 || len(all[0]) > maxValue {
+			return registry.Errorf(registry.CodeInvalid, "query: %.40q is unknown, given twice or longer than %d bytes", name, maxValue)
+		}
+	}
+	return nil
+}
+
+// unknownCaller is why a request has no principal.
+func (s *site) unknownCaller(ctx context.Context) error {
+	if s.Refused != nil {
+		if err := s.Refused(ctx); err != nil {
+			return err
+		}
+	}
+	return registry.Errorf(registry.CodeUnauthenticated, "you are not signed in")
+}
+
+// send writes a page. A page that cannot be made is logged, and the reader gets a plain sentence.
+func (s *site) send(w http.ResponseWriter, r *http.Request, a answer) {
+	var out bytes.Buffer
+	if err := s.pages[a.template].ExecuteTemplate(&out, "layout", s.frame(r, a)); err != nil {
+		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.template, "error", err)
+		http.Error(w, "This page could not be made. The log of the service says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
+	_, _ = w.Write(out.Bytes()) // fails if the reader is gone
+}

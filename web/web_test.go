@@ -1,0 +1,201 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/web"
+)
+
+const modelPage = "/models/vision/digits"
+
+// The board says why a release cannot go on, without a click.
+func TestBoardSaysWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	wantPage(t, "no model", w.get(everything(), "/"), http.StatusOK, "No model has been published yet.", "mlpromote build")
+
+	first := w.Promoted(t, registrytest.Build{})
+	wantPage(t, "everywhere the same", w.get(everything(), "/"), http.StatusOK, ">1.0.0</a>", "nothing</span>", "by local user")
+
+	second := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2"})
+	wantPage(t, "nothing proven", w.get(everything(), "/"), http.StatusOK, "<b>2.0.0</b>", "no signature of a trusted builder: run mlpromote build", "reasons to wait")
+
+	w.Prove(t, second)
+	wantPage(t, "proven", w.get(everything(), "/"), http.StatusOK, "may be promoted")
+
+	w.AttachTo(t, "staging", second, second.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong <labels>"})
+	wantPage(t, "in quarantine", w.get(everything(), "/"), http.StatusOK, "refused", "wrong &lt;labels&gt;")
+
+	if err := w.SetHold(t.Context(), "prod", first.Model, "until the audit"); err != nil {
+		t.Fatal(err)
+	}
+	wantPage(t, "held", w.get(everything(), "/"), http.StatusOK, "held", "until the audit")
+}
+
+// What a promotion would change, the engines with their verdicts and the events are on the page of the model; the
+// evidence with its signers is on that of the release.
+func TestModelReleaseEngine(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
+	wantPage(t, "model", w.get(everything(), modelPage), http.StatusOK,
+		"engine linux-amd64-v1/fp32 is gone", "linux-amd64-v3/int8", "pass</span>", "1.0.0 was promoted to prod", `href="/api/v1/models/vision/digits/release?environment=prod"`)
+	wantPage(t, "model in staging", w.get(everything(), modelPage+"?environment=staging"), http.StatusOK, "not verified")
+
+	release := modelPage + "/-/releases/" + string(first.Digest)
+	wantPage(t, "release", w.get(everything(), release), http.StatusOK, "in prod", "provenance", "parity report", "verification summary", "builder", "trusted")
+	engine := modelPage + "/-/engines/" + string(first.Engines[2].Digest)
+	wantPage(t, "engine", w.get(everything(), engine), http.StatusOK, "linux-amd64-v3/int8", "amd64 from level v3", "mlpromote pull prod/vision/digits", "parity report")
+	wantPage(t, "engine of an older release", w.get(everything(), engine+"?environment=staging"), http.StatusOK, "1.0.0")
+
+	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes"})
+	for what, page := range map[string]string{"model": modelPage, "release": release, "engine": modelPage + "/-/engines/" + string(first.Engines[0].Digest)} {
+		wantPage(t, what+" in quarantine", w.get(everything(), page), http.StatusOK, "in quarantine", "crashes")
+	}
+}
+
+// Nothing is shown to callers that are not known, and to others only what they may read.
+func TestPagesByRole(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	release := w.Promoted(t, registrytest.Build{})
+	w.Promoted(t, registrytest.Build{Model: "secret/plans", Salt: "s"})
+	w.Build(t, registrytest.Build{Version: "7.7.7", Salt: "7"})
+	pages := []string{
+		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest),
+	}
+	nothing := &registry.Principal{Name: "token:none"}
+	ofProd, ofOther := may("prod", "vision/*", registry.PermissionRead), may("**", "text/*", registry.PermissionRead)
+	approver := may("**", "**", registry.PermissionApprove)
+	for _, page := range pages {
+		got := w.get(nil, page)
+		wantPage(t, "unknown caller at "+page, got, http.StatusUnauthorized, "Sign in to see this page")
+		wantWithout(t, "unknown caller at "+page, got, "1.0.0", string(release.Digest[7:19]))
+		got = w.get(nothing, page)
+		wantPage(t, "caller without grants at "+page, got, http.StatusForbidden, "You may not see this", "no grant")
+		wantPage(t, "caller who may approve but not read at "+page, w.get(approver, page), http.StatusForbidden, "You may not see this")
+		got = w.get(ofProd, page)
+		wantPage(t, "reader of prod at "+page, got, http.StatusOK, "1.0.0")
+		wantWithout(t, "reader of prod at "+page, got, "7.7.7", "secret/plans")
+		if page != "/" {
+			got = w.get(ofOther, page)
+			if got.Code != http.StatusForbidden && got.Code != http.StatusNotFound {
+				t.Errorf("reader of other models at %s: got %d, want a refusal", page, got.Code)
+			}
+			wantWithout(t, "reader of other models at "+page, got, "1.0.0")
+		}
+	}
+	got := w.get(ofOther, "/")
+	wantPage(t, "reader of other models", got, http.StatusOK, "No model")
+	wantWithout(t, "reader of other models", got, "vision", "secret")
+	wantPage(t, "reader of prod in staging", w.get(ofProd, modelPage+"?environment=staging"), http.StatusOK, "None that you may see.")
+}
+
+// Texts of others are shown as text, with what is invisible in them written out.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	release := w.Promoted(t, registrytest.Build{})
+	const script = `"><script>alert(1)</script>`
+	w.AttachTo(t, "prod", release, release.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: script})
+	for _, page := range []string{
+		modelPage, modelPage + "/-/releases/" + string(release.Digest), "/",
+		"/models/%3Cscript%3Ealert(1)%3C/script%3E", "/models/a%0Ab%E2%80%AEc", "/%3Cscript%3E", "/models/vision/digits?environment=" + "%3Cscript%3E",
+		"/models/vision/digits/-/releases/%3Cscript%3E", "/?after=%22%3E%3Cscript%3E", "/?%3Cscript%3E=1",
+	} {
+		got := w.get(everything(), page)
+		if strings.Contains(got.Body.String(), "<script>") || strings.ContainsAny(got.Body.String(), "\u202e") {
+			t.Errorf("%s: a text of others is not escaped:\n%s", page, got.Body)
+		}
+	}
+	wantPage(t, "a person with a strange name", w.get(&registry.Principal{Name: "token:a\u202eb<i>", Grants: everything().Grants}, "/"), http.StatusOK, `a\u202eb&lt;i&gt;`)
+}
+
+// Addresses that no link has are refused.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	for target, status := range map[string]int{
+		"/?x=1": http.StatusBadRequest, "/?after=a&after=b": http.StatusBadRequest, "/?after=" + strings.Repeat("a", 600): http.StatusBadRequest,
+		"/?" + strings.Repeat("after=&", 1000): http.StatusBadRequest, "/?after=%zz": http.StatusBadRequest,
+		"/nothing": http.StatusNotFound, "/models/vision/other": http.StatusNotFound, "/models/": http.StatusNotFound,
+		modelPage + "/-/": http.StatusNotFound, modelPage + "/-/releases/1.0.0": http.StatusNotFound,
+		modelPage + "/-/releases/sha256:" + strings.Repeat("0", 64): http.StatusNotFound, modelPage + "/-/engines/sha256:" + strings.Repeat("0", 64): http.StatusNotFound,
+		modelPage + "?environment=qa": http.StatusNotFound, modelPage: http.StatusOK,
+	} {
+		wantPage(t, target[:min(len(target), 80)], w.get(everything(), target), status)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPut} {
+		if got := w.do(everything(), httptest.NewRequest(method, "/", nil)); got.Code != http.StatusNotFound && got.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s /: got %d, want a refusal", method, got.Code)
+		}
+	}
+}
+
+// Every answer keeps browsers from running and embedding anything else, and pages have nothing inline.
+func TestHeadersAndAssets(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	inline := regexp.MustCompile(`<style|\sstyle=|<script>|\son[a-z]+=|https?://`)
+	page := w.get(everything(), modelPage)
+	if found := inline.FindString(page.Body.String()); found != "" {
+		t.Errorf("the page has %q, want nothing inline and nothing of other hosts", found)
+	}
+	for _, target := range []string{"/", "/nothing", modelPage, "/assets/nothing"} {
+		h := w.get(everything(), target).Header()
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			"Referrer-Policy":         "same-origin", "X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", target, name, got, want)
+			}
+		}
+	}
+	assets := regexp.MustCompile(`/assets/[a-z]+\.[0-9a-f]{16}\.(css|js|svg)`).FindAllString(page.Body.String(), -1)
+	if len(assets) != 3 {
+		t.Fatalf("the page names the assets %q, want a style sheet, a script and an icon", assets)
+	}
+	for _, name := range assets {
+		got := w.get(nil, name)
+		if got.Code != http.StatusOK || !strings.Contains(got.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: got %d and Cache-Control %q, want it kept for good", name, got.Code, got.Header().Get("Cache-Control"))
+		}
+		if size := got.Body.Len(); strings.HasSuffix(name, ".js") && size > 3<<10 {
+			t.Errorf("%s has %d bytes, want at most 3 KiB", name, size)
+		}
+	}
+	if got := page.Header().Get("Cache-Control"); got != "private, no-cache" {
+		t.Errorf("a page has Cache-Control %q, want it kept by no shared cache", got)
+	}
+}
+
+// What only the operator may know is logged and not shown.
+func TestFaultsAreNotShown(t *testing.T) {
+	t.Parallel()
+	w := setup(t, func(c *web.Config) { c.Registry = broken{c.Registry} })
+	got := w.get(everything(), "/")
+	wantPage(t, "a fault", got, http.StatusInternalServerError, "This page cannot be shown now")
+	wantWithout(t, "a fault", got, "/srv/secret")
+	if !strings.Contains(w.log.String(), "/srv/secret") {
+		t.Errorf("the log lacks the fault: %s", w.log)
+	}
+}
+
+// broken is a registry of which nothing can be said.
+type broken struct{ registry.Interface }
+
+func (broken) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
+	return registry.Page[registry.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
+}

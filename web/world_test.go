@@ -1,0 +1,99 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/web"
+)
+
+// world is the pages over a service in memory, with the permissions that a real service checks.
+type world struct {
+	registrytest.Registry
+	pages http.Handler
+	log   *bytes.Buffer
+}
+
+func setup(t testing.TB, edits ...func(*web.Config)) *world {
+	t.Helper()
+	w := &world{log: new(bytes.Buffer)}
+	db, blobs := mem.New(), mem.NewBlobs()
+	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
+	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
+	svc, err := service.New(service.Config{
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remembering := service.Remember(svc, db, 16<<20)
+	w.Interface = remembering
+	config := web.Config{
+		Registry: access.Guard(remembering), Preview: access.Preview(remembering, remembering.Environments), Refused: access.RefusalOf,
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+	}
+	for _, edit := range edits {
+		edit(&config)
+	}
+	if w.pages, err = web.New(config); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// may is a caller with permissions for models in environments.
+func may(environment, model string, permissions ...registry.Permission) *registry.Principal {
+	return &registry.Principal{Name: "token:jane", Grants: []registry.Grant{{Permissions: permissions, Environment: environment, Model: model}}}
+}
+
+// everything is an administrator.
+func everything() *registry.Principal { return may("**", "**", registry.PermissionAdminister) }
+
+// get requests a page; nil is a caller who is not known.
+func (w *world) get(as *registry.Principal, target string) *httptest.ResponseRecorder {
+	return w.do(as, httptest.NewRequest(http.MethodGet, target, nil))
+}
+
+func (w *world) do(as *registry.Principal, r *http.Request) *httptest.ResponseRecorder {
+	if as != nil {
+		r = r.WithContext(registry.WithPrincipal(r.Context(), *as))
+	}
+	recorder := httptest.NewRecorder()
+	w.pages.ServeHTTP(recorder, r)
+	return recorder
+}
+
+// wantPage wants a page with texts in it.
+func wantPage(t *testing.T, what string, got *httptest.ResponseRecorder, status int, texts ...string) {
+	t.Helper()
+	if got.Code != status || got.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("%s: got %d %s, want the page with status %d", what, got.Code, got.Header().Get("Content-Type"), status)
+	}
+	for _, text := range texts {
+		if !strings.Contains(got.Body.String(), text) {
+			t.Errorf("%s: the page lacks %q:\n%s", what, text, got.Body)
+		}
+	}
+}
+
+// wantWithout wants a page that does not tell of something.
+func wantWithout(t *testing.T, what string, got *httptest.ResponseRecorder, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(got.Body.String(), text) {
+			t.Errorf("%s: the page tells of %q:\n%s", what, text, got.Body)
+		}
+	}
+}
