@@ -14,7 +14,7 @@ import "embed"
 var SQLite embed.FS
 
 // SQLiteVersion is the number of the last step in [SQLite].
-const SQLiteVersion = 15
+const SQLiteVersion = 16
 
 // Postgres holds the steps of the PostgreSQL database, under "postgres". Every step sets
 // the version in the table catalog to its own number.
@@ -23,4 +23,4 @@ const SQLiteVersion = 15
 var Postgres embed.FS
 
 // PostgresVersion is the number of the last step in [Postgres].
-const PostgresVersion = 10
+const PostgresVersion = 11

@@ -18,6 +18,7 @@ func (db *DB) Clone() *DB {
 	c.recorded = maps.Clone(db.recorded)
 	c.ages, c.marked = maps.Clone(db.ages), maps.Clone(db.marked)
 	c.tokens, c.secrets = maps.Clone(db.tokens), maps.Clone(db.secrets)
+	c.sessions = maps.Clone(db.sessions)
 	c.history = append(c.history, db.history...)
 	c.recorded = maps.Clone(db.recorded)
 	c.agreed, c.counters = db.agreed, maps.Clone(db.counters)

@@ -26,6 +26,7 @@ type DB struct {
 	leases    map[string]lease
 	answers   map[answerKey]claimedAnswer
 	tokens    map[string]registry.Token
+	sessions  map[string]registry.Session
 	secrets   map[string][]byte
 	agreed    registry.Configuration
 
@@ -78,6 +79,7 @@ func New() *DB {
 		leases:    make(map[string]lease),
 		answers:   make(map[answerKey]claimedAnswer),
 		tokens:    make(map[string]registry.Token),
+		sessions:  make(map[string]registry.Session),
 		secrets:   make(map[string][]byte),
 		counters:  make(map[string]int64),
 		nodeTypes: NewTable[registry.Node](),

@@ -78,6 +78,11 @@ func TestTokens(t *testing.T) {
 	registrytest.TestTokens(t, func(*testing.T) registry.Tokens { return mem.New() })
 }
 
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	registrytest.TestSessions(t, func(*testing.T) registry.Sessions { return mem.New() })
+}
+
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	registrytest.TestSecrets(t, func(*testing.T) registry.Secrets { return mem.New() })

@@ -71,6 +71,11 @@ func TestTokens(t *testing.T) {
 	registrytest.TestTokens(t, func(t *testing.T) registry.Tokens { return open(t, pgtest.Database(t)) })
 }
 
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	registrytest.TestSessions(t, func(t *testing.T) registry.Sessions { return open(t, pgtest.Database(t)) })
+}
+
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	registrytest.TestSecrets(t, func(t *testing.T) registry.Secrets { return open(t, pgtest.Database(t)) })

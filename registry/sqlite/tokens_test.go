@@ -15,6 +15,13 @@ func TestTokens(t *testing.T) {
 	})
 }
 
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	registrytest.TestSessions(t, func(t *testing.T) registry.Sessions {
+		return open(t, filepath.Join(t.TempDir(), "catalog.db"))
+	})
+}
+
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	registrytest.TestSecrets(t, func(t *testing.T) registry.Secrets {

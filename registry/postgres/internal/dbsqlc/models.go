@@ -41,6 +41,17 @@ type Intent struct {
 	Begun       time.Time
 }
 
+type Session struct {
+	ID      string
+	Hash    []byte
+	Owner   string
+	Token   string
+	Issuer  string
+	Claims  []byte
+	Created time.Time
+	Expires time.Time
+}
+
 type Token struct {
 	ID      string
 	Name    string

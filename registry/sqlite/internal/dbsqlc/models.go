@@ -50,6 +50,17 @@ type Lease struct {
 	Until  int64
 }
 
+type Session struct {
+	ID      string
+	Hash    []byte
+	Owner   string
+	Token   string
+	Issuer  string
+	Claims  []byte
+	Created int64
+	Expires int64
+}
+
 type Token struct {
 	ID      string
 	Name    string
