@@ -123,6 +123,7 @@ func arrows() []rule {
 		{"registry/access", []string{"registry"}},
 		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
+		{"registry/access/signin", []string{"registry", "registry/access/authn", "registry/access/oidc"}},
 		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/internal/rounds", "registry/sqlite/internal/*"}},

@@ -28,6 +28,11 @@ type Config struct {
 	// an invalid token; CodeUnavailable if the issuer does not answer. Nil means that no issuer is
 	// trusted.
 	Identify func(ctx context.Context, jwt string) (registry.Principal, error)
+	// Sessions has the sessions of people who use a browser. Nil means that there are none.
+	Sessions registry.Sessions
+	// ByClaims returns the principal whose claims an issuer signed when a session was opened, by the
+	// rules of now. Errors: CodeUnauthenticated if no rule lets them in. Nil means that no issuer is trusted.
+	ByClaims func(ctx context.Context, issuer string, claims []byte) (registry.Principal, error)
 	// Rules identifies the rules that Identify applies. If they change, earlier tokens of OCI
 	// clients are refused. Nil means that they never change.
 	Rules func() string
@@ -75,6 +80,12 @@ func New(ctx context.Context, c Config) (*Authenticator, error) {
 				"this service trusts no other token issuer")
 		}
 	}
+	if c.ByClaims == nil {
+		c.ByClaims = func(context.Context, string, []byte) (registry.Principal, error) {
+			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+				"this service trusts no issuer: sign in again")
+		}
+	}
 	if c.Rules == nil {
 		c.Rules = func() string { return "" }
 	}
@@ -100,7 +111,7 @@ func New(ctx context.Context, c Config) (*Authenticator, error) {
 // 9457).
 func (g *Authenticator) API(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := g.admit(r)
+		who, err := g.admitRead(r)
 		if err == nil {
 			next.ServeHTTP(w, r.WithContext(who.in(r.Context())))
 			return
@@ -212,7 +223,7 @@ func (g *Authenticator) admit(r *http.Request) (identity, error) {
 // others as identify.
 func (g *Authenticator) StillAdmitted(r *http.Request) error {
 	was, _ := registry.PrincipalOf(r.Context())
-	who, err := g.admit(r)
+	who, err := g.admitRead(r)
 	if err == nil && !reflect.DeepEqual(who.principal, was) {
 		err = registry.Errorf(registry.CodeUnauthenticated,
 			"the permissions of the caller have changed: send the request again")

@@ -20,7 +20,7 @@ const TokenPath = "/v2/token"
 // Challenge returns the WWW-Authenticate header that tells an OCI client where to get a token
 // and for which scope. An empty repository requests a token without a scope.
 func (g *Authenticator) Challenge(r *http.Request, repository string, permission registry.Permission) string {
-	challenge := `Bearer realm="` + g.base(r) + TokenPath + `",service="` + Service + `"`
+	challenge := `Bearer realm="` + g.Base(r) + TokenPath + `",service="` + Service + `"`
 	if repository == "" {
 		return challenge
 	}
@@ -34,8 +34,8 @@ func (g *Authenticator) Challenge(r *http.Request, repository string, permission
 	return challenge + `,scope="repository:` + repository + ":" + actions + `"`
 }
 
-// base returns the URL of the service: the configured one, or that of the request.
-func (g *Authenticator) base(r *http.Request) string {
+// Base returns the URL of the service: the configured one, or that of the request.
+func (g *Authenticator) Base(r *http.Request) string {
 	if g.URL != "" {
 		return g.URL
 	}

@@ -103,6 +103,9 @@ func (t *trusted) name(c claims) (string, error) {
 	return name, nil
 }
 
+// personClaims are the claims that tell who a person is: the subject, and what the issuer calls them.
+var personClaims = []string{"sub", "name", "preferred_username", "email"}
+
 // person returns who the token is of: its subject, with the name that the issuer gives it. It is zero for a
 // subject that cannot be shown.
 func (t *trusted) person(principal string, c claims) registry.Person {
@@ -111,7 +114,7 @@ func (t *trusted) person(principal string, c claims) registry.Person {
 		return registry.Person{}
 	}
 	p := registry.Person{Principal: principal, Issuer: t.URL, Subject: subject[0]}
-	for _, claim := range []string{"name", "preferred_username", "email"} {
+	for _, claim := range personClaims[1:] {
 		texts := c.texts(claim)
 		if len(texts) != 1 || texts[0] == "" {
 			continue

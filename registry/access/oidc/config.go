@@ -30,6 +30,7 @@ type Issuer struct {
 	Roots     *x509.CertPool  // CAs for its certificate; nil: those of the system
 	CA        registry.Digest // of the file of Roots; empty without Roots
 	Rules     []Rule
+	SignIn    *SignIn // nil: people do not sign in there with a browser
 }
 
 // Rule gives grants to callers with matching claims. All matching rules apply.
@@ -44,11 +45,19 @@ type file struct {
 }
 
 type issuer struct {
-	Issuer    string `yaml:"issuer,required"`
-	Audience  string `yaml:"audience,required"`
-	Principal string `yaml:"principal"`
-	CA        string `yaml:"ca"`
-	Rules     []rule `yaml:"rules,required"`
+	Issuer    string  `yaml:"issuer,required"`
+	Audience  string  `yaml:"audience,required"`
+	Principal string  `yaml:"principal"`
+	CA        string  `yaml:"ca"`
+	Rules     []rule  `yaml:"rules,required"`
+	SignIn    *signIn `yaml:"signIn"`
+}
+
+type signIn struct {
+	Name       string   `yaml:"name,required"`
+	Client     string   `yaml:"client,required"`
+	SecretFile string   `yaml:"secretFile"`
+	Scopes     []string `yaml:"scopes"`
 }
 
 type rule struct {
@@ -113,6 +122,10 @@ func Parse(path string, data []byte) (Config, error) {
 			read = append(read, issuer.CA)
 		}
 		issuer.Rules = p.rules(written)
+		issuer.SignIn = p.signIn(filepath.Dir(path), written.SignIn)
+		if issuer.SignIn != nil && slices.ContainsFunc(c.Ways(), func(w Way) bool { return w.Name == issuer.SignIn.Name }) {
+			p.at("signIn", "name").Problemf("name %q: another issuer has it: want a unique name", issuer.SignIn.Name)
+		}
 		c.Issuers = append(c.Issuers, issuer)
 	}
 	if err := doc.Err(); err != nil {
@@ -203,6 +216,34 @@ func (p parser) rules(written issuer) []Rule {
 		rules = append(rules, read)
 	}
 	return rules
+}
+
+// wayName is a part of a URL.
+var wayName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// scopeText is a scope-token of https://www.rfc-editor.org/rfc/rfc6749#section-3.3.
+var scopeText = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
+
+func (p parser) signIn(dir string, written *signIn) *SignIn {
+	if written == nil {
+		return nil
+	}
+	if !wayName.MatchString(written.Name) {
+		p.at("signIn", "name").Problemf("name %q: want up to 32 lower-case letters, digits and '-'", written.Name)
+	}
+	if written.Client == "" {
+		p.at("signIn", "client").Problemf("client is empty: want the client ID that the issuer gave this service")
+	}
+	for n, scope := range written.Scopes {
+		if !scopeText.MatchString(scope) {
+			p.at("signIn", "scopes", n).Problemf("scope %q: want a name without spaces, such as email", scope)
+		}
+	}
+	s := &SignIn{Name: written.Name, Client: written.Client, SecretFile: written.SecretFile, Scopes: written.Scopes}
+	if s.SecretFile != "" && !filepath.IsAbs(s.SecretFile) {
+		s.SecretFile = filepath.Join(dir, filepath.FromSlash(s.SecretFile))
+	}
+	return s
 }
 
 func (p parser) checkMatch(i int, issuer string, match map[string]string) {

@@ -21,6 +21,9 @@ func (c Config) Facts() []string {
 		if i.CA != "" {
 			facts = append(facts, fmt.Sprintf("issuer %s has a TLS certificate of the CA %s", i.URL, i.CA))
 		}
+		if s := i.SignIn; s != nil {
+			facts = append(facts, fmt.Sprintf("people sign in at %s as %s, which knows this service as the client %q", i.URL, s.Name, s.Client))
+		}
 		for _, r := range i.Rules {
 			for _, g := range r.Grants {
 				facts = append(

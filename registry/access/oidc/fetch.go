@@ -29,29 +29,20 @@ const (
 var errNoAnswer = errors.New("the issuer does not answer")
 
 // fetchKeys fetches the keys of an issuer. Errors: errNoAnswer.
-//
-// Source: https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfig.
 func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.JSONWebKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	var document struct {
-		Issuer string `json:"issuer"`
-		Keys   string `json:"jwks_uri"`
-	}
-	location := strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
-	if err := fetch(ctx, client, location, &document); err != nil {
+	d, err := fetchDocument(ctx, client, issuer)
+	if err != nil {
 		return nil, err
 	}
-	if document.Issuer != issuer {
-		return nil, fmt.Errorf("%w: its document names the issuer %.200q", errNoAnswer, document.Issuer)
-	}
-	if u, err := url.Parse(document.Keys); err != nil || !registry.IsSecureURL(u) {
-		return nil, fmt.Errorf("%w: its jwks_uri %.200q is not an https URL", errNoAnswer, document.Keys)
+	if u, err := url.Parse(d.Keys); err != nil || !registry.IsSecureURL(u) {
+		return nil, fmt.Errorf("%w: its jwks_uri %.200q is not an https URL", errNoAnswer, d.Keys)
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := fetch(ctx, client, document.Keys, &set); err != nil {
+	if err := fetch(ctx, client, d.Keys, &set); err != nil {
 		return nil, err
 	}
 	var known []jose.JSONWebKey
@@ -62,6 +53,28 @@ func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.
 		}
 	}
 	return known, nil
+}
+
+// document is what an issuer says of itself.
+//
+// Source: https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata.
+type document struct {
+	Issuer        string `json:"issuer"`
+	Keys          string `json:"jwks_uri"`
+	Authorization string `json:"authorization_endpoint"`
+	Token         string `json:"token_endpoint"`
+}
+
+// fetchDocument fetches the document of an issuer. Errors: errNoAnswer.
+func fetchDocument(ctx context.Context, client *http.Client, issuer string) (document, error) {
+	var d document
+	if err := fetch(ctx, client, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", &d); err != nil {
+		return document{}, err
+	}
+	if d.Issuer != issuer {
+		return document{}, fmt.Errorf("%w: its document names the issuer %.200q", errNoAnswer, d.Issuer)
+	}
+	return d, nil
 }
 
 // fetch decodes a JSON document. Errors: errNoAnswer.

@@ -134,15 +134,21 @@ func (i *Identifier) issuerOf(token string) (*trusted, error) {
 // trusted is an Issuer with its keys.
 type trusted struct {
 	Issuer
-	now  registry.Clock
-	keys *keys
+	now       registry.Clock
+	keys      *keys
+	endpoints endpoints
 }
 
-// verify returns the claims of a valid token. Errors: as Identify.
+// verify returns the claims of a valid token for this service. Errors: as Identify.
 func (t *trusted) verify(ctx context.Context, token string) (claims, error) {
+	return t.verifyFor(ctx, t.Audience, token)
+}
+
+// verifyFor returns the claims of a valid token for an audience. Errors: as Identify.
+func (t *trusted) verifyFor(ctx context.Context, audience, token string) (claims, error) {
 	noted := &noting{KeySet: t.keys}
 	verifier := oidc.NewVerifier(t.URL, noted, &oidc.Config{
-		ClientID: t.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true, // checkTimes does it
+		ClientID: audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true, // checkTimes does it
 	})
 	verified, err := verifier.Verify(ctx, token)
 	if noted.err != nil && !errors.Is(noted.err, errUnknownKey) {
@@ -156,7 +162,7 @@ func (t *trusted) verify(ctx context.Context, token string) (claims, error) {
 		err = t.checkTimes(c)
 	}
 	if err == nil {
-		err = t.checkParty(c)
+		err = checkParty(c, audience)
 	}
 	if err != nil { // it names claims of the token, which its bearer has
 		return nil, registry.Errorf(registry.CodeUnauthenticated, "the token of %s is refused: %w", t.URL, err)
@@ -194,12 +200,12 @@ func (t *trusted) checkTimes(c claims) error {
 // checkParty refuses a token for several audiences that was issued to another of them.
 //
 // Source: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation, 3 to 5.
-func (t *trusted) checkParty(c claims) error {
+func checkParty(c claims, audience string) error {
 	party, ok := c["azp"]
-	if !ok || len(c.texts("aud")) < 2 || slices.Equal(c.texts("azp"), []string{t.Audience}) {
+	if !ok || len(c.texts("aud")) < 2 || slices.Equal(c.texts("azp"), []string{audience}) {
 		return nil
 	}
-	return fmt.Errorf("it is for several audiences and its azp is %.200s: want %q", party, t.Audience)
+	return fmt.Errorf("it is for several audiences and its azp is %.200s: want %q", party, audience)
 }
 
 // noting is a key set that keeps the error of its last use, whose cause go-oidc drops.
