@@ -76,13 +76,13 @@ $(TIMESTAMPSERVER): $(wildcard tools/timestampserver/*.go) tools/timestampserver
 	cd tools/timestampserver && go build -o bin/timestampserver .
 
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
-# Without the race detector run: programs that tests of cmd start, since they mostly wait for one another; packages
-# without goroutines whose tests compute for long, ten times as long with it; and interleavings of a service's
+# Without the race detector run: programs that tests of cmd and of drivers start, since they mostly wait for one another;
+# packages without goroutines whose tests compute for long, ten times as long with it; and interleavings of a service's
 # operations, of which one is at work at a time. `make soak` runs all of them with it. Fuzz targets run their seeds here,
 # and more there. The packages that take longest come first, so that no processor is idle at the end.
-SEQUENTIAL   := ./signer/keyfile ./validators/format ./validators/stats
+SEQUENTIAL   := ./pipeline/toolchain/script ./pipeline/validation ./validators/format ./validators/stats ./signer/keyfile
 INTERLEAVING := ^(TestTwoAtOnce|TestFourAtOnce|TestPauseDuringRemoval)$$
-LONGEST      := ./registry/service ./pipeline/toolchain/script ./registry/sqlite ./pipeline/validation ./registry/postgres ./pipeline
+LONGEST      := ./registry/service ./pipeline ./registry/sqlite ./registry/postgres
 test: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act
 test: export MLPROMOTE_ACTIONLINT := $(CURDIR)/tools/actionlint/bin/actionlint
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
@@ -98,7 +98,7 @@ test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) ## Run all tes
 	CGO_ENABLED=0 go build ./...
 	@sh tools/sizes.sh
 	@$(COUNT) -race -vet=off -timeout=30m $$(go list $(LONGEST)) $$(go list ./... | grep -vxF "$$(go list $(LONGEST) $(SEQUENTIAL) ./cmd/mlpromote/...)") \
-		-- -vet=off -timeout=30m ./cmd/mlpromote ./cmd/mlpromote/endtoend $$(go list ./cmd/mlpromote/... | grep -v '/mlpromote$$\|/endtoend$$') $(SEQUENTIAL) \
+		-- -vet=off -timeout=30m ./cmd/mlpromote ./cmd/mlpromote/endtoend $(SEQUENTIAL) $$(go list ./cmd/mlpromote/... | grep -v '/mlpromote$$\|/endtoend$$') \
 		-- -vet=off -run='$(INTERLEAVING)' ./registry/service
 
 # Python programs by others that read what `mlpromote export` writes. Their versions are those of CPython 3.11.
