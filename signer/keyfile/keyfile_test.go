@@ -62,6 +62,45 @@ func TestGenerateAndOpen(t *testing.T) {
 	wantNames(t, dir, "local.key", "local.pub")
 }
 
+// A password is sealed at the cost that makes it slow to guess, at least 2^16; without one there is
+// nothing to guess.
+func TestGenerateCost(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, password string
+		want           int
+	}{
+		{"a password", "s3cret", 1 << 16},
+		{"a password of one space", " ", 1 << 16},
+		{"no password", "", 1 << 15},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if _, err := keyfile.Generate(dir, "local", []byte(test.password)); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(filepath.Join(dir, "local.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			block, _ := pem.Decode(data)
+			if block == nil {
+				t.Fatalf("no PEM block in %s", data)
+			}
+			var sealed struct {
+				KDF struct{ Params struct{ N int } }
+			}
+			if err := json.Unmarshal(block.Bytes, &sealed); err != nil {
+				t.Fatal(err)
+			}
+			if got := sealed.KDF.Params.N; got != test.want {
+				t.Errorf("scrypt's N is %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 // Half a pair is left as it is, whichever half.
 func TestGenerateKeepsHalves(t *testing.T) {
 	t.Parallel()

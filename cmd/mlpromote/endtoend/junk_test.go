@@ -115,7 +115,7 @@ type junk struct {
 func newJunk(t *testing.T, flags ...string) *junk {
 	t.Helper()
 	root, program := t.TempDir(), programtest.Program(t)
-	s := programtest.NewService(t, program, root)
+	s := programtest.NewService(t, program, root, "COSIGN_PASSWORD=s3cret") // a key with a password takes the full 64 MiB
 	s.Flags = append([]string{"--auth"}, flags...)
 	dir := filepath.Join(root, "digits")
 	if err := os.Mkdir(dir, 0o755); err != nil {
