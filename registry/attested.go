@@ -74,7 +74,10 @@ type Attested struct {
 	Release     Digest     `json:"release"`
 	Subject     Digest     `json:"subject"`
 	Evidence    Digest     `json:"evidence"` // of the bundle's manifest
-	Person      Person     `json:"person"`
+	// NotIn are other environments that have the subject of a quarantine, and where it does not hold: the
+	// caller has no permission there.
+	NotIn  []string `json:"notIn,omitempty"`
+	Person Person   `json:"person"`
 }
 
 // person returns whom a statement names as the person who says it; nil for statements that name no

@@ -139,9 +139,9 @@ func (b TrustBundle) validateTrust() error {
 		return b.invalid("%d trust entries: want 1 to %d", len(b.Trust), maxBundledTrust)
 	}
 	pem := make(map[string]string)
-	publisher := make(map[string]bool) // by key
+	var entries []TrustEntry // of keys
 	for i, t := range b.Trust {
-		name, publishes := t.PEM, slices.Contains(t.Entry.Roles, RolePublisher)
+		publishes := t.Entry.publishes()
 		switch {
 		case (t.Entry.Key == "") != (t.PEM == "") || (t.Entry.Key == "") == (t.Entry.Identity == nil):
 			return b.invalid("trust entry %d: want a key with its PEM, or an identity", i+1)
@@ -155,12 +155,10 @@ func (b TrustBundle) validateTrust() error {
 		if before, again := pem[t.Entry.Key]; again && before != t.PEM {
 			return b.invalid("trust entry %d: %q is two keys", i+1, t.Entry.Key)
 		}
-		if before, again := publisher[name]; again && before != publishes {
-			return b.invalid("trust entry %d: a %s is a key without another role", i+1, RolePublisher)
-		}
-		pem[t.Entry.Key], publisher[name] = t.PEM, publishes
+		pem[t.Entry.Key] = t.PEM
+		entries = append(entries, t.Entry)
 	}
-	return nil
+	return CheckPublishersAlone(entries, func(e TrustEntry) string { return keyBytes(pem[e.Key]) })
 }
 
 func (l BundledRestrictions) validate() error {

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"reflect"
 	"slices"
@@ -108,7 +109,11 @@ func TestTrustBundleForm(t *testing.T) {
 		"a publisher who builds": {func(b *registry.TrustBundle) {
 			b.Trust[1].Entry.Roles = append(b.Trust[1].Entry.Roles, registry.RoleBuilder)
 		}, "without another role"},
-		"in two entries":        {func(b *registry.TrustBundle) { b.Trust[1].PEM = b.Trust[0].PEM }, "without another role"},
+		"in two entries": {func(b *registry.TrustBundle) { b.Trust[1].PEM = b.Trust[0].PEM }, "without another role"},
+		"in two layouts": {func(b *registry.TrustBundle) {
+			block := "-----BEGIN PUBLIC KEY-----\n%sQUFB\n-----END PUBLIC KEY-----\n"
+			b.Trust[0].PEM, b.Trust[1].PEM = fmt.Sprintf(block, ""), fmt.Sprintf(block, "\n")
+		}, "without another role"},
 		"root without content":  {func(b *registry.TrustBundle) { b.Roots = []registry.BundledRoot{{Root: registry.Root{Sigstore: "x"}}} }, "root 1"},
 		"another list":          {func(b *registry.TrustBundle) { b.Restrictions[1].Bundle = []byte("other") }, "the digest of that"},
 		"a list without number": {func(b *registry.TrustBundle) { b.Restrictions[1].Counter = 0 }, "the digest of that"},

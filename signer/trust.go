@@ -170,6 +170,7 @@ type trustedKey struct {
 // order of [registry.Roles].
 func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, error) {
 	var keys []trustedKey
+	ids := make(map[string]string) // by path
 	for _, e := range t.entries {
 		public, err := t.key(ctx, e.Key)
 		missing := errors.Is(err, fs.ErrNotExist)
@@ -189,8 +190,9 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 			i = len(keys) - 1
 		}
 		keys[i].add(e, resource)
+		ids[e.Key] = public.id
 	}
-	return keys, nil
+	return keys, registry.CheckPublishersAlone(t.entries, func(e registry.TrustEntry) string { return ids[e.Key] })
 }
 
 // signed reports whether the key made the envelope's signature.

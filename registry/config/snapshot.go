@@ -105,6 +105,9 @@ func (f Files) read() (Snapshot, error) {
 			return Snapshot{}, err
 		}
 	}
+	if err := registry.CheckPublishersAlone(es.Trust, func(e registry.TrustEntry) string { return s.keys[e.Key].id }); err != nil {
+		return Snapshot{}, err
+	}
 	for _, r := range es.Roots {
 		if err := f.readRoot(r, s.keys); err != nil {
 			return Snapshot{}, err

@@ -90,7 +90,16 @@ func TestReadRefuses(t *testing.T) {
 		"access.yaml with a mistake":         {func(t *testing.T, f folder) { f.write(t, "access.yaml", "isuers: []\n") }, "isuers"},
 		"a key that is a folder":             {func(t *testing.T, f folder) { f.folder(t, "one.pub") }, "public key "},
 		"a key that is text":                 {func(t *testing.T, f folder) { f.write(t, "one.pub", "text") }, "no PEM block"},
-		"a key without end":                  {func(t *testing.T, f folder) { f.link(t, "/dev/zero", "one.pub") }, "public key "},
+		"a publisher's key under another name": {func(t *testing.T, f folder) {
+			f.write(t, "environments.yaml", chain+"trust:\n"+`  - {key: one.pub, roles: [builder], resources: ["oci://local/"]}`+"\n"+
+				`  - {key: two.pub, roles: [publisher], resources: ["oci://local/"]}`+"\n")
+			key, err := os.ReadFile(filepath.Join(f.dir, "one.pub"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.write(t, "two.pub", string(key))
+		}, "one.pub and two.pub are one key"},
+		"a key without end": {func(t *testing.T, f folder) { f.link(t, "/dev/zero", "one.pub") }, "public key "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,16 +33,34 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	if err := s.mayApprove(ctx, a, r, subject, claim); err != nil {
 		return "", err
 	}
-	return s.add(ctx, a, r, subject, claim)
+	stored, _, err := s.add(ctx, a, r, subject, claim)
+	return stored, err
 }
 
-// add adds admitted evidence, in all environments if it spreads.
-func (s *Service) add(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) (registry.Digest, error) {
-	stored, err := s.attach(ctx, a, r, subject, claim)
+// add adds admitted evidence, in all environments if it spreads. notIn are environments that have the
+// subject, and to which it does not spread because the caller may not speak for people there.
+func (s *Service) add(
+	ctx context.Context,
+	a registry.Attachment,
+	r registry.Release,
+	subject registry.Subject,
+	claim registry.Claim,
+) (stored registry.Digest, notIn []string, err error) {
+	stored, err = s.attach(ctx, a, r, subject, claim)
 	if err != nil || !registry.Spreads(claim.Statement.PredicateType) {
-		return stored, err
+		return stored, nil, err
 	}
-	return stored, s.spread(ctx, a, r, subject)
+	notIn, err = s.spread(ctx, a, r, subject)
+	return stored, notIn, err
+}
+
+// mayReach reports whether a statement may come to an environment. One that the service signed for a person has
+// the service's key, which is trusted everywhere: so the caller must have the permission there, or the
+// environment must list the person. Without a principal the caller is a local user of the data directory.
+func mayReach(ctx context.Context, e registry.Environment, model string, claim registry.Claim) bool {
+	who := claim.Attested()
+	caller, known := registry.PrincipalOf(ctx)
+	return who == nil || !known || caller.May(registry.PermissionAttest, e.Name, model) || e.Approvals.Attested.Lists(*who)
 }
 
 func subjectOf(r registry.Release, d registry.Digest) (registry.Subject, error) {
@@ -133,7 +151,7 @@ func (s *Service) spread(
 	a registry.Attachment,
 	r registry.Release,
 	subject registry.Subject,
-) error {
+) (notIn []string, err error) {
 	var failed []error
 	for _, e := range s.Config.Environments.List {
 		if e.Name == a.Environment {
@@ -141,7 +159,11 @@ func (s *Service) spread(
 		}
 		elsewhere := a
 		elsewhere.Environment = e.Name
-		if err := s.attachElsewhere(ctx, e, elsewhere, r, subject); err != nil {
+		reached, err := s.attachElsewhere(ctx, e, elsewhere, r, subject)
+		if !reached && err == nil {
+			notIn = append(notIn, e.Name)
+		}
+		if err != nil {
 			failed = append(failed, registry.WithHint(
 				registry.Errorf(registry.CodeOf(err),
 					"the evidence is attached in %s, but could not be attached in %s: %w", a.Environment, e.Name,
@@ -150,31 +172,35 @@ func (s *Service) spread(
 			))
 		}
 	}
-	return errors.Join(failed...)
+	return notIn, errors.Join(failed...)
 }
 
 // attachElsewhere adds evidence in an environment that has its subject. It skips the
-// environment if the signer is not trusted there.
+// environment if the signer is not trusted there. reached is false if the environment has the subject,
+// and the caller may not speak for people there.
 func (s *Service) attachElsewhere(
 	ctx context.Context,
 	e registry.Environment,
 	a registry.Attachment,
 	r registry.Release,
 	subject registry.Subject,
-) error {
+) (reached bool, err error) {
 	claim, err := s.admit(ctx, a, s.Now())
 	if registry.HasCode(err, registry.CodeTrust) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	there, err := s.has(ctx, e, a.Model, subject)
 	if err != nil || !there {
-		return err
+		return err == nil, err
+	}
+	if !mayReach(ctx, e, a.Model, claim) {
+		return false, nil
 	}
 	_, err = s.attach(ctx, a, r, subject, claim)
-	return err
+	return err == nil, err
 }
 
 // has reports whether an environment has a release or an engine. It asks another registry only

@@ -40,7 +40,7 @@ func (s *Service) Attest(ctx context.Context, req registry.AttestRequest) (regis
 	if err := s.mayAttest(ctx, req, to, r, who); err != nil {
 		return registry.Attested{}, err
 	}
-	done.Evidence, err = s.attest(ctx, req, done, r)
+	done.Evidence, done.NotIn, err = s.attest(ctx, req, done, r)
 	return done, err
 }
 
@@ -93,23 +93,23 @@ func (s *Service) publishers(ctx context.Context, to registry.Environment, r reg
 }
 
 // attest signs and attaches the statement of a request.
-func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done registry.Attested, r registry.Release) (registry.Digest, error) {
+func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done registry.Attested, r registry.Release) (stored registry.Digest, notIn []string, err error) {
 	subject, err := subjectOf(r, done.Subject)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	statement, err := s.attestation(req, done)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	bundle, err := s.Sign(ctx, registry.RoleAttester, statement)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	a := registry.Attachment{Environment: done.From, Model: done.Model, Release: done.Release, Subject: done.Subject, Bundle: bundle}
 	claim, err := s.admit(ctx, a, s.Now())
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	return s.add(ctx, a, r, subject, claim)
 }

@@ -215,7 +215,8 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 	there := recorded(events, m.release)
 	counted, _ := registry.Accept(m.release, here)
 	fresh := slices.DeleteFunc(counted, func(c registry.Claim) bool {
-		return slices.Contains(there, c.Bundle) || !registry.Spreads(c.Statement.PredicateType)
+		return slices.Contains(there, c.Bundle) || !registry.Spreads(c.Statement.PredicateType) ||
+			!mayReach(ctx, m.to, m.release.Model, c)
 	})
 	if len(fresh) == 0 {
 		if m.to.External() {

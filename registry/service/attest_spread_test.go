@@ -1,0 +1,55 @@
+package service_test
+
+import (
+	"slices"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// A quarantine that the service signs for somebody in staging holds in prod only if that caller may
+// attest there too, or prod lists the person. The key is the service's, which prod trusts in any case.
+func TestAttestedQuarantineSpreads(t *testing.T) {
+	t.Parallel()
+	in := func(environments ...string) (grants []registry.Grant) {
+		for _, e := range environments {
+			grants = append(grants, registry.Grant{Permissions: []registry.Permission{registry.PermissionRead, registry.PermissionAttest}, Environment: e, Model: "**"})
+		}
+		return grants
+	}
+	for name, c := range map[string]struct {
+		token   string
+		grants  []registry.Grant
+		reaches bool
+	}{
+		"may attest in both":               {"eve", in("staging", "prod"), true},
+		"may attest in staging":            {"eve", in("staging"), false},
+		"may attest in staging, is listed": {"ana", in("staging"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, attestedOf(1))
+			r := w.proven(t, registrytest.Build{})
+			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
+			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
+			must(t, err)
+			who := registry.Person{Principal: "token:" + c.token, Token: c.token}
+			caller := registry.WithPrincipal(t.Context(), registry.Principal{Name: who.Principal, Grants: c.grants, Person: who})
+			done, err := w.Attest(caller, registry.AttestRequest{Kind: registry.AttestQuarantine, Environment: "staging", Model: r.Model, Release: r.Digest, Comment: "bad"})
+			must(t, err)
+			if got := slices.Equal(done.NotIn, []string{"prod"}); got == c.reaches {
+				t.Errorf("it does not hold in %q, want prod there: %t", done.NotIn, !c.reaches)
+			}
+			// Somebody who may promote, and nothing more, brings evidence of staging to prod.
+			promoter := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:ci"})
+			_, err = w.Promote(promoter, registry.PromoteRequest{Model: r.Model})
+			t.Logf("promoted again: %v", err)
+			claims, _, err := w.Claims(t.Context(), "prod", r)
+			must(t, err)
+			if got := len(registry.Quarantines(r, claims, r.Digest)) > 0; got != c.reaches {
+				t.Errorf("quarantined in prod: %t, want %t", got, c.reaches)
+			}
+		})
+	}
+}
