@@ -91,7 +91,7 @@ func TestReadRefuses(t *testing.T) {
 		"a key that is a folder":             {func(t *testing.T, f folder) { f.folder(t, "one.pub") }, "public key "},
 		"a key that is text":                 {func(t *testing.T, f folder) { f.write(t, "one.pub", "text") }, "no PEM block"},
 		"a publisher's key under another name": {func(t *testing.T, f folder) {
-			f.write(t, "environments.yaml", chain+"trust:\n"+`  - {key: one.pub, roles: [builder], resources: ["oci://local/"]}`+"\n"+
+			f.write(t, "environments.yaml", "version: 2\n"+chain+"trust:\n"+`  - {key: one.pub, roles: [builder], resources: ["oci://local/"]}`+"\n"+
 				`  - {key: two.pub, roles: [publisher], resources: ["oci://local/"]}`+"\n")
 			key, err := os.ReadFile(filepath.Join(f.dir, "one.pub"))
 			if err != nil {
