@@ -29,7 +29,11 @@ func (b build) sign(ctx context.Context, environment string,
 	r registry.Release, claims []registry.Claim) (int, error) {
 	attached := 0
 	counted, _ := registry.Accept(r, claims)
-	for _, subject := range r.Subjects() {
+	subjects := r.Subjects()
+	if r.Part != "" {
+		slices.Reverse(subjects) // a part counts when the history has the statement about it: it is the last
+	}
+	for _, subject := range subjects {
 		statements, err := b.missingStatements(r, subject, counted)
 		if err != nil {
 			return attached, err
@@ -63,6 +67,9 @@ func (b build) missingStatements(r registry.Release, subject registry.Subject, c
 		statements = append(statements, statement)
 		return err
 	}
+	if r.Part != "" && subject.Digest == r.Digest {
+		return b.missingPart(r, claims)
+	}
 	// cosign names no subject in what it signs, and so neither does this.
 	if err := add(registry.PredicateSign, struct{}{},
 		registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
@@ -70,7 +77,7 @@ func (b build) missingStatements(r registry.Release, subject registry.Subject, c
 	}
 	engine, ok := r.Engine(subject.Digest)
 	if !ok {
-		if len(b.left) > 0 || b.origin != nil { // engines that another release has too say where that came from
+		if len(b.left) > 0 || b.origin != nil || len(b.assembled) > 0 { // engines that another release has too say where that came from
 			about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
 			if err := add(registry.PredicateProvenance, b.releaseProvenance(r), about, ""); err != nil {
 				return nil, err

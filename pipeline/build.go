@@ -41,6 +41,9 @@ type BuildOptions struct {
 	// KeepGoing makes the release of the engines that could be made. What could not is in
 	// BuildResult.Failed, and is the error beside the result. Without it nothing is stored.
 	KeepGoing bool
+	// Targets are the names of the targets whose engines are made; empty: all. Then what was made is
+	// stored as a part of a release, which [Pipeline.Assemble] puts together.
+	Targets []string
 }
 
 // prepared is what a spec comes to: what it names, the toolchains that it needs, and the plan.
@@ -49,6 +52,8 @@ type prepared struct {
 	tools   tools
 	plan    plan.Plan
 	lacking lackingTools // engines of the spec that the plan is made without
+	seen    map[string]plan.Tool
+	parts   *wantedParts // nil: a whole release is made
 }
 
 // build is a build whose steps are done: what was made waits to be stored.
@@ -61,7 +66,9 @@ type build struct {
 	left []FailedEngine
 	// calibrationPart is the manifest of the calibration in the stored sources; empty for none.
 	calibrationPart registry.Digest
-	origin          *registry.Origin // nil: not known
+	origin          *registry.Origin  // nil: not known
+	assembled       []registry.Digest // parts that the release was put together from
+	given           *registry.Sources // of the release that this part belongs to; nil: this build stores them
 }
 
 // Build makes the release that the spec describes, in the first environment. What
@@ -74,32 +81,74 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	}
 	defer os.RemoveAll(scratch)
 	began, w := p.now(), worker{scratch, budgets(s)}
-	prepared, err := p.prepare(ctx, s, w, o.KeepGoing)
+	prepared, err := p.prepare(ctx, s, w, o)
 	if err != nil {
 		return BuildResult{}, err
 	}
-	if !o.CheckReproducible {
-		if result, err := p.already(ctx, prepared.plan); err != nil || result.Unchanged {
-			result.Elapsed, result.Failed = p.now().Sub(began), prepared.lacking.engines
-			return result, errors.Join(err, prepared.lacking.err)
+	b := build{p: p, options: o, began: began}
+	if result, err := b.done(ctx, s, &prepared); err != nil || result.Unchanged {
+		result.Elapsed, result.Failed = p.now().Sub(began), prepared.lacking.engines
+		return result, errors.Join(err, prepared.lacking.err)
+	}
+	if err := b.ready(ctx, s, prepared, w); err != nil {
+		return BuildResult{}, err
+	}
+	failures, err := b.makeEngines(ctx)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	store := b.store
+	if b.parts != nil {
+		store = b.storePart
+	}
+	result, err := store(ctx)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	result.Failed = b.left
+	return result, failures
+}
+
+// done finds what a build would make, if it is there. The result is unchanged then.
+func (b *build) done(ctx context.Context, s *spec.Spec, prepared *prepared) (result BuildResult, err error) {
+	if prepared.parts == nil {
+		if b.options.CheckReproducible {
+			return BuildResult{}, nil
+		}
+		return b.p.already(ctx, prepared.plan)
+	}
+	if b.origin, err = b.p.originOf(ctx, s); err != nil {
+		return BuildResult{}, err
+	}
+	return b.joinParts(ctx, prepared)
+}
+
+// ready opens what the steps of a build need, and refuses to begin what cannot end.
+func (b *build) ready(ctx context.Context, s *spec.Spec, prepared prepared, w worker) (err error) {
+	if b.p.Planned != nil {
+		b.p.Planned(prepared.plan)
+	}
+	if err := b.p.openKey(ctx, registry.RoleBuilder); err != nil {
+		return err
+	}
+	if err := b.p.checkSpace(ctx, prepared); err != nil {
+		return err
+	}
+	if prepared.parts == nil { // else it was read before
+		if b.origin, err = b.p.originOf(ctx, s); err != nil {
+			return err
 		}
 	}
-	if p.Planned != nil {
-		p.Planned(prepared.plan)
+	if b.maker, err = b.p.maker(ctx, prepared, w); err != nil {
+		return err
 	}
-	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
-		return BuildResult{}, err
-	}
-	if err := p.checkSpace(ctx, prepared); err != nil {
-		return BuildResult{}, err
-	}
-	b := build{p: p, options: o, began: began}
-	if b.origin, err = p.originOf(ctx, s); err != nil {
-		return BuildResult{}, err
-	}
-	if b.maker, err = p.maker(ctx, prepared, w); err != nil {
-		return BuildResult{}, err
-	}
+	b.known, err = b.givenGolden(ctx)
+	return err
+}
+
+// makeEngines runs the reference and makes and loads the engines. failures are of engines that the release is made without.
+func (b *build) makeEngines(ctx context.Context) (failures, err error) {
+	p := b.p
 	b.made, err = b.makeAll(ctx, p.report())
 	p.warn(b.golden.warnings...)
 	if err == nil {
@@ -110,22 +159,13 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		warnings, err = b.checkLoads(ctx, p.report(), &b.made)
 		p.warn(warnings...)
 	}
-	var failures error
 	if err == nil {
-		failures, err = b.dropFailed(o.KeepGoing)
+		failures, err = b.dropFailed(b.options.KeepGoing)
 	}
-	if err == nil && o.CheckReproducible {
+	if err == nil && b.options.CheckReproducible {
 		err = b.reproduce(ctx, p.report(), &b.made)
 	}
-	if err != nil {
-		return BuildResult{}, err
-	}
-	result, err := b.store(ctx)
-	if err != nil {
-		return BuildResult{}, err
-	}
-	result.Failed = b.left
-	return result, failures
+	return failures, err
 }
 
 // originOf says where a spec comes from; nil where nothing reads it.
@@ -143,7 +183,7 @@ func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	defer os.RemoveAll(scratch)
-	prepared, err := p.prepare(ctx, s, worker{scratch, budgets(s)}, false)
+	prepared, err := p.prepare(ctx, s, worker{scratch, budgets(s)}, BuildOptions{})
 	return prepared.plan, err
 }
 
@@ -159,7 +199,10 @@ func budgets(s *spec.Spec) map[string]toolchain.Budget {
 
 // prepare reads what the spec names and plans the build. If it is to keep going, the plan is made
 // without the engines whose toolchains cannot be had here.
-func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, keepGoing bool) (prepared, error) {
+func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, o BuildOptions) (prepared, error) {
+	if len(o.Targets) > 0 && o.KeepGoing {
+		return prepared{}, registry.Errorf(registry.CodeInvalid, "a part of a release has all engines of its targets: build without keeping going")
+	}
 	model, err := p.imported(ctx, s, w)
 	if err != nil {
 		return prepared{}, err
@@ -168,11 +211,15 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, keepGoin
 	if err != nil {
 		return prepared{}, err
 	}
+	parts, err := in.onlyTargets(o.Targets)
+	if err != nil {
+		return prepared{}, err
+	}
 	p.warn(slices.Concat(in.Notes, in.Cases.Warnings, in.Calibration.Warnings)...)
 	if said := in.Quantized; said != "" {
 		p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}
-	found, lacking, err := p.toolsFor(ctx, &in, keepGoing)
+	found, lacking, err := p.toolsFor(ctx, &in, o.KeepGoing)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -184,7 +231,7 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, keepGoin
 	if few := planned.Limits.Few(planned.Cases.Count); err == nil && few != "" {
 		p.warn("cases: " + few)
 	}
-	return prepared{in, found, planned, lacking}, err
+	return prepared{in, found, planned, lacking, seen, parts}, err
 }
 
 // already finds the release of this very plan at the head of the first environment,

@@ -48,6 +48,8 @@ type Pipeline struct {
 	// Destination is the environment that Verify compares engines with, if limits ask; empty for the
 	// first that takes releases from the one of the release.
 	Destination string
+	// Targets are those whose engines Verify runs; empty: all that this machine meets.
+	Targets []string
 	// LatencyTime is what the timed runs of one engine may take in Verify. Zero is a second where
 	// nothing limits latency, and 3 to 30 where something does.
 	LatencyTime time.Duration

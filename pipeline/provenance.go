@@ -186,12 +186,19 @@ func (b build) releaseProvenance(r registry.Release) Provenance {
 	if len(left) > 0 {
 		internal["leftOut"] = left
 	}
+	external, dependencies := map[string]any{"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest}, b.dependencies(r)
+	if len(b.assembled) > 0 {
+		external["assembled"] = assembly{b.parts.key}
+		for _, part := range b.assembled {
+			dependencies = append(dependencies, Resource{Name: "part", Digest: registry.NewDigestSet(part)})
+		}
+	}
 	return Provenance{
 		BuildDefinition: BuildDefinition{
 			BuildType:            registry.BuildType,
-			ExternalParameters:   map[string]any{"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest},
+			ExternalParameters:   external,
 			InternalParameters:   internal,
-			ResolvedDependencies: b.dependencies(r),
+			ResolvedDependencies: dependencies,
 		},
 		RunDetails: RunDetails{
 			Builder:  Builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},

@@ -20,8 +20,10 @@ func (m maker) reproduce(ctx context.Context, to reporter, all *made) error {
 			return err
 		}
 	}
-	if err := m.again(ctx, to, &all.golden.step, nil, toolchain.Profile{}); err != nil {
-		return err
+	if m.known == nil {
+		if err := m.again(ctx, to, &all.golden.step, nil, toolchain.Profile{}); err != nil {
+			return err
+		}
 	}
 	for i := range all.engines {
 		e := &all.engines[i]

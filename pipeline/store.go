@@ -51,7 +51,10 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 }
 
 func (b build) count() (steps, cached int) {
-	all := []takenStep{b.golden.step}
+	var all []takenStep
+	if b.known == nil {
+		all = append(all, b.golden.step)
+	}
 	if b.plan.Import != nil {
 		all = append(all, b.imported)
 	}
@@ -69,10 +72,19 @@ func (b build) count() (steps, cached int) {
 	return len(all), cached
 }
 
-// push stores sources and limits first, since every engine names their digests.
+// push stores sources and limits first, since every engine names their digests. Of a build of some
+// targets it makes a part of a release.
 func (b *build) push(ctx context.Context, environment string) (registry.Release, error) {
 	repository := registry.Repository(environment, b.plan.Model)
-	sources, roles, err := b.pushSources(ctx, registry.SourcesRepository(environment, b.plan.Model))
+	var part registry.Digest
+	store := b.pushSources
+	if b.parts != nil {
+		part = b.parts.key
+	}
+	if b.given != nil {
+		store = b.checkSources
+	}
+	sources, roles, err := store(ctx, registry.SourcesRepository(environment, b.plan.Model))
 	if err != nil {
 		return registry.Release{}, err
 	}
@@ -103,7 +115,7 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 		parts = append(parts, part)
 	}
 	d, err := b.p.Parts.Assemble(ctx, repository, registry.Assembly{
-		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: sources, Plan: b.plan.Digest, Parts: parts})
+		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: sources, Plan: b.plan.Digest, Part: part, Parts: parts})
 	if err != nil {
 		return registry.Release{}, err
 	}
@@ -113,21 +125,8 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 // pushSources stores what engines are made of and compared with. It returns the digests of the
 // sources index and of the parts in it.
 func (b build) pushSources(ctx context.Context, repository string) (sources registry.Digest, roles map[registry.PartKind]registry.Digest, err error) {
-	golden, cases := b.golden.set, b.inputs.Cases.Record
-	parts := []registry.Part{
-		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: onnxFormat,
-			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
-		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.Files), Set: &cases},
-		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},
-	}
-	if len(b.inputs.Calibration.Files) > 0 {
-		calibration := b.inputs.Calibration.Record
-		parts = append(parts,
-			registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.Files), Set: &calibration})
-	}
-	if program := b.inputs.program; program != nil {
-		parts = append(parts, registry.Part{Role: registry.PartProgram, Files: inputFiles([]toolchain.Input{*program})})
-	}
+	golden := b.golden.set
+	parts := append(b.writtenSources(), registry.Part{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden})
 	tuning, err := b.tuningPart()
 	if err != nil {
 		return "", nil, err
@@ -148,6 +147,25 @@ func (b build) pushSources(ctx context.Context, repository string) (sources regi
 	sources, err = b.p.Parts.Assemble(ctx, repository,
 		registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
 	return sources, roles, err
+}
+
+// writtenSources are the sources that the spec names, which no step of a build made.
+func (b build) writtenSources() []registry.Part {
+	cases := b.inputs.Cases.Record
+	parts := []registry.Part{
+		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: onnxFormat,
+			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
+		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.Files), Set: &cases},
+	}
+	if len(b.inputs.Calibration.Files) > 0 {
+		calibration := b.inputs.Calibration.Record
+		parts = append(parts,
+			registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.Files), Set: &calibration})
+	}
+	if program := b.inputs.program; program != nil {
+		parts = append(parts, registry.Part{Role: registry.PartProgram, Files: inputFiles([]toolchain.Input{*program})})
+	}
+	return parts
 }
 
 func (b build) pushDocument(ctx context.Context, repository string,

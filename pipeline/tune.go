@@ -86,7 +86,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec, scratch string) error 
 	}
 	t.spec = s.Trying(candidates, here)
 	t.worker = worker{scratch: scratch}
-	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker, false); err != nil {
+	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker, BuildOptions{}); err != nil {
 		return err
 	}
 	if t.node, err = t.p.Node(ctx, t.tools.runtimes()); err != nil {

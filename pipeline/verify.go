@@ -122,10 +122,14 @@ func (p *Pipeline) verification(ctx context.Context, ref registry.Ref, scratch s
 	if v.subject, err = p.subject(ctx, ref); err != nil {
 		return v, err
 	}
-	if v.host, err = p.host(ctx, v.release); err != nil {
+	of, err := p.targeted(v.release)
+	if err != nil {
 		return v, err
 	}
-	candidates, skipped, err := v.host.choose(v.release)
+	if v.host, err = p.host(ctx, of); err != nil {
+		return v, err
+	}
+	candidates, skipped, err := v.host.choose(of)
 	if err != nil {
 		return v, err
 	}
@@ -201,6 +205,24 @@ func (h host) choose(release registry.Release) ([]candidate, []SkippedEngine, er
 	return nil, nil, registry.Errorf(registry.CodeWrongNode,
 		"this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
 		release.Model, release.Tag(), strings.Join(lines, "\n  "))
+}
+
+// targeted is the release with the engines of the targets that are to be verified. Errors: CodeInvalid for a target that
+// it does not have.
+func (p *Pipeline) targeted(r registry.Release) (registry.Release, error) {
+	if len(p.Targets) == 0 {
+		return r, nil
+	}
+	var names []string
+	var kept []registry.Engine
+	for _, e := range r.Engines {
+		names = append(names, e.Target.Name)
+		if slices.Contains(p.Targets, e.Target.Name) {
+			kept = append(kept, e)
+		}
+	}
+	r.Engines = kept
+	return r, knownTargets(p.Targets, slices.Compact(names))
 }
 
 // toolOf gives the tool that runs an engine here, or why it does not run here.

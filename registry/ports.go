@@ -372,6 +372,7 @@ type Assembly struct {
 	Revision int
 	Sources  Digest
 	Plan     Digest
+	Part     Digest // of a part of a release: see [Release]
 	Parts    []PartRef
 	Tags     []string // set in the same transaction; for the repositories of the first environment
 }

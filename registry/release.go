@@ -14,6 +14,18 @@ type Release struct {
 	Limits    Digest   `json:"limits"`    // of the limits manifest
 	Interface Digest   `json:"interface"` // of the interface manifest
 	Engines   []Engine `json:"engines"`   // in canonical order
+	// Part is set if the index has only some engines of a release, which several machines build: what
+	// the parts of one release have in common. A part is never published and never promoted.
+	Part Digest `json:"part,omitempty"`
+}
+
+// CheckWhole refuses a part of a release. Errors: CodeInvalid.
+func (r Release) CheckWhole() error {
+	if r.Part == "" {
+		return nil
+	}
+	return WithHint(Errorf(CodeInvalid, "%s %s: %s is a part of a release: it has only the engines that one machine built", r.Model, r.Version, r.Digest),
+		"mlpromote assemble makes the release when all parts are there")
 }
 
 // Engine is one OCI manifest of a release: the files that a runtime loads, for one target,

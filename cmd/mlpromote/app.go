@@ -83,7 +83,7 @@ identical bytes from staging to prod.
 		Getenv: func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
 	}
 	root.AddCommand(
-		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
+		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
 		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
 		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.exportCommand(), a.reindexCommand(),
 		content.GC(), content.Scrub(), a.saveCommand(), a.loadCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.driverCommand(), a.referenceCommand(),

@@ -31,8 +31,11 @@ the first environment's head to it. Building twice gives the same digest and add
 All engines are tried, and those that fail are listed. Then nothing is stored, unless
 --keep-going asks for the release of the others; the exit code is that of the failure.
 
+With --target, only engines of these targets are made, and stored as a part of a release: on
+several machines, each with its toolchains. mlpromote assemble makes the release of the parts.
+
 stdout: the ref of the release.`,
-		Example: "  REF=$(mlpromote build)",
+		Example: "  REF=$(mlpromote build)\n  mlpromote build --target linux-amd64-v3",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := own.Check(); err != nil {
@@ -66,6 +69,7 @@ stdout: the ref of the release.`,
 	own.Add(c)
 	own.AddProgram(c)
 	c.Flags().BoolVarP(&options.KeepGoing, "keep-going", "k", false, "make the release of the engines that can be made, and report the others as an error")
+	c.Flags().StringSliceVar(&options.Targets, "target", nil, "make the engines of this target alone, as a part of a release; may be repeated")
 	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
@@ -79,7 +83,7 @@ func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *to
 	if err != nil || !made {
 		return errors.Join(failed, err)
 	}
-	if result.Unchanged && i.Envs.First().External() {
+	if result.Unchanged && result.Release.Part == "" && i.Envs.First().External() {
 		// A publication that broke off before its tags were written is finished.
 		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
 			return err
@@ -89,8 +93,13 @@ func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *to
 	if err := rememberBuild(result.Ref); err != nil {
 		return err
 	}
-	if result.Unchanged {
+	switch {
+	case result.Unchanged && result.Release.Part != "":
+		a.ui.Note("nothing to do: %s has these engines, as a part of a release", result.Ref.Environment)
+	case result.Unchanged:
 		a.ui.Note("nothing to do: %s has the release of this plan", result.Ref.Environment)
+	case result.Release.Part != "":
+		a.ui.Note("this is a part: mlpromote assemble makes the release when all parts are there")
 	}
 	if len(result.Failed) > 0 {
 		a.ui.Note("the release is made without %s: %s", registry.Count(len(result.Failed), "engine"), failedLabels(result.Failed))

@@ -27,6 +27,7 @@ func documents() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
 		"approve":              of[approver.Given](),
 		"backup":               of[snapshots.Saved](),
+		"assemble":             of[assembledRelease](),
 		"build":                of[builtRelease](),
 		"cache list":           of[[]toolchains.Kept](),
 		"cache prune":          of[prunedSteps](),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -22,6 +23,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var own toolchains.Replacements
 	var sensitivity, latency time.Duration
 	var environment, to string
+	var targets []string
 	c := &cobra.Command{
 		Use:   "verify [REF|MODEL --env ENV]",
 		Short: "Verify on this machine that engines compute what the reference model computes",
@@ -51,13 +53,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
   mlpromote verify vision/digits --env prod`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if sensitivity < 0 {
-				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
-			}
-			if latency < 0 {
-				return registry.Errorf(registry.CodeInvalid, "--latency-time %s: want a time such as 20s", latency)
-			}
-			if err := own.Check(); err != nil {
+			if err := cmp.Or(checkTimes(sensitivity, latency), own.Check()); err != nil {
 				return err
 			}
 			return a.with(c.Context(), func(i *wiring.Instance) error {
@@ -65,7 +61,9 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref, to, own, sensitivity, latency)
+				p := a.pipeline(i, nil, own)
+				p.Destination, p.Targets, p.Sensitivity, p.LatencyTime = to, targets, sensitivity, latency
+				return a.verify(c.Context(), i, ref, p)
 			})
 		},
 	}
@@ -73,18 +71,28 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	own.AddProgram(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().StringVar(&to, "to", "", "environment whose engines limits on a regression compare with; default: the first that takes releases from that of REF")
+	c.Flags().StringSliceVar(&targets, "target", nil, "verify the engines of this target alone; may be repeated")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
 	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: what the limits need")
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string, own toolchains.Replacements, sensitivity, latency time.Duration) error {
+func checkTimes(sensitivity, latency time.Duration) error {
+	switch {
+	case sensitivity < 0:
+		return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
+	case latency < 0:
+		return registry.Errorf(registry.CodeInvalid, "--latency-time %s: want a time such as 20s", latency)
+	}
+	return nil
+}
+
+func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, p *pipeline.Pipeline) error {
 	root, err := a.tools().Root()
 	if err != nil {
 		return err
 	}
-	p := a.pipeline(i, nil, own)
-	p.Unfinished, p.Destination, p.Sensitivity, p.LatencyTime = filepath.Join(root, "verify"), to, sensitivity, latency
+	p.Unfinished = filepath.Join(root, "verify")
 	result, err := p.Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err

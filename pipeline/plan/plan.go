@@ -86,6 +86,8 @@ type Inputs struct {
 	Preset      string
 	Limits      validators.LimitOverrides
 	Engines     []Requested
+	// Others are engines of the spec that other machines make. They decide which precisions have limits.
+	Others []Requested
 }
 
 // Requested is an engine that the spec asks for: a target and a variant.
@@ -139,23 +141,10 @@ func (p Plan) takesText(r Requested) error {
 // New decides what a build makes. tools has ONNX Runtime ([ONNXRuntime]) and every toolchain that a
 // requested engine names. It is pure: equal arguments give equal plans.
 func New(in Inputs, tools map[string]Tool) (Plan, error) {
-	p := Plan{
-		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest,
-		ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
-		Interface: in.Interface, Guessed: in.Guessed, Cases: setOf(in.Cases),
-		Assets: Files(in.Assets), Operators: Files(in.Operators),
-	}
-	if p.Import = in.Import; p.Import != nil {
-		p.Source = p.Import.Files[0].Digest
-	}
+	p := bare(in)
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		p.Drivers = append(p.Drivers, tools[name].Code...)
 	}
-	if len(in.Calibration.Files) > 0 {
-		calibration := setOf(in.Calibration)
-		p.Calibration = &calibration
-	}
-	var precisions []string
 	for _, requested := range in.Engines {
 		for _, name := range requested.Tools() {
 			if _, ok := tools[name]; !ok {
@@ -174,25 +163,58 @@ func New(in Inputs, tools map[string]Tool) (Plan, error) {
 			return Plan{}, err
 		}
 		p.Engines = append(p.Engines, engine)
-		if !slices.Contains(precisions, engine.Precision) {
-			precisions = append(precisions, engine.Precision)
+	}
+	if err := p.setLimits(in); err != nil {
+		return Plan{}, err
+	}
+	return p.finished()
+}
+
+// bare is a plan without what tools decide, and without limits.
+func bare(in Inputs) Plan {
+	p := Plan{
+		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest,
+		ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
+		Interface: in.Interface, Guessed: in.Guessed, Cases: setOf(in.Cases),
+		Assets: Files(in.Assets), Operators: Files(in.Operators),
+	}
+	if p.Import = in.Import; p.Import != nil {
+		p.Source = p.Import.Files[0].Digest
+	}
+	if len(in.Calibration.Files) > 0 {
+		calibration := setOf(in.Calibration)
+		p.Calibration = &calibration
+	}
+	return p
+}
+
+// setLimits sets the limits, which are for the precisions of all engines of the spec.
+func (p *Plan) setLimits(in Inputs) error {
+	var precisions []string
+	for _, e := range slices.Concat(in.Engines, in.Others) {
+		if !slices.Contains(precisions, e.Precision) {
+			precisions = append(precisions, e.Precision)
 		}
 	}
+	var err error
+	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Cases.Record.Count, in.Limits); err != nil {
+		return err
+	}
+	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
+		return registry.Errorf(registry.CodeInvalid,
+			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out, and with it a preset that has one")
+	}
+	return p.Limits.Provable(in.Cases.Record.Count)
+}
+
+// finished is the plan with its engines in canonical order and its digest.
+func (p Plan) finished() (Plan, error) {
 	slices.SortFunc(p.Engines, func(a, b Engine) int {
 		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name),
 			cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
 	})
+	p.Digest = ""
 	var err error
-	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Cases.Record.Count, in.Limits); err != nil {
-		return Plan{}, err
-	}
-	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
-		return Plan{}, registry.Errorf(registry.CodeInvalid,
-			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out, and with it a preset that has one")
-	}
-	if err := p.Limits.Provable(in.Cases.Record.Count); err != nil {
-		return Plan{}, err
-	}
 	p.Digest, err = registry.CanonicalDigest(p)
 	return p, err
 }

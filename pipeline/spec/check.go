@@ -23,6 +23,9 @@ const maxTag = 128 - len("-r999")
 // variantName is what a variant may be called: a part of a tag without a dot.
 var variantName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
 
+// runnerLabel is what the label of a CI runner may be. Systems put it into commands and expressions.
+var runnerLabel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
 // featureName is what a CPU feature is called, in lower case.
 var featureName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
 

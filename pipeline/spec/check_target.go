@@ -17,6 +17,9 @@ func (c checker) checkTargets() {
 			c.problem(at("targets", i, "name"), "target %q is here twice", t.Name)
 		}
 		seen[t.Name] = true
+		if t.Runner != "" && !runnerLabel.MatchString(t.Runner) {
+			c.problem(at("targets", i, "runner"), "runner %q: want the label of a CI runner: letters, digits and . _ -, at most 64", t.Runner)
+		}
 		if c.checkMachine(i, t) {
 			c.report(t.Registry().Validate(), "targets", i, "name")
 		}

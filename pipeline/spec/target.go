@@ -19,6 +19,7 @@ type Target struct {
 	Variants          []string     `yaml:"variants" doc:"Names of the variants to build for this target; all where nothing is said"`
 	Load              *Loading     `yaml:"load" doc:"How nodes load its engines, for what their variant does not say; as the runtime does by itself where nothing is said"`
 	RequiredNodeTypes []string     `yaml:"required_node_types" was:"witnesses" doc:"Node types on which an engine must pass"`
+	Runner            string       `yaml:"runner" doc:"Label of the CI runners that build and verify its engines; of those of the system that runs mlpromote ci matrix"`
 	Compatibility     string       `yaml:"compatibility" was:"stretch" doc:"How far a device may differ from the accelerator that an engine was compiled on" enum:"exact,same-compute-capability,version-compatible"`
 }
 

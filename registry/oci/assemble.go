@@ -69,6 +69,7 @@ func (s *Store) makeTree(a registry.Assembly, parts []part) (tree, error) {
 		index.Annotations[keyRevision] = strconv.Itoa(a.Revision)
 		index.Annotations[keySources] = string(a.Sources)
 		index.Annotations[keyPlan] = string(a.Plan)
+		set(index.Annotations, keyPart, string(a.Part))
 	}
 	s.stamp(index.Annotations)
 	slices.SortFunc(parts, canonicalOrder)

@@ -47,6 +47,7 @@ const (
 	keyVersion       = prefix + "version"
 	keyRevision      = prefix + "revision"
 	keyPlan          = prefix + "plan"
+	keyPart          = prefix + "part"
 	keyTarget        = prefix + "target"
 	keyToolchain     = prefix + "toolchain"
 	keyVariant       = prefix + "variant"

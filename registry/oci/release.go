@@ -63,8 +63,10 @@ func (t tree) release() (registry.Release, error) {
 		Version: annotations[keyVersion],
 		Sources: registry.Digest(annotations[keySources]),
 		Plan:    registry.Digest(annotations[keyPlan]),
+		Part:    registry.Digest(annotations[keyPart]),
 	}
-	if err := readIdentity(&r, annotations[keyRevision]); err != nil {
+	_, part := annotations[keyPart]
+	if err := readIdentity(&r, annotations[keyRevision], part); err != nil {
 		return r, err
 	}
 	for _, p := range t.parts {
@@ -82,8 +84,8 @@ func (t tree) release() (registry.Release, error) {
 	return r, checkRelease(r)
 }
 
-// readIdentity reads and checks the annotations of a release.
-func readIdentity(r *registry.Release, revision string) error {
+// readIdentity reads and checks the annotations of a release, or of a part of one.
+func readIdentity(r *registry.Release, revision string, part bool) error {
 	if err := registry.ValidateModel(r.Model); err != nil {
 		return err
 	}
@@ -100,6 +102,9 @@ func readIdentity(r *registry.Release, revision string) error {
 	}
 	if err := r.Plan.Validate(); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", keyPlan, r.Plan, err)
+	}
+	if err := r.Part.Validate(); part && err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", keyPart, r.Part, err)
 	}
 	return nil
 }

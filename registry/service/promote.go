@@ -103,7 +103,9 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 		return move{}, err
 	}
 	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass}
-	m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref)
+	if m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref); err == nil {
+		err = m.release.CheckWhole()
+	}
 	return m, err
 }
 

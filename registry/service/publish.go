@@ -20,6 +20,9 @@ func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry
 	if err != nil {
 		return registry.Head{}, err
 	}
+	if err := r.CheckWhole(); err != nil {
+		return registry.Head{}, err
+	}
 	var head registry.Head
 	err = decided(func() (err error) {
 		head, err = s.publish(ctx, environment, r)

@@ -40,14 +40,14 @@ func Documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{"ci step": {reflect.TypeFor[result]()}}
 }
 
-func verbs() []string { return []string{"build", "verify", "promote", "rollback"} }
+func verbs() []string { return []string{"build", "assemble", "verify", "promote", "rollback"} }
 
 // Command runs a verb as a step of a CI job.
 func (v Verb) Command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "step VERB [ARG...]",
 		Short: "Run a verb as a step of a CI job, with outputs and a summary",
-		Long: `Runs build, verify, promote or rollback with its arguments, in the form of the system that the job runs
+		Long: `Runs build, assemble, verify, promote or rollback with its arguments, in the form of the system that the job runs
 in: GitHub Actions (GITHUB_ACTIONS), GitLab (GITLAB_CI), or another one. In GitHub Actions, secrets in
 variables are masked before, no line of the log is a command to the system, whatever a converter prints, and
 an error is an annotation. In other systems mask secrets by their own settings. The exit code is that of the verb.
@@ -184,7 +184,7 @@ func (v Verb) handOn(sys system, r result) error {
 // about, such as one that is not there after a failure, is left out.
 func (v Verb) summarize(ctx context.Context, sys system, flags []string, r result) error {
 	path, ref := sys.summary(), r.Outputs["ref"]
-	if path == "" || ref == "" || r.Verb != "build" && r.Verb != "verify" {
+	if path == "" || ref == "" || !slices.Contains([]string{"build", "assemble", "verify"}, r.Verb) {
 		return nil
 	}
 	v.log(sys.open("mlpromote ci report"))

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) assembleCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "assemble",
+		Short: "Put a release together from engines that several machines built",
+		Long: `Finds the parts that mlpromote build --target stored for this spec, its files and this commit, checks who signed them
+and what they were built from, stores and signs the release, and moves the first environment's head to it. It needs no
+toolchain and builds nothing. Of two engines for one target and variant, the one that the history has first counts.
+
+Run it when all parts are there, or after each: the same parts give the same release, and a release that is there is not
+made again.
+
+stdout: the ref of the release. Exit code 9: engines are missing; the error names them and the label of their runner.`,
+		Example: "  mlpromote assemble -f mlpromote.yaml",
+		Args:    command.Exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := a.tools().LoadSpec(file)
+			if err != nil {
+				return err
+			}
+			if err := pipeline.CheckFiles(s); err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(i *wiring.Instance) error { return a.assemble(c.Context(), i, s) })
+		},
+	}
+	specFlag(c, &file)
+	return c
+}
+
+func (a *app) assemble(ctx context.Context, i *wiring.Instance, s *spec.Spec) error {
+	p := a.pipeline(i, nil, toolchains.Replacements{})
+	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
+	result, err := p.Assemble(ctx, s)
+	if err != nil {
+		if len(result.Missing) > 0 {
+			a.ui.Partial(assembledRelease{"", result})
+		}
+		return err
+	}
+	if result.Unchanged && i.Envs.First().External() {
+		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
+			return err
+		}
+	}
+	result.Ref.Host = i.HostOf(result.Ref.Environment)
+	if err := rememberBuild(result.Ref); err != nil {
+		return err
+	}
+	for _, s := range result.Aside {
+		a.ui.Note("set aside: %s %s: %s", s.Part, s.Label, s.Reason)
+	}
+	if result.Unchanged {
+		a.ui.Note("nothing to do: %s has this release", result.Ref.Environment)
+	} else {
+		a.ui.Note("%s of %s, %s added, %s", registry.Count(len(result.Release.Engines), "engine"), registry.Count(len(result.Parts), "part"),
+			registry.Count(result.Attached, "signature"), ui.Seconds(result.Elapsed))
+	}
+	return a.ui.Result(ui.Plain(result.Ref.String()), assembledRelease{result.Ref.String(), result})
+}
+
+// assembledRelease is what assemble made, with its ref as printed.
+type assembledRelease struct {
+	Ref string `json:"ref,omitempty"`
+	pipeline.AssembleResult
+}

@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Part is what a builder says of the engines that one machine made of a release: in its provenance, as
+// externalParameters.part.
+type Part struct {
+	// Key is that of [Common].
+	Key     registry.Digest `json:"key"`
+	Engines []Engine        `json:"engines"` // that were made, in canonical order
+	// Tools has the code of the drivers of each toolchain that was open, by name.
+	Tools map[string][]registry.Digest `json:"tools"`
+}
+
+// PartOf returns the part that a plan is, which tools decided about.
+func (p Plan) PartOf(key registry.Digest, tools map[string]Tool) Part {
+	part := Part{Key: key, Engines: p.Engines, Tools: make(map[string][]registry.Digest, len(tools))}
+	for name, tool := range tools {
+		part.Tools[name] = tool.Code
+	}
+	return part
+}
+
+// asked is an engine that a spec asks for, in the form that the key covers.
+type asked struct {
+	Target      registry.Target       `json:"target"`
+	Variant     string                `json:"variant"`
+	Precision   string                `json:"precision"`
+	Quantize    map[string]any        `json:"quantize,omitempty"`
+	Quantizer   string                `json:"quantizer,omitempty"`
+	Toolchain   string                `json:"toolchain"`
+	ToolVersion string                `json:"toolVersion,omitempty"`
+	Form        string                `json:"form,omitempty"`
+	Tuning      registry.Digest       `json:"tuning,omitempty"`
+	Providers   []registry.Provider   `json:"providers,omitempty"`
+	Load        *registry.LoadProfile `json:"load,omitempty"`
+}
+
+// Common returns what all parts of a release have in common: the plan without engines and drivers, and
+// the key, which is the digest of that and of everything that the spec asks for. It needs no toolchain.
+func Common(in Inputs) (p Plan, key registry.Digest, err error) {
+	p = bare(in)
+	if err := p.setLimits(in); err != nil {
+		return Plan{}, "", err
+	}
+	byLabel := make(map[string]asked)
+	for _, r := range slices.Concat(in.Engines, in.Others) {
+		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer,
+			Toolchain: r.Toolchain, ToolVersion: r.ToolVersion, Form: r.Form, Providers: r.Providers, Load: r.Load}
+		if r.Tuning != nil {
+			a.Tuning = r.Tuning.Digest
+		}
+		byLabel[r.Label()] = a
+	}
+	key, err = registry.CanonicalDigest(map[string]any{"plan": p, "engines": byLabel})
+	return p, key, err
+}
+
+// Join returns the plan that parts make together, with common as [Common] returns it. It is what [New] returns
+// on a machine that has all the toolchains. Errors: CodeInvalid if two parts have a toolchain in different versions.
+func (p Plan) Join(parts ...Part) (Plan, error) {
+	p.Engines, p.Drivers = nil, nil
+	type version struct {
+		label string
+		registry.Toolchain
+	}
+	versions := make(map[string]version)
+	code := make(map[string][]registry.Digest)
+	for _, part := range parts {
+		for _, e := range part.Engines {
+			before, ok := versions[e.Toolchain.Name]
+			if ok && before.Version != e.Toolchain.Version {
+				return Plan{}, registry.Errorf(registry.CodeInvalid, "%s was made by %s %s, and %s by %s: install the same version on both machines, and build one of them again",
+					before.label, e.Toolchain.Name, before.Version, e.Label(), e.Toolchain.Version)
+			}
+			versions[e.Toolchain.Name] = version{e.Label(), e.Toolchain}
+			p.Engines = append(p.Engines, e)
+		}
+		for name, digests := range part.Tools {
+			for _, d := range digests {
+				if !slices.Contains(code[name], d) {
+					code[name] = append(code[name], d)
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(code)) {
+		p.Drivers = append(p.Drivers, code[name]...)
+	}
+	return p.finished()
+}
+
+// Label returns the label that the engine has in its release.
+func (e Engine) Label() string { return e.Target.Name + "/" + e.Variant }
+
+// Label returns the label that the engine will have in its release.
+func (r Requested) Label() string { return r.Target.Name + "/" + r.Variant }
+
+// Makes reports whether an engine of a release is the one that the plan has.
+func (e Engine) Makes(made registry.Engine) bool {
+	want, err := registry.CanonicalDigest([]any{e.Target, e.Variant, e.Precision, e.Toolchain, e.Providers, e.Load})
+	if err != nil {
+		return false
+	}
+	got, err := registry.CanonicalDigest([]any{made.Target, made.Variant, made.Precision, made.Toolchain, made.Providers, made.Load})
+	return err == nil && got == want
+}
+
+// Asked reports whether an engine of a plan is the one that a spec asks for. What only toolchains decide is not
+// compared: versions and options, and the runtimes of a target that names none.
+func (r Requested) Asked(e Engine) bool {
+	target := e.Target
+	if r.Target.Runtimes == nil {
+		target.Runtimes = nil
+	}
+	want, err := registry.CanonicalDigest([]any{r.Target, r.Variant, r.Precision, r.Toolchain, r.Form, r.Quantize != nil, r.Load})
+	if err != nil {
+		return false
+	}
+	got, err := registry.CanonicalDigest([]any{target, e.Variant, e.Precision, e.Toolchain.Name, e.Form, e.Quantize != nil, e.Load})
+	return err == nil && got == want
+}
