@@ -68,8 +68,13 @@ type Event struct {
 	Reason        string    `json:"reason,omitempty"`
 	Principal     string    `json:"principal,omitempty"` // the caller; empty: a local user of the data directory
 	Person        *Person   `json:"person,omitempty"`    // publish: who signed in, without Name; nil: not known
-	Prev          Digest    `json:"prev,omitempty"`      // Hash of the event before; empty for the first
-	Hash          Digest    `json:"hash,omitempty"`
+	// Policy is the digest of the rules of the environment, as canonical JSON, and Environments that of the
+	// bytes of environments.yaml, by which a head moved: the same as in the summary of a promotion.
+	// Promote and rollback; empty in events of earlier versions.
+	Policy       Digest `json:"policy,omitempty"`
+	Environments Digest `json:"environments,omitempty"`
+	Prev         Digest `json:"prev,omitempty"` // Hash of the event before; empty for the first
+	Hash         Digest `json:"hash,omitempty"`
 }
 
 // Chain sets the sequence number, the previous hash and the hash of the event, which follows

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -26,7 +27,7 @@ func drawEvent(t *rapid.T) registry.Event {
 		Time: time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).In(time.FixedZone("", 3600)),
 		Kind: registry.EventKind(text.Draw(t, "kind")), Environment: text.Draw(t, "environment"), Model: text.Draw(t, "model"),
 		Version: text.Draw(t, "version"), Release: d.Draw(t, "release"), Previous: d.Draw(t, "previous"), Subject: d.Draw(t, "subject"),
-		PredicateType: text.Draw(t, "predicate"), Evidence: rapid.SliceOfN(d, 0, 3).Draw(t, "evidence"), Signer: text.Draw(t, "signer"), Reason: text.Draw(t, "reason"),
+		PredicateType: text.Draw(t, "predicate"), Evidence: rapid.SliceOfN(d, 0, 3).Draw(t, "evidence"), Signer: text.Draw(t, "signer"), Reason: text.Draw(t, "reason"), Policy: d.Draw(t, "policy"), Environments: d.Draw(t, "environments"),
 	}
 }
 
@@ -130,5 +131,37 @@ func TestChainPlace(t *testing.T) {
 	second, err := registry.Event{Time: at, Kind: registry.EventPublish}.Chain(first)
 	if err != nil || second.Seq != 2 || second.Prev != first.Hash || second.Hash == first.Hash {
 		t.Errorf("the second row is %+v, error %v", second, err)
+	}
+}
+
+// An event that an earlier version wrote, without the digests of rules, keeps its hash; one that loses or
+// gets them does not.
+func TestEarlierEvents(t *testing.T) {
+	t.Parallel()
+	const written = `{"environment":"prod","kind":"promote","model":"m","release":"sha256:4c94485e0c21ae6c41ce1dfe7b6bfaceea5ab68e40a2476f50208e526f506080","seq":1,"time":"2026-11-01T08:00:00Z","version":"1.0.0"}`
+	hash := digest.FromString(written)
+	var e registry.Event
+	if err := json.Unmarshal([]byte(strings.TrimSuffix(written, "}")+`,"hash":"`+string(hash)+`"}`), &e); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.VerifyChain(registry.Event{}); err != nil {
+		t.Errorf("an event of an earlier version: %v", err)
+	}
+	for name, edit := range map[string]func(*registry.Event){
+		"policy": func(e *registry.Event) { e.Policy = hash }, "environments": func(e *registry.Event) { e.Environments = hash },
+	} {
+		later := e
+		edit(&later)
+		if err := later.VerifyChain(registry.Event{}); registry.CodeOf(err) != registry.CodeTrust {
+			t.Errorf("%s was added afterwards: got %v, want CodeTrust", name, err)
+		}
+		chained, err := later.Chain(registry.Event{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chained.Policy, chained.Environments = "", ""
+		if err := chained.VerifyChain(registry.Event{}); registry.CodeOf(err) != registry.CodeTrust {
+			t.Errorf("%s was removed: got %v, want CodeTrust", name, err)
+		}
 	}
 }

@@ -22,10 +22,15 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	if err := s.sameNodeTypes(ctx, m.basis); err != nil {
 		return err
 	}
+	policy, err := rules(m.to)
+	if err != nil {
+		return err
+	}
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
-			Evidence: slices.Concat(m.evidence, m.summary.bundles), Reason: m.skipped()},
+			Evidence: slices.Concat(m.evidence, m.summary.bundles), Reason: m.skipped(),
+			Policy: policy, Environments: s.Config.Environments.Digest},
 		DecisionBasis: &m.basis,
 		Move:          &registry.HeadMove{},
 		Tags:          tagMoves(m.destination(), m.release, true),

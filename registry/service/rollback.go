@@ -124,10 +124,15 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if err := s.announce(ctx, m.environment, m.announced); err != nil {
 		return err
 	}
+	policy, err := rules(m.environment)
+	if err != nil {
+		return err
+	}
 	basis := registry.NewDecisionBasis(standing, s.Config.Environments, r)
 	return s.move(ctx, m.environment, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventRollback, Environment: m.Environment, Model: m.Model,
-			Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release, Reason: m.Reason},
+			Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release, Reason: m.Reason,
+			Policy: policy, Environments: s.Config.Environments.Digest},
 		DecisionBasis: &basis,
 		Move:          &registry.HeadMove{Hold: m.Reason},
 		Needs:         needs(m.environment, m.Model, r.Digest),

@@ -119,8 +119,11 @@ func (s *Service) trustPromoter(m move, err error) error {
 	)
 }
 
+// rules is the digest of what an environment requires.
+func rules(e registry.Environment) (registry.Digest, error) { return registry.CanonicalDigest(e) }
+
 func (s *Service) vsa(m move, historyHead registry.Digest) (registry.VSA, error) {
-	policy, err := registry.CanonicalDigest(m.to)
+	policy, err := rules(m.to)
 	if err != nil {
 		return registry.VSA{}, err
 	}

@@ -173,6 +173,9 @@ func csvCell(field any) string {
 			parts[i] = fmt.Sprint(part)
 		}
 		text = strings.Join(parts, " ")
+	case map[string]any:
+		written, _ := json.Marshal(f) // which was JSON before
+		text = string(written)
 	default:
 		text = fmt.Sprint(f)
 	}
