@@ -10,6 +10,8 @@ const (
 type Page[T any] struct {
 	Items []T
 	Next  string // the next page begins after this name; empty on the last page
+	// Partial is true if the page leaves out items, or parts of them, that the caller may not read.
+	Partial bool
 }
 
 // ModelHeads is a model with its heads.

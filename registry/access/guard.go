@@ -247,7 +247,7 @@ func (g guard) Bundle(ctx context.Context, environment, model string, d registry
 	return g.inner.Bundle(ctx, environment, model, d)
 }
 
-// Models leaves out models that the caller may not read, so a page may be short.
+// Models leaves out models that the caller may not read, so a page may be short. It is then partial.
 func (g guard) Models(
 	ctx context.Context,
 	environment, after string,
@@ -259,9 +259,11 @@ func (g guard) Models(
 	}
 	page, err := g.inner.Models(ctx, environment, after, limit)
 	for i, m := range page.Items {
+		all := len(m.Heads)
 		page.Items[i].Heads = slices.DeleteFunc(m.Heads, func(h registry.Head) bool {
 			return !p.May(registry.PermissionRead, h.Environment, h.Model)
 		})
+		page.Partial = page.Partial || len(page.Items[i].Heads) < all
 	}
 	page.Items = slices.DeleteFunc(page.Items, func(m registry.ModelHeads) bool { return len(m.Heads) == 0 })
 	return page, err

@@ -419,8 +419,12 @@ func TestGuardFiltersLists(t *testing.T) {
 		if faults, err := g.HistoryFaults(ctx); err != nil || len(faults) != c.want {
 			t.Errorf("%s in %s: %d faults, error %v, want %d", c.model, c.environment, len(faults), err, c.want)
 		}
-		if page, err := g.Models(ctx, "", "", 0); err != nil || len(page.Items) != c.want {
+		page, err := g.Models(ctx, "", "", 0)
+		if err != nil || len(page.Items) != c.want {
 			t.Errorf("%s in %s: %d models, error %v, want %d", c.model, c.environment, len(page.Items), err, c.want)
+		}
+		if page.Partial != (c.want < len(places)) {
+			t.Errorf("%s in %s: the page is partial: %t, with %d of %d models", c.model, c.environment, page.Partial, c.want, len(places))
 		}
 	}
 }

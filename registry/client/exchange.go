@@ -37,12 +37,18 @@ func (c *Client) get(ctx context.Context, path string, values url.Values, into a
 
 // getPage also returns the cursor of the next page, or "" on the last page.
 func (c *Client) getPage(ctx context.Context, path string, values url.Values, into any) (next string, err error) {
+	header, err := c.getList(ctx, path, values, into)
+	return cursorOf(header), err
+}
+
+// getList gets a page of a list, and returns the headers of the answer.
+func (c *Client) getList(ctx context.Context, path string, values url.Values, into any) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(path, values), nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	header, _, err := c.do(request, into)
-	return cursorOf(header), err
+	return header, err
 }
 
 func (c *Client) getOf(ctx context.Context, model, operation string, values url.Values, into any) error {

@@ -138,10 +138,12 @@ func page[T any](
 		values.Set("cursor", cursor)
 	}
 	var p registry.Page[T]
-	next, err := c.getPage(ctx, path, values, &p.Items)
+	header, err := c.getList(ctx, path, values, &p.Items)
 	if err != nil {
 		return registry.Page[T]{}, err
 	}
+	next := cursorOf(header)
+	p.Partial = header.Get(wire.Partial) != ""
 	if next != "" && next == cursor {
 		return registry.Page[T]{}, c.strange("next page", errors.New("it is the current page"))
 	}

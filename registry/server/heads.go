@@ -2,6 +2,7 @@ package server
 
 import (
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 func (s server) environments(r *request) (*response, error) {
@@ -38,7 +39,11 @@ func (s server) models(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page(r, models.Items, models.Next)
+	listed, err := page(r, models.Items, models.Next)
+	if err == nil && models.Partial {
+		listed = listed.with(wire.Partial, "true")
+	}
+	return listed, err
 }
 
 func (s server) modelPage(r *request) (registry.Page[registry.ModelHeads], error) {

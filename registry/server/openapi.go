@@ -130,6 +130,7 @@ func responses(r route, doc operation, types *schemas) object {
 		headers := object{"ETag": header("A strong ETag of the body.")}
 		if slices.Contains(r.Query, "cursor") {
 			headers["Link"] = header("The next page, as rel=\"next\"; absent on the last page.")
+			headers[wire.Partial] = header("\"true\" if the page leaves out what the caller may not read; absent otherwise.")
 		}
 		success["headers"] = headers
 	}

@@ -51,6 +51,9 @@ const (
 	OpAcceptances  = "history-acceptances"
 )
 
+// Partial is the header of a list that leaves out what the caller may not read. Its value is "true".
+const Partial = "Mlpromote-Partial"
+
 // IdempotencyKey is the header that makes a service execute repeated POST requests once.
 const IdempotencyKey = "Idempotency-Key"
 

@@ -32,7 +32,9 @@ type Admission struct {
 	RestrictionList int64 `json:"restrictionList"`
 	// Repositories are those whose content needs a summary: ENV/MODEL, or ENV for a whole environment.
 	Repositories []string `json:"repositories"`
-	registry     string   // its name in resources
+	// Partial is true if digests can be missing that the caller's token does not show.
+	Partial  bool   `json:"partial,omitempty"`
+	registry string // its name in resources
 }
 
 // AdmitKey is a key whose summaries are accepted.
@@ -62,12 +64,14 @@ type AdmissionOptions struct {
 	Environment, Model string
 	Host               string // empty: that of the registry
 	RefuseBreakGlass   bool
-	Now                time.Time
+	// Partial writes the policy also if the caller may not read all that it needs.
+	Partial bool
+	Now     time.Time
 }
 
 // Admit reads what a cluster has to know now. Errors: CodeInvalid for an environment that nothing is promoted to,
-// without a host, and without a key; those of reading releases and evidence, since a policy without some of the
-// denied digests would admit them.
+// without a host, and without a key; CodeForbidden if the caller may not read all that it needs; those of reading
+// releases and evidence, since a policy without some of the denied digests would admit them.
 func Admit(ctx context.Context, in *connect.Registry, o AdmissionOptions) (Admission, error) {
 	e, err := in.Envs.Find(o.Environment)
 	if err != nil {
@@ -93,7 +97,7 @@ func Admit(ctx context.Context, in *connect.Registry, o AdmissionOptions) (Admis
 	if err := a.addKeys(ctx, in, o.Now); err != nil {
 		return Admission{}, err
 	}
-	return a, a.deny(ctx, in)
+	return a, a.deny(ctx, in, o.Partial)
 }
 
 // place finds the host and the repositories. The other environments on the same host are among them, since
@@ -175,19 +179,24 @@ func entryLeftOut(e registry.TrustEntry, resource string) string {
 }
 
 // deny lists what may not be used any more.
-func (a *Admission) deny(ctx context.Context, in *connect.Registry) error {
+func (a *Admission) deny(ctx context.Context, in *connect.Registry, partial bool) error {
 	restrictions, counter, err := restrictionsIn(ctx, in, a.Environment)
 	if err != nil {
 		return err
 	}
 	a.RestrictionList = counter
-	models, err := a.models(ctx, in)
+	candidates, err := a.candidates(ctx, in)
 	if err != nil {
 		return err
 	}
+	if a.Partial && !partial {
+		return registry.WithHint(registry.Errorf(registry.CodeForbidden, "export policy: the token may not read all models of %s and of the environments before it: "+
+			"the policy would admit digests of theirs that may not be used", a.Environment),
+			"use a token with read for them, or --model NAME; --partial writes the policy without them")
+	}
 	found := denials{objected: map[registry.Digest]*Denied{}, allowed: map[registry.Digest]bool{}}
-	for _, model := range models {
-		if err := a.denyModel(ctx, in, model, restrictions, &found); err != nil {
+	for _, c := range candidates {
+		if err := a.denyRelease(ctx, in, c, restrictions, &found); err != nil {
 			return err
 		}
 	}
@@ -198,48 +207,25 @@ func (a *Admission) deny(ctx context.Context, in *connect.Registry) error {
 	return nil
 }
 
-// models lists the models that have a head in the environment.
-func (a *Admission) models(ctx context.Context, in *connect.Registry) (names []string, err error) {
-	if a.Model != "" {
-		return []string{a.Model}, nil
+// denyRelease looks at a release, if the environment has it.
+func (a *Admission) denyRelease(ctx context.Context, in *connect.Registry, c candidate, restrictions registry.Restrictions, found *denials) error {
+	r, err := in.Release(ctx, a.Environment, c.model, string(c.release))
+	if registry.HasCode(err, registry.CodeNotFound) && !c.tagged {
+		return nil // it was never copied there, or is deleted
 	}
-	for after := ""; ; {
-		page, err := in.Models(ctx, a.Environment, after, 0)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range page.Items {
-			names = append(names, m.Name)
-		}
-		if after = page.Next; after == "" {
-			return names, nil
-		}
+	if err != nil {
+		return fmt.Errorf("%s/%s@%s: %w", a.Environment, c.model, c.release, err)
 	}
-}
-
-// denyModel looks at every release of a model that has a tag.
-func (a *Admission) denyModel(ctx context.Context, in *connect.Registry, model string, restrictions registry.Restrictions, found *denials) error {
-	resource := in.Envs.ResourceURI(a.Environment, model)
-	for after := ""; ; {
-		page, err := in.Releases(ctx, a.Environment, model, after, 0)
-		if err != nil {
-			return err
-		}
-		for _, tagged := range page.Items {
-			r, err := in.Release(ctx, a.Environment, model, string(tagged.Release))
-			if err != nil {
-				return fmt.Errorf("%s/%s:%s: %w", a.Environment, model, tagged.Tag, err)
-			}
-			claims, _, err := in.Claims(ctx, a.Environment, r)
-			if err != nil {
-				return fmt.Errorf("%s/%s:%s: %w", a.Environment, model, tagged.Tag, err)
-			}
-			found.look(resource, r, claims, restrictions)
-		}
-		if after = page.Next; after == "" {
-			return nil
-		}
+	claims, _, err := in.Claims(ctx, a.Environment, r)
+	if err != nil {
+		return fmt.Errorf("%s/%s@%s: %w", a.Environment, c.model, c.release, err)
 	}
+	summary := func(c registry.Claim) bool { return c.Statement.PredicateType == registry.PredicateVSA }
+	if !c.tagged && !slices.ContainsFunc(claims, summary) {
+		return nil // no cluster admits it; and the next moment may bring the summary, if a promotion is at work
+	}
+	found.look(in.Envs.ResourceURI(a.Environment, c.model), r, claims, restrictions)
+	return nil
 }
 
 // denials are digests that must not be used. Several releases can have the same engine: it may be used if one of them

@@ -66,13 +66,17 @@ func (a Admission) metadata(name string, at time.Time) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "metadata:\n  name: %s\n  annotations:\n", name)
-	for _, row := range [][2]string{
+	rows := [][2]string{
 		{exportedAt, at.UTC().Format(time.RFC3339)},
 		{annotation + "resource", a.ResourceURI},
 		{restrictionList, strconv.FormatInt(a.RestrictionList, 10)},
 		{annotation + "denied", strconv.Itoa(len(a.Denied))},
 		{annotation + "promoters", strings.Join(ids, " ")},
-	} {
+	}
+	if a.Partial {
+		rows = append(rows, [2]string{annotation + "partial", "true"})
+	}
+	for _, row := range rows {
 		fmt.Fprintf(&b, "    %s: %s\n", row[0], strconv.Quote(row[1]))
 	}
 	return b.String()

@@ -101,6 +101,7 @@ cosign's older form: attach them with cosign attach attestation (docs/how-to/han
 	c.Flags().StringVar(&o.Model, "model", "", "only this model (default: every model of the environment)")
 	c.Flags().StringVar(&o.Host, "host", "", "HOST[:PORT] of the registry in the names of images (default: where this program reads it)")
 	c.Flags().BoolVar(&o.RefuseBreakGlass, "refuse-break-glass", false, "do not admit what was promoted with requirements skipped")
+	c.Flags().BoolVar(&o.Partial, "partial", false, "write it also with a token that may not read all models: denied digests are missing then")
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")
 	c.Flags().StringVar(&check, "check", "", "file of an earlier export: say whether it is current")
 	command.Required(c, "for", "env")
