@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,27 +15,36 @@ import (
 
 func (a *app) promoteCommand() *cobra.Command {
 	var req registry.PromoteRequest
+	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "promote [REF]",
 		Short: "Promote a verified release to the next environment, byte for byte",
 		Long: `Hashes the release again, checks the destination's policy, copies the release and its evidence,
 signs a verification summary, and moves the head last. REF defaults to the last build here.
 
-stdout: the ref in the destination. Exit code 4: the policy refuses.`,
-		Example: "  mlpromote promote --dry-run",
+With --wait, a release that lacks only evidence is decided about again when there is more, until the
+time is over: reports of verifiers, approvals. stderr says whose is missing. It does not wait where anything else is in
+the way, such as a report that failed, a quarantine or a hold.
+
+stdout: the ref in the destination. Exit code 4: the policy refuses, also when the time is over.`,
+		Example: "  mlpromote promote --dry-run\n  mlpromote promote --wait 30m",
 		Args:    command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *wiring.Instance) error { return a.promote(c.Context(), i, req, args) })
+			if wait < 0 {
+				return registry.Errorf(registry.CodeInvalid, "--wait %s: want a time such as 30m, or 0 for none", wait)
+			}
+			return a.promoteWaiting(c.Context(), req, wait, args)
 		},
 	}
 	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only edge there is)")
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
 	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false, "in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for evidence that is missing")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print every requirement with its state, change nothing")
 	return c
 }
 
-func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.PromoteRequest, args []string) error {
+func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.PromoteRequest, w *waiting, args []string) error {
 	ref, err := a.reference(i, args)
 	if err != nil {
 		return err
@@ -43,7 +53,12 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	if req.From == "" {
 		req.From = ref.Environment
 	}
+	before := newestEvent(ctx, i, req.Model)
 	promotion, err := i.Promote(ctx, req)
+	if err != nil && w.goesOn(ctx, a, i, promotion, err) {
+		w.model, w.before = req.Model, before
+		return nil
+	}
 	if err == nil { // else it says both
 		a.tellSkipped(req, promotion)
 		a.tellHead(promotion)

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// How often promote --wait looks: whether anything happened to the model, first and at most, and whatever happened.
+const (
+	firstPoll   = time.Second
+	longestPoll = 30 * time.Second
+	lookAnyway  = 5 * time.Minute // time and restrictions change decisions too, and are no event of the model
+)
+
+// waiting is a promotion that waits for evidence.
+type waiting struct {
+	deadline time.Time
+	again    bool            // the last look wants another one
+	told     string          // what stderr says is missing
+	model    string          // that the promotion is of
+	before   registry.Digest // its newest event before the last look
+}
+
+// promoteWaiting promotes, and while evidence is all that is missing, again when the model has new events, until the
+// time is over. The answer is that of the last look. Between two looks the registry is closed, so that others who want a
+// data directory for themselves need not wait.
+func (a *app) promoteWaiting(ctx context.Context, req registry.PromoteRequest, wait time.Duration, args []string) error {
+	w := &waiting{deadline: time.Now().Add(wait)}
+	for {
+		w.again = false
+		err := a.with(ctx, func(i *wiring.Instance) error { return a.promote(ctx, i, req, w, args) })
+		unreachable := w.told != "" && registry.ExitCode(err) == registry.ExitAgain && ctx.Err() == nil && time.Until(w.deadline) > 0
+		if !w.again && !unreachable {
+			return err
+		}
+		if err := a.untilEvent(ctx, w); err != nil {
+			return err
+		}
+	}
+}
+
+// goesOn reports whether another look can help, and says what is missing if it has not been said.
+func (w *waiting) goesOn(ctx context.Context, a *app, i *wiring.Instance, p registry.Promotion, err error) bool {
+	if time.Until(w.deadline) <= 0 || ctx.Err() != nil {
+		return false
+	}
+	text := strings.Join(awaited(ctx, i, p, err), "\n  ")
+	if text != "" && text != w.told {
+		a.ui.Note("waiting until %s for:\n  %s", w.deadline.UTC().Format("15:04:05 MST"), text)
+		w.told = text
+	}
+	w.again = text != ""
+	return w.again
+}
+
+// awaited says whose evidence is missing, by requirement. It is empty if waiting cannot help: anything else is in the way.
+func awaited(ctx context.Context, i *wiring.Instance, p registry.Promotion, err error) []string {
+	unmet := p.Decision.Unmet()
+	if registry.ExitCode(err) != registry.ExitPolicy || len(unmet) == 0 || p.Hold != "" {
+		return nil
+	}
+	against, err := against(ctx, i, p)
+	if err != nil {
+		return nil
+	}
+	var missing []string
+	for _, r := range unmet {
+		role, ok := r.AwaitedRole()
+		failed := slices.ContainsFunc(r.Evidence, func(d registry.Digest) bool { return slices.Contains(against, d) })
+		if !ok || failed {
+			return nil
+		}
+		missing = append(missing, fmt.Sprintf("%s: %s of %s: %s", role, r.Name, registry.PlainText(r.Subject), registry.PlainText(r.Detail)))
+	}
+	return missing
+}
+
+// against lists the evidence that speaks against a release: a report that failed is not missing.
+func against(ctx context.Context, i *wiring.Instance, p registry.Promotion) ([]registry.Digest, error) {
+	r, err := i.Release(ctx, p.From, p.Model, string(p.Release))
+	if err != nil {
+		return nil, err
+	}
+	claims, _, err := i.Claims(ctx, p.From, r)
+	var all []registry.Digest
+	for _, c := range claims {
+		if c.Against() {
+			all = append(all, c.Bundle)
+		}
+	}
+	return all, err
+}
+
+// newestEvent is the hash of the newest event of a model; empty if it cannot be read now.
+func newestEvent(ctx context.Context, i *wiring.Instance, model string) registry.Digest {
+	events, err := i.History(ctx, registry.HistoryQuery{Model: model, Descending: true, Limit: 1})
+	if err != nil || len(events) == 0 {
+		return ""
+	}
+	return events[0].Hash
+}
+
+// untilEvent waits until the model has another newest event, and no longer than lookAnyway and the deadline. Pauses double.
+// Errors: those of ctx.
+func (a *app) untilEvent(ctx context.Context, w *waiting) error {
+	end := time.Now().Add(lookAnyway)
+	if w.deadline.Before(end) {
+		end = w.deadline
+	}
+	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
+		left := time.Until(end)
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(min(pause, left))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		var now registry.Digest
+		err := a.with(ctx, func(i *wiring.Instance) error { now = newestEvent(ctx, i, w.model); return nil })
+		if err == nil && now != "" && now != w.before {
+			return nil
+		}
+	}
+}
