@@ -29,6 +29,7 @@ type Change struct {
 	files      config.Files
 	unlockFile func()
 	dir        string // of the candidate
+	made       string // the policy folder, if this command made it
 }
 
 // Begin reads environments.yaml, or the default, for a change. Until it ends, no other
@@ -36,6 +37,9 @@ type Change struct {
 // [config.Files.Read].
 func Begin(l wiring.Location) (*Change, error) {
 	c := &Change{Path: filepath.Join(l.PolicyFolder(), environments.File), files: Files(l)}
+	if _, err := os.Lstat(l.PolicyFolder()); errors.Is(err, fs.ErrNotExist) {
+		c.made = l.PolicyFolder()
+	}
 	if err := os.MkdirAll(l.PolicyFolder(), 0o700); err != nil {
 		return nil, registry.Lastingf(registry.CodeUnavailable, "make folder for %s: %w", environments.File, err)
 	}
@@ -56,20 +60,42 @@ func Begin(l wiring.Location) (*Change, error) {
 		c.Missing, c.Data, err = true, environments.Default(), nil
 	}
 	if err != nil {
-		unlock()
-		return nil, err
+		return nil, errors.Join(err, c.End())
 	}
 	c.New, c.Is = c.Data, c.Was
 	return c, nil
 }
 
-// End lets other commands change the file.
+// End lets other commands change the file. Of a change that was not written, nothing is left.
 func (c *Change) End() error {
+	err := c.removeEmpty()
 	c.unlockFile()
 	if c.dir == "" {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+// removeEmpty removes the policy folder if this command made it and it has at most the list of what git ignores.
+// It stays if another command has begun to use it.
+func (c *Change) removeEmpty() error {
+	if c.made == "" {
 		return nil
 	}
-	return os.RemoveAll(c.dir)
+	entries, err := os.ReadDir(c.made)
+	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != wiring.IgnoreFile {
+		return err
+	}
+	if len(entries) == 0 {
+		return os.Remove(c.made)
+	}
+	if err := os.Remove(filepath.Join(c.made, wiring.IgnoreFile)); err != nil {
+		return err
+	}
+	if err := os.Remove(c.made); err != nil {
+		return wiring.IgnoreAll(c.made) // it is not empty any more
+	}
+	return nil
 }
 
 // Propose sets the new bytes, and reads what they say. Errors: those of [config.Files.Read].

@@ -114,9 +114,12 @@ func notSigned(role registry.Role, err error) error {
 		"the service cannot sign as %s: its operator finds the reason in its log", role)
 }
 
+// IgnoreFile is the file that tells git what to ignore in a folder.
+const IgnoreFile = ".gitignore"
+
 // IgnoreAll keeps a folder out of version control.
 func IgnoreAll(dir string) error {
-	path := filepath.Join(dir, ".gitignore")
+	path := filepath.Join(dir, IgnoreFile)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
