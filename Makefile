@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -75,6 +75,20 @@ $(TIMESTAMPSERVER): $(wildcard tools/timestampserver/*.go) tools/timestampserver
 	@echo 'building a server for timestamps, to sign with; minutes, once' >&2
 	cd tools/timestampserver && go build -o bin/timestampserver .
 
+# What opens pages in Chromium, and axe-core, which checks them there.
+PAGECHECK := $(CURDIR)/tools/pagecheck/bin/pagecheck
+AXE       := $(CURDIR)/tools/pagecheck/node_modules/axe-core/axe.min.js
+$(PAGECHECK): $(wildcard tools/pagecheck/*.go) tools/pagecheck/go.mod tools/pagecheck/go.sum
+	cd tools/pagecheck && go build -o bin/pagecheck .
+$(AXE): tools/pagecheck/package-lock.json
+	@command -v npm >/dev/null 2>&1 || { echo 'npm (on Debian: apt-get install npm) is not here, so pages are not checked' >&2; exit 1; }
+	cd tools/pagecheck && npm ci --ignore-scripts --no-audit --no-fund
+	touch $(AXE)
+
+e2e-web: setup $(PAGECHECK) $(AXE) ## Check the pages of the service in Chromium, in light, dark and forced colours
+	@sh tools/setup.sh browser
+	@MLPROMOTE_PAGECHECK=$(PAGECHECK) MLPROMOTE_AXE=$(AXE) MLPROMOTE_ALL_COLORS=1 $(COUNT) -count=1 -run TestPagesInABrowser ./web
+
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 # Without the race detector run: programs that tests of cmd and of drivers start, since they mostly wait for one another;
 # packages without goroutines whose tests compute for long, ten times as long with it; and interleavings of a service's
@@ -89,10 +103,13 @@ test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
 test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
+test: export MLPROMOTE_PAGECHECK = $(shell command -v chromium >/dev/null 2>&1 && test -f $(AXE) && echo $(PAGECHECK))
+test: export MLPROMOTE_AXE := $(AXE)
 test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
 test: export MLPROMOTE_TIMESTAMPSERVER := $(TIMESTAMPSERVER)
-test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) ## Run all tests; the last line is the count
+test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(PAGECHECK) ## Run all tests; the last line is the count
 	@sh tools/setup.sh test
+	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
@@ -145,6 +162,7 @@ test-large: setup $(S3SERVER) ## Run the tests that need much memory, disk or ti
 .PHONY: toolchains
 toolchains: build
 	@sh tools/setup.sh test
+	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
 	for name in $(TOOLCHAINS); do bin/mlpromote toolchain install $$name || exit 1; done
 
 toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table

@@ -50,8 +50,12 @@ test)
 	# Of OpenCV, which the converter of the toolchain litert imports.
 	ldconfig -p | grep -q 'libGL\.so\.1' || apt_install libgl1 || skipped libgl1
 	postgresql || skipped postgresql
+	command -v chromium >/dev/null 2>&1 || apt_install chromium || skipped chromium
 	command -v softhsm2-util >/dev/null 2>&1 && command -v pkcs11-tool >/dev/null 2>&1 || apt_install softhsm2 opensc ||
 		skipped 'softhsm2, or opensc,'
+	;;
+browser)
+	command -v chromium >/dev/null 2>&1 || apt_install chromium || { echo 'setup: chromium (on Debian: apt-get install chromium) is not here' >&2; exit 1; }
 	;;
 torch)
 	/usr/bin/python3 -c 'import torch, torchvision, venv' 2>/dev/null || apt_install python3-torch python3-torchvision python3-venv ||

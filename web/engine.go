@@ -350,15 +350,11 @@ func madeFacts(e registry.Engine) []fact {
 
 // commands are what a reader would copy, with the address of this service.
 func commands(r *http.Request, environment, model string, e registry.Engine) []command {
-	scheme := "http://"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https://"
-	}
 	host := registry.PlainText(r.Host)
 	ref := registry.Ref{Environment: environment, Model: model, Digest: e.Digest}.String()
 	return []command{
-		{"Pull and check it", "mlpromote pull " + ref + " --registry " + scheme + host + " -o engine"},
+		{"Pull the engine that fits a machine, and check it", "mlpromote pull " + model + " --env " + environment + " --registry " + addressOf(r) + " -o engine"},
 		{"Check a pulled folder", "mlpromote trust engine"},
-		{"Pull its files with ORAS", "oras pull " + host + "/" + ref},
+		{"Pull the files of this engine with ORAS, unchecked", "oras pull " + host + "/" + ref},
 	}
 }

@@ -33,7 +33,7 @@ func (s *site) frame(r *http.Request, a answer) frame {
 	if len(f.Query) > maxValue {
 		f.Query = ""
 	}
-	for _, l := range []link{{"Models", "/"}} {
+	for _, l := range []link{{"Models", "/"}, {"Nodes", "/nodes"}, {"History", "/history"}} {
 		f.Nav = append(f.Nav, entry{l, l.Text == a.nav})
 	}
 	if p, ok := registry.PrincipalOf(r.Context()); ok {

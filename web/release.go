@@ -62,7 +62,7 @@ type evidence struct {
 	Subject string
 	What    string
 	Signer  string
-	Roles   []string
+	Role    string // in which it counts
 	Key     state
 	Time    moment
 	Source  string // what shows the time
@@ -194,8 +194,8 @@ func (s *site) evidence(in read) []evidence {
 				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: digestOf(c.Bundle),
 				URL: modelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
 			}
-			for _, role := range c.Roles {
-				e.Roles = append(e.Roles, string(role))
+			if role, ok := c.Issuer(); ok {
+				e.Role = string(role)
 			}
 			all = append(all, e)
 		}

@@ -15,12 +15,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config configures the pages. Registry and Preview are required.
+// Config configures the pages. All fields up to Runtimes are required.
 type Config struct {
 	// Registry returns what pages show. It checks the permissions of the context's principal itself.
 	Registry registry.Interface
 	// Preview decides about promotions, with permissions checked in the same way.
 	Preview registry.Previewer
+	// Authorize checks a permission of the context's principal for things that belong to no model. Errors:
+	// CodeForbidden.
+	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
+	// ReadNode reads a node document, or a node as Kubernetes prints it. Errors: CodeInvalid.
+	ReadNode  func(name string, data []byte) (registry.Node, error)
+	NodeTypes registry.NodeTypes
+	Runtimes  registry.Runtimes
 	// Refused returns why a request has no principal, for a page that says how to sign in. Nil: it is not
 	// known.
 	Refused func(ctx context.Context) error
@@ -67,15 +74,20 @@ type Route struct {
 // Routes lists all pages, for labels of metrics and for tests.
 func Routes() []Route {
 	return []Route{
-		{"GET /{$}", []string{"after", "q"}, (*site).board},
+		{"GET /{$}", []string{"after"}, (*site).board},
 		{"GET " + modelsPath + "{path...}", []string{"environment", "after"}, (*site).model},
+		{"GET /environments/{environment}/promote/{model...}", nil, (*site).promotion},
+		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, (*site).nodes},
+		{"POST /nodes", nil, (*site).resolve},
+		{"GET /history", []string{"environment", "model", "kind", "before"}, (*site).history},
+		{"GET /search", []string{"q"}, (*site).search},
 	}
 }
 
 // Label is the route's path with its parameters, as metrics name it.
 func (r Route) Label() string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
-	return strings.NewReplacer("{$}", "", "{path...}", "{model}").Replace(path)
+	return strings.NewReplacer("{$}", "", "{path...}", "{model}", "{model...}", "{model}").Replace(path)
 }
 
 // AssetsPattern is the pattern of styles, script and icon.
@@ -83,8 +95,8 @@ const AssetsPattern = "GET " + assetsPath + "{name}"
 
 // New returns the handler of all pages. Errors: CodeInvalid if the configuration lacks something.
 func New(c Config) (http.Handler, error) {
-	if c.Registry == nil || c.Preview == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "web: registry and preview are both required")
+	if c.Registry == nil || c.Preview == nil || c.Authorize == nil || c.ReadNode == nil || c.NodeTypes == nil || c.Runtimes == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "web: registry, preview, authorize, readers and tables are all required")
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -2,10 +2,13 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +17,120 @@ import (
 	"mlpromote.dev/mlpromote/web"
 )
 
-const modelPage = "/models/vision/digits"
+const (
+	modelPage   = "/models/vision/digits"
+	promotePage = "/environments/prod/promote/vision/digits"
+)
+
+// form posts fields to the page of nodes; they are keys and values.
+func (w *world) form(as *registry.Principal, fields ...string) *httptest.ResponseRecorder {
+	values := make(url.Values)
+	for i := 0; i < len(fields); i += 2 {
+		values.Set(fields[i], fields[i+1])
+	}
+	r := httptest.NewRequest(http.MethodPost, "/nodes", strings.NewReader(values.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return w.do(as, r)
+}
+
+// The page of a promotion has every requirement, what would change for node types, and whether the reader may
+// promote.
+func TestPromotionPage(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[:1]})
+	wantPage(t, "unproven", w.get(everything(), promotePage), http.StatusOK, "provenance", "missing", "run mlpromote build", "engine linux-amd64-v3/int8 is gone",
+		"box", "differs", "mlpromote promote staging/vision/digits@"+string(next.Digest)+" --to prod")
+	w.Prove(t, next)
+	wantPage(t, "proven", w.get(everything(), promotePage), http.StatusOK, "may be promoted", "signed by a builder")
+	got := w.get(may("**", "**", registry.PermissionRead), promotePage)
+	wantPage(t, "reader", got, http.StatusOK, "You may not promote this model to prod")
+	for environment, status := range map[string]int{"staging": http.StatusBadRequest, "qa": http.StatusNotFound} {
+		wantPage(t, environment, w.get(everything(), "/environments/"+environment+"/promote/vision/digits"), status)
+	}
+	wantPage(t, "no such model", w.get(everything(), "/environments/prod/promote/vision/other"), http.StatusNotFound)
+}
+
+// A pasted node gets its engine and the reasons against all others, or a sentence about what is wrong with it.
+func TestNodesPage(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	wantPage(t, "nodes", w.get(everything(), "/nodes"), http.StatusOK, "box", "linux amd64 level v3", "onnxruntime 1.30.0", "old")
+	wantPage(t, "covered", w.get(everything(), "/nodes?model=vision/digits"), http.StatusOK, "linux-amd64-v3/", "Why not the others")
+	pasted, err := json.Marshal(registrytest.Node("v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const model, environment = "vision/digits", "prod"
+	wantPage(t, "resolve", w.form(everything(), "model", model, "environment", environment, "node", string(pasted)), http.StatusOK, "found", "linux-amd64-v1/fp32", "level v1")
+	wantPage(t, "old software", w.form(everything(), "model", model, "environment", environment, "runtime", "old", "node", string(pasted)), http.StatusOK, "no engine fits", "onnxruntime")
+	wantPage(t, "no node", w.form(everything(), "model", model, "environment", environment, "node", "{<i>"), http.StatusOK, `role="alert"`, "{&lt;i&gt;")
+	wantPage(t, "other environment", w.form(everything(), "model", model, "environment", "qa", "node", string(pasted)), http.StatusNotFound)
+	wantPage(t, "too large", w.form(everything(), "node", strings.Repeat("x", 300<<10)), http.StatusBadRequest)
+	wantPage(t, "unknown caller", w.form(nil, "model", model, "node", string(pasted)), http.StatusUnauthorized)
+	got := w.form(may("**", "text/*", registry.PermissionRead), "model", model, "environment", environment, "node", string(pasted))
+	wantPage(t, "reader of other models", got, http.StatusOK, "none", "may not read")
+	wantWithout(t, "reader of other models", got, "linux-amd64-v1")
+}
+
+// The history can be filtered and paged, and its page checks the chain of what it shows.
+func TestHistoryPage(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	w.Promoted(t, registrytest.Build{Model: "secret/plans", Salt: "s"})
+	wantPage(t, "history", w.get(everything(), "/history"), http.StatusOK, "intact", "1.0.0 was promoted to prod", "secret/plans", "/api/v1/history/verification")
+	got := w.get(everything(), "/history?kind=promote&model=vision/digits&environment=prod")
+	wantPage(t, "promotions", got, http.StatusOK, "1.0.0 was promoted to prod", "not checked")
+	wantWithout(t, "promotions", got, "was published", "secret/plans")
+	got = w.get(may("**", "vision/*", registry.PermissionRead), "/history")
+	wantPage(t, "reader", got, http.StatusOK, "vision/digits")
+	wantWithout(t, "reader", got, "secret")
+	wantWithout(t, "older", w.get(everything(), "/history?before=2"), "was promoted")
+	for target, status := range map[string]int{"kind=x": http.StatusBadRequest, "before=x": http.StatusBadRequest, "before=-1": http.StatusBadRequest, "environment=qa": http.StatusNotFound} {
+		wantPage(t, target, w.get(everything(), "/history?"+target), status)
+	}
+	w.pages = rewritten(t)
+	wantPage(t, "rewritten", w.get(everything(), "/history"), http.StatusOK, "broken", "was changed")
+}
+
+// rewritten are pages over a registry whose history was changed.
+func rewritten(t *testing.T) http.Handler {
+	t.Helper()
+	w := setup(t, func(c *web.Config) { c.Registry = forged{c.Registry} })
+	w.Promoted(t, registrytest.Build{})
+	return w.pages
+}
+
+// forged says that somebody else did everything.
+type forged struct{ registry.Interface }
+
+func (f forged) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+	events, err := f.Interface.History(ctx, q)
+	for i := range events {
+		events[i].Principal = "token:somebody"
+	}
+	return events, err
+}
+
+// A search finds models, versions and digests that the reader may see.
+func TestSearchPage(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	release := w.Promoted(t, registrytest.Build{})
+	w.Promoted(t, registrytest.Build{Model: "secret/plans", Salt: "s"})
+	for query, want := range map[string]string{
+		"digi": modelPage, "VISION": modelPage, "1.0.0": "/-/releases/" + string(release.Digest), string(release.Digest)[7:15]: "/-/releases/" + string(release.Digest),
+		string(release.Engines[0].Digest): "/-/engines/" + string(release.Engines[0].Digest),
+	} {
+		wantPage(t, "search for "+query, w.get(everything(), "/search?q="+url.QueryEscape(query)), http.StatusOK, want)
+	}
+	wantPage(t, "nothing", w.get(everything(), "/search?q=zzz"), http.StatusOK, "Nothing that you may see fits")
+	wantWithout(t, "a hostile text", w.get(everything(), "/search?q="+url.QueryEscape(`"><script>`)), "<script>")
+	wantWithout(t, "reader", w.get(may("**", "vision/*", registry.PermissionRead), "/search?q=s"), "secret")
+}
 
 // The board says why a release cannot go on, without a click.
 func TestBoardSaysWhatWaits(t *testing.T) {
@@ -54,7 +170,7 @@ func TestModelReleaseEngine(t *testing.T) {
 	release := modelPage + "/-/releases/" + string(first.Digest)
 	wantPage(t, "release", w.get(everything(), release), http.StatusOK, "in prod", "provenance", "parity report", "verification summary", "builder", "trusted")
 	engine := modelPage + "/-/engines/" + string(first.Engines[2].Digest)
-	wantPage(t, "engine", w.get(everything(), engine), http.StatusOK, "linux-amd64-v3/int8", "amd64 from level v3", "mlpromote pull prod/vision/digits", "parity report")
+	wantPage(t, "engine", w.get(everything(), engine), http.StatusOK, "linux-amd64-v3/int8", "amd64 from level v3", "mlpromote pull vision/digits --env prod", "parity report")
 	wantPage(t, "engine of an older release", w.get(everything(), engine+"?environment=staging"), http.StatusOK, "1.0.0")
 
 	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes"})
@@ -73,19 +189,23 @@ func TestPagesByRole(t *testing.T) {
 	pages := []string{
 		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest),
 	}
+	lists := []string{promotePage, "/nodes", "/history", "/search?q=plans"}
 	nothing := &registry.Principal{Name: "token:none"}
 	ofProd, ofOther := may("prod", "vision/*", registry.PermissionRead), may("**", "text/*", registry.PermissionRead)
 	approver := may("**", "**", registry.PermissionApprove)
-	for _, page := range pages {
+	for _, page := range slices.Concat(pages, lists) {
 		got := w.get(nil, page)
 		wantPage(t, "unknown caller at "+page, got, http.StatusUnauthorized, "Sign in to see this page")
 		wantWithout(t, "unknown caller at "+page, got, "1.0.0", string(release.Digest[7:19]))
 		got = w.get(nothing, page)
 		wantPage(t, "caller without grants at "+page, got, http.StatusForbidden, "You may not see this", "no grant")
 		wantPage(t, "caller who may approve but not read at "+page, w.get(approver, page), http.StatusForbidden, "You may not see this")
-		got = w.get(ofProd, page)
+		wantWithout(t, "reader of prod at "+page, w.get(ofProd, page), "7.7.7", "secret/plans")
+		wantWithout(t, "reader of other models at "+page, w.get(ofOther, page), "1.0.0</a>", "secret/plans")
+	}
+	for _, page := range pages {
+		got := w.get(ofProd, page)
 		wantPage(t, "reader of prod at "+page, got, http.StatusOK, "1.0.0")
-		wantWithout(t, "reader of prod at "+page, got, "7.7.7", "secret/plans")
 		if page != "/" {
 			got = w.get(ofOther, page)
 			if got.Code != http.StatusForbidden && got.Code != http.StatusNotFound {
@@ -97,6 +217,7 @@ func TestPagesByRole(t *testing.T) {
 	got := w.get(ofOther, "/")
 	wantPage(t, "reader of other models", got, http.StatusOK, "No model")
 	wantWithout(t, "reader of other models", got, "vision", "secret")
+	wantPage(t, "reader of prod at the page of a promotion", w.get(ofProd, promotePage), http.StatusForbidden, "You may not see this")
 	wantPage(t, "reader of prod in staging", w.get(ofProd, modelPage+"?environment=staging"), http.StatusOK, "None that you may see.")
 }
 

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -42,7 +43,14 @@ func setup(t testing.TB, edits ...func(*web.Config)) *world {
 	w.Interface = remembering
 	config := web.Config{
 		Registry: access.Guard(remembering), Preview: access.Preview(remembering, remembering.Environments), Refused: access.RefusalOf,
+		Authorize: access.AllowRoute, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](), ReadNode: node.Parse,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+	}
+	if err := config.NodeTypes.Put(t.Context(), "box", registrytest.Node("v3")); err != nil {
+		t.Fatal(err)
+	}
+	if err := config.Runtimes.Put(t.Context(), "old", registry.Runtime{V: 1, Name: "old", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}); err != nil {
+		t.Fatal(err)
 	}
 	for _, edit := range edits {
 		edit(&config)

@@ -57,7 +57,7 @@ func (b Bars) HTML() template.HTML {
 		fmt.Fprintf(&out, `<text class="value" x="%.1f" y="%d">%s</text>`, labelWidth+long+6, y+15, escape(r.Text))
 	}
 	out.WriteString(`</svg>`)
-	fmt.Fprintf(&out, `<details><summary>Numbers</summary><p>%s</p><table><thead><tr><th scope="col"></th><th scope="col">%s</th></tr></thead><tbody>`,
+	fmt.Fprintf(&out, `<details><summary>Numbers</summary><p>%s</p><table><thead><tr><th scope="col">what</th><th scope="col">%s</th></tr></thead><tbody>`,
 		escape(b.Description), escape(b.Unit))
 	for _, r := range b.Rows {
 		fmt.Fprintf(&out, `<tr><th scope="row">%s</th><td>%s</td></tr>`, escape(r.Label), escape(r.Text))

@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/web"
 )
 
@@ -18,7 +19,7 @@ func (sv *Service) webPages(i *wiring.Instance, previewer registry.Previewer, ag
 	decides := agreedPreview{previewer, func(ctx context.Context) error { return agreed.Check(ctx, "environments") }}
 	return web.New(web.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: access.Preview(decides, i.Environments),
-		Refused: access.RefusalOf, Now: clock.Now, Logger: sv.logger,
+		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Refused: access.RefusalOf, Now: clock.Now, Logger: sv.logger,
 	})
 }
 
@@ -33,4 +34,12 @@ func (p agreedPreview) Preview(ctx context.Context, r registry.PromoteRequest) (
 		return registry.Promotion{}, err
 	}
 	return p.Previewer.Preview(ctx, r)
+}
+
+// readNode reads a node document, or the labels of a Kubernetes node.
+func readNode(name string, data []byte) (registry.Node, error) {
+	if labels, err := node.ParseLabels(name, data); err == nil {
+		return node.FromLabels(labels)
+	}
+	return node.Parse(name, data)
 }

@@ -1,0 +1,184 @@
+// Command pagecheck opens pages in Chromium and says what is wrong with them: what axe-core finds by the rules of
+// WCAG 2.2 AA, errors of the console, violations of the content policy, requests to other hosts, pages that are
+// too large, and pages that are wider than 320 pixels.
+//
+//	pagecheck -axe node_modules/axe-core/axe.min.js [-colors light,dark,forced] URL...
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// maxTransfer is the maximum size in bytes of a page with everything that it loads.
+const maxTransfer = 100 << 10
+
+// rules are the tags of axe-core. Rules of WCAG 2.2 run only if they are named.
+const rules = `{resultTypes: ["violations"], runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}`
+
+func main() {
+	axe := flag.String("axe", "", "file of axe-core")
+	colors := flag.String("colors", "light", "light, dark and forced, separated by commas")
+	flag.Parse()
+	findings, err := run(*axe, strings.Split(*colors, ","), flag.Args())
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "pagecheck:", err)
+		os.Exit(2)
+	case len(findings) > 0:
+		os.Exit(1)
+	}
+	fmt.Printf("%d pages, nothing found\n", flag.NArg())
+}
+
+func run(axe string, colors, pages []string) ([]string, error) {
+	script, err := os.ReadFile(axe)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	if err := chromedp.Run(ctx); err != nil { // the browser ends with this context, and pages have their own
+		return nil, err
+	}
+	var all []string
+	for _, page := range pages {
+		for _, color := range colors {
+			found, err := check(ctx, page, color, string(script))
+			if err != nil {
+				return all, fmt.Errorf("%s in %s: %w", page, color, err)
+			}
+			for _, f := range found {
+				all = append(all, page+" in "+color+": "+f)
+			}
+		}
+	}
+	return all, nil
+}
+
+// watch collects what a page does while it loads.
+type watch struct {
+	sync.Mutex
+	host  string
+	bytes float64
+	found []string
+}
+
+func (w *watch) event(event any) {
+	w.Lock()
+	defer w.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != w.host && u.Scheme != "data" {
+			w.found = append(w.found, "requests "+e.Request.URL)
+		}
+	case *network.EventLoadingFinished:
+		w.bytes += e.EncodedDataLength
+	case *network.EventLoadingFailed:
+		if !e.Canceled {
+			w.found = append(w.found, "a request failed: "+e.ErrorText)
+		}
+	case *log.EventEntryAdded: // also violations of the content policy
+		w.found = append(w.found, "console: "+e.Entry.Text)
+	case *runtime.EventExceptionThrown:
+		w.found = append(w.found, "exception: "+e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		w.found = append(w.found, "console: "+string(e.Type))
+	}
+}
+
+// violation is what axe-core reports.
+type violation struct {
+	ID    string `json:"id"`
+	Help  string `json:"help"`
+	Nodes []struct {
+		HTML string `json:"html"`
+	} `json:"nodes"`
+}
+
+func check(parent context.Context, page, color, script string) ([]string, error) {
+	ctx, cancel := chromedp.NewContext(parent)
+	defer cancel()
+	address, err := url.Parse(page)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{host: address.Host}
+	chromedp.ListenTarget(ctx, w.event)
+	media := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: strings.Replace(color, "forced", "light", 1)}}
+	if color == "forced" {
+		media = append(media, &emulation.MediaFeature{Name: "forced-colors", Value: "active"})
+	}
+	var violations []violation
+	var wide, focused string
+	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	err = chromedp.Run(ctx,
+		network.Enable(), log.Enable(), emulation.SetEmulatedMedia().WithFeatures(media), emulation.SetFocusEmulationEnabled(true), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(page),
+		chromedp.Evaluate(script+"; true", nil),
+		chromedp.Evaluate(`axe.run(document, `+rules+`).then((r) => r.violations)`, &violations, wait),
+		chromedp.Evaluate(walk, &focused),
+		chromedp.EmulateViewport(320, 800), chromedp.Evaluate(overflow, &wide),
+	)
+	if err != nil {
+		return nil, err
+	}
+	w.Lock()
+	defer w.Unlock()
+	found := w.found
+	for _, v := range violations {
+		first, _ := json.Marshal(v.Nodes[0].HTML)
+		found = append(found, fmt.Sprintf("%s: %s, %d times, first at %.300s", v.ID, v.Help, len(v.Nodes), first))
+	}
+	if wide != "" {
+		found = append(found, "at 320 pixels it is wider than the window: "+wide)
+	}
+	if focused != "" {
+		found = append(found, focused)
+	}
+	if w.bytes > maxTransfer {
+		found = append(found, fmt.Sprintf("it loads %.0f bytes: want at most %d", w.bytes, maxTransfer))
+	}
+	return found, nil
+}
+
+// overflow names an element that makes the page wider than the window.
+const overflow = `(() => {
+  const wide = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= wide) return "";
+  const one = [...document.querySelectorAll("main *")].find((e) => e.getBoundingClientRect().right > wide + 1);
+  return one ? one.outerHTML.slice(0, 200) : "unknown";
+})()`
+
+// walk gives the focus to each thing that can have it, and says which one does not show that.
+const walk = `(() => {
+  const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, pre[tabindex]")].filter((e) => e.offsetParent);
+  if (!all.length || !all[0].classList.contains("skip")) return "the first thing that a keyboard reaches is not the link to the content";
+  for (const e of all) {
+    e.focus({focusVisible: true});
+    if (document.activeElement !== e) return "it takes no focus: " + e.outerHTML.slice(0, 200);
+    const style = getComputedStyle(e);
+    if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 1) return "its focus is not visible: " + e.outerHTML.slice(0, 200);
+  }
+  return "";
+})()`

@@ -1,0 +1,54 @@
+package web_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// A real browser finds nothing wrong with the pages: tools/pagecheck says what it looks for. `make test` looks at them in
+// light colours, and `make e2e-web` also in dark and forced ones.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	program, axe := os.Getenv("MLPROMOTE_PAGECHECK"), os.Getenv("MLPROMOTE_AXE")
+	if program == "" || axe == "" {
+		t.Skip("MLPROMOTE_PAGECHECK and MLPROMOTE_AXE: `make e2e-web` sets them")
+	}
+	w := setup(t)
+	release := w.Promoted(t, registrytest.Build{})
+	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
+	w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "a reason that is longer than one line of a telephone"})
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/events" { // the stream of the API, in which nothing happens
+			out.Header().Set("Content-Type", "text/event-stream")
+			out.WriteHeader(http.StatusOK)
+			out.(http.Flusher).Flush() //nolint:forcetypeassert // that of net/http
+			<-r.Context().Done()
+			return
+		}
+		w.pages.ServeHTTP(out, r.WithContext(registry.WithPrincipal(r.Context(), *everything())))
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	colors := "light"
+	if os.Getenv("MLPROMOTE_ALL_COLORS") != "" {
+		colors = "light,dark,forced"
+	}
+	args := []string{"-axe", axe, "-colors", colors}
+	for _, path := range []string{
+		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest), promotePage,
+		"/nodes?model=vision/digits", "/history", "/search?q=digits",
+	} {
+		args = append(args, server.URL+path)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil { //nolint:gosec // the program of the test
+		t.Errorf("%v: want nothing to be found in the pages:\n%s", err, out)
+	}
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// historyPage is how many events a page shows.
+const historyPage = 50
+
+// historyView is the page of the history, newest first.
+type historyView struct {
+	Events       []event
+	Environments []string
+	Kinds        []string
+	Environment  string
+	Kind         string
+	Model        string
+	Chain        state  // of the events that are shown
+	ChainText    string // what was checked
+	First, Older string
+	Export       string
+	Whole        string // address that checks the whole history
+}
+
+func (s *site) history(r *http.Request) (answer, error) {
+	ctx, query := r.Context(), r.URL.Query()
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	view := historyView{Environment: query.Get("environment"), Kind: query.Get("kind"), Model: query.Get("model")}
+	q := registry.HistoryQuery{
+		Environment: view.Environment, Model: view.Model, Kind: registry.EventKind(view.Kind), Descending: true, Limit: historyPage,
+	}
+	if text := query.Get("before"); text != "" {
+		if q.Before, err = strconv.ParseInt(text, 10, 64); err != nil || q.Before < 1 {
+			return answer{}, registry.Errorf(registry.CodeInvalid, "before: %.40q: want the number of an event", text)
+		}
+	}
+	if view.Kind != "" && !slices.Contains(registry.EventKinds(), q.Kind) {
+		return answer{}, registry.Errorf(registry.CodeInvalid, "kind: %.40q: want one of %v", view.Kind, registry.EventKinds())
+	}
+	if view.Environment != "" {
+		if _, err := environments.Find(view.Environment); err != nil {
+			return answer{}, err
+		}
+	}
+	for _, e := range environments.List {
+		view.Environments = append(view.Environments, e.Name)
+	}
+	for _, k := range registry.EventKinds() {
+		view.Kinds = append(view.Kinds, string(k))
+	}
+	events, err := s.Registry.History(ctx, q)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, e := range events {
+		view.Events = append(view.Events, s.event(e))
+	}
+	view.Chain, view.ChainText = chainState(events)
+	filter := []string{"environment", view.Environment, "kind", view.Kind, "model", view.Model}
+	if q.Before != 0 {
+		view.First = with("/history", filter...)
+	}
+	if len(events) == historyPage {
+		view.Older = with("/history", append(filter, "before", strconv.FormatInt(events[len(events)-1].Seq, 10))...)
+	}
+	view.Export, view.Whole = with(apiPath+"/history", append(filter, "order", "desc", "limit", "1000")...), apiPath+"/history/verification"
+	return answer{template: "history", title: "History", nav: "History", body: view, api: view.Export, live: apiPath + "/events"}, nil
+}
+
+// chainState checks each event against the one before it where both are shown, newest first.
+func chainState(events []registry.Event) (state, string) {
+	checked := 0
+	for i := 0; i+1 < len(events); i++ {
+		if events[i].Seq != events[i+1].Seq+1 {
+			continue
+		}
+		if err := events[i].VerifyChain(events[i+1]); err != nil {
+			return stateOf(classBad, "broken"), registry.PlainText(err.Error())
+		}
+		checked++
+	}
+	if checked == 0 {
+		return stateOf(classPlain, "not checked"), "No two events that follow one another are shown."
+	}
+	return stateOf(classGood, "intact"), "On this page, " + registry.Count(checked, "event has", "events have") + " the hash of the event before."
+}

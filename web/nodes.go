@@ -1,0 +1,174 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxNode is the maximum size in bytes of a form with a node document.
+const maxNode = 256 << 10
+
+// nodesView is the page of node types, runtimes and of what they get.
+type nodesView struct {
+	Nodes        []nodeRow
+	Next         string
+	Runtimes     []string
+	Environments []string
+	Environment  string
+	Model        string
+	Runtime      string
+	Pasted       string // the document of the form
+	Covered      bool   // Nodes say which engine they get
+	Answer       *found // to the document of the form
+	Machine      string // that it describes
+	Fault        string // why it could not be read
+}
+
+// nodeRow is a node type, and what it gets.
+type nodeRow struct {
+	Name     string
+	Machine  string
+	Software string
+	Engine   *found
+}
+
+func (s *site) nodes(r *http.Request) (answer, error) {
+	view, err := s.nodesView(r, r.URL.Query().Get)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.nodesAnswer(view), nil
+}
+
+// resolve answers the form of the page: which engine a pasted node gets. It changes nothing.
+func (s *site) resolve(r *http.Request) (answer, error) {
+	r.Body = http.MaxBytesReader(nil, r.Body, maxNode)
+	if err := r.ParseForm(); err != nil {
+		return answer{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxNode)
+	}
+	for _, name := range []string{"model", "environment", "runtime"} {
+		if len(r.PostForm.Get(name)) > maxValue {
+			return answer{}, registry.Errorf(registry.CodeInvalid, "%s: want at most %d bytes", name, maxValue)
+		}
+	}
+	view, err := s.nodesView(r, r.PostForm.Get)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Pasted = r.PostForm.Get("node")
+	if err := s.answerForm(r.Context(), &view); err != nil {
+		return answer{}, err
+	}
+	return s.nodesAnswer(view), nil
+}
+
+func (s *site) nodesAnswer(view nodesView) answer {
+	return answer{template: "nodes", title: "Nodes", nav: "Nodes", body: view, api: apiPath + "/node-types"}
+}
+
+// answerForm resolves for the document of the form. What the reader wrote wrongly is said beside it.
+func (s *site) answerForm(ctx context.Context, view *nodesView) error {
+	node, err := s.ReadNode("node", []byte(view.Pasted))
+	if err != nil {
+		view.Fault = registry.PlainText(err.Error())
+		return nil
+	}
+	view.Machine = machine(node)
+	q := registry.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: node}
+	if view.Runtime != "" {
+		runtime, err := s.Runtimes.Get(ctx, view.Runtime)
+		if err != nil {
+			view.Fault = registry.PlainText(err.Error())
+			return nil
+		}
+		q.Runtime = &runtime
+	}
+	f, err := s.find(ctx, q)
+	view.Answer = &f
+	return err
+}
+
+func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView, error) {
+	ctx := r.Context()
+	if err := s.Authorize(ctx, registry.PermissionRead, "", ""); err != nil {
+		return nodesView{}, err
+	}
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return nodesView{}, err
+	}
+	view := nodesView{Environment: value("environment"), Model: strings.TrimSpace(value("model")), Runtime: value("runtime")}
+	for _, e := range environments.List {
+		view.Environments = append(view.Environments, e.Name)
+	}
+	if view.Environment == "" {
+		view.Environment = view.Environments[len(view.Environments)-1]
+	} else if _, err := environments.Find(view.Environment); err != nil {
+		return view, err
+	}
+	after := value("after")
+	nodes, err := s.NodeTypes.List(ctx, after, nodesShown+1)
+	if err != nil {
+		return view, err
+	}
+	if len(nodes) > nodesShown {
+		nodes = nodes[:nodesShown]
+		view.Next = with("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
+	}
+	runtimes, err := s.Runtimes.List(ctx, "", registry.DefaultPage)
+	if err != nil {
+		return view, err
+	}
+	for _, named := range runtimes {
+		view.Runtimes = append(view.Runtimes, named.Name)
+	}
+	view.Covered = view.Model != ""
+	for _, n := range nodes {
+		row := nodeRow{Name: registry.PlainText(n.Name), Machine: machine(n.Document), Software: software(n.Document.Runtimes)}
+		if view.Covered {
+			f, err := s.find(ctx, registry.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
+			if err != nil {
+				return view, err
+			}
+			row.Engine = &f
+		}
+		view.Nodes = append(view.Nodes, row)
+	}
+	return view, nil
+}
+
+// machine describes a node in words.
+func machine(n registry.Node) string {
+	words := []string{n.OS, n.CPU.Arch}
+	if n.CPU.Level != "" {
+		words = append(words, "level "+n.CPU.Level)
+	}
+	text := strings.Join(words, " ")
+	for _, a := range n.Accelerators {
+		text += ", " + strings.Join(slices.DeleteFunc([]string{a.Product, a.Arch, a.MIG}, func(s string) bool { return s == "" }), " ")
+	}
+	return registry.PlainText(text)
+}
+
+// software describes runtimes with their versions.
+func software(runtimes map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(runtimes)) {
+		all = append(all, name+" "+runtimes[name])
+	}
+	return registry.PlainText(strings.Join(all, ", "))
+}
+
+// choice is the part of a form that chooses a model; its fields have identifiers of their own.
+type choice struct {
+	ID   string
+	View nodesView
+}
+
+// Choice returns the fields of one of the two forms.
+func (v nodesView) Choice(id string) choice { return choice{id, v} }

@@ -1,0 +1,171 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// promotionView is the page of a promotion: what it needs and has, and what it would change.
+type promotionView struct {
+	decision
+	Model, ModelURL string
+	ReleaseURL      string
+	Digest          digest
+	Now             cell // what the destination has
+	Changes         []string
+	Compared        bool
+	Nodes           []coverage
+	NodesCut        bool // there are more node types than are shown
+	Commands        []command
+	May             bool // the reader may promote
+}
+
+// coverage is the engine that a node type gets of two environments.
+type coverage struct {
+	Node    string
+	Machine string
+	Engines []found
+	Differs bool
+}
+
+// found is the answer of a resolve: an engine, or why there is none.
+type found struct {
+	Environment string
+	Label       string
+	URL         string
+	Missing     string // why there is no engine; empty if there is one
+	Reasons     []candidate
+}
+
+// candidate is an engine that was not chosen, and why.
+type candidate struct {
+	Label   string
+	Reasons []string
+}
+
+// nodesShown is how many node types a page resolves for.
+const nodesShown = 50
+
+func (s *site) promotion(r *http.Request) (answer, error) {
+	ctx, model, name := r.Context(), r.PathValue("model"), r.PathValue("environment")
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	from, to, err := environments.Edge("", name)
+	if err != nil {
+		return answer{}, err
+	}
+	d, err := s.decision(ctx, registry.PromoteRequest{Model: model, From: from.Name, To: to.Name})
+	if err != nil {
+		return answer{}, err
+	}
+	source, err := s.head(ctx, from.Name, model)
+	if err != nil {
+		return answer{}, err
+	}
+	destination, err := s.head(ctx, to.Name, model)
+	if err != nil {
+		return answer{}, err
+	}
+	view := promotionView{
+		decision: d, Model: model, ModelURL: modelURL(model), ReleaseURL: releaseURL(model, source.Release, from.Name), Digest: digestOf(source.Release),
+	}
+	if view.Now, err = s.cell(ctx, to, destination); err != nil {
+		return answer{}, err
+	}
+	if view.Changes, view.Compared, err = s.changes(ctx, source, destination); err != nil {
+		return answer{}, err
+	}
+	if view.Nodes, view.NodesCut, err = s.coverage(ctx, model, from.Name, to.Name); err != nil {
+		return answer{}, err
+	}
+	p, _ := registry.PrincipalOf(ctx)
+	view.May = p.May(registry.PermissionPromote, to.Name, model)
+	address, ref := addressOf(r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
+	view.Commands = []command{
+		{"See what would happen", "mlpromote promote " + ref + " --to " + to.Name + " --dry-run --registry " + address},
+		{"Promote it", "mlpromote promote " + ref + " --to " + to.Name + " --registry " + address},
+	}
+	return answer{
+		template: "promotion", title: model + " to " + to.Name, nav: "Models", body: view, live: with(apiPath+"/events", "model", model),
+		api: modelAPI(model, "evidence", "environment", from.Name),
+	}, nil
+}
+
+// head is a head that the reader may see, or the zero Head.
+func (s *site) head(ctx context.Context, environment, model string) (registry.Head, error) {
+	heads, err := s.Registry.Heads(ctx, environment, model)
+	return headIn(heads, environment), err
+}
+
+// coverage resolves a model for each node type in some environments. Readers who may read no node types
+// get none.
+func (s *site) coverage(ctx context.Context, model string, environments ...string) (rows []coverage, cut bool, err error) {
+	if s.NodeTypes == nil || s.Authorize(ctx, registry.PermissionRead, "", "") != nil {
+		return nil, false, nil
+	}
+	nodes, err := s.NodeTypes.List(ctx, "", nodesShown+1)
+	if err != nil {
+		return nil, false, err
+	}
+	if cut = len(nodes) > nodesShown; cut {
+		nodes = nodes[:nodesShown]
+	}
+	for _, n := range nodes {
+		row := coverage{Node: registry.PlainText(n.Name), Machine: machine(n.Document)}
+		for _, e := range environments {
+			f, err := s.find(ctx, registry.ResolveQuery{Environment: e, Model: model, Node: n.Document})
+			if err != nil {
+				return nil, false, err
+			}
+			row.Engines = append(row.Engines, f)
+		}
+		for _, f := range row.Engines {
+			row.Differs = row.Differs || f.URL != "" && f.Label != row.Engines[0].Label || f.Missing != row.Engines[0].Missing
+		}
+		rows = append(rows, row)
+	}
+	return rows, cut, nil
+}
+
+// find resolves, and describes also that there is no engine.
+func (s *site) find(ctx context.Context, q registry.ResolveQuery) (found, error) {
+	f := found{Environment: q.Environment}
+	answer, err := s.Registry.Resolve(ctx, q)
+	for _, c := range answer.Candidates {
+		if c.Chosen {
+			continue
+		}
+		rejected := candidate{Label: registry.PlainText(c.Label)}
+		for _, reason := range c.Reasons {
+			rejected.Reasons = append(rejected.Reasons, registry.PlainText(reason))
+		}
+		f.Reasons = append(f.Reasons, rejected)
+	}
+	switch code := registry.CodeOf(err); {
+	case err == nil && answer.Engine != nil:
+		f.Label, f.URL = answer.Engine.Label(), engineURL(q.Model, answer.Engine.Digest, q.Environment)
+	case err == nil, code == registry.CodeNoEngine:
+		f.Missing = "no engine fits"
+	case code == registry.CodeNotFound:
+		f.Missing = "nothing is there"
+	case code == registry.CodePolicy, code == registry.CodeForbidden, code == registry.CodeTrust, code == registry.CodeDigest, code == registry.CodeInvalid:
+		text, _ := registry.TextForClients(err)
+		f.Missing = registry.PlainText(text)
+	default:
+		return f, err
+	}
+	return f, nil
+}
+
+// addressOf is the address of this service as the reader reached it.
+func addressOf(r *http.Request) string {
+	scheme := "http://"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https://"
+	}
+	return scheme + registry.PlainText(r.Host)
+}

@@ -1,0 +1,102 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	searchShown = 50
+	// searchScanned is how many models a search reads.
+	searchScanned = 5000
+	// shortestPrefix is how many hexadecimal digits a digest needs to be found.
+	shortestPrefix = 6
+)
+
+// searchView is the page of results.
+type searchView struct {
+	Query  string
+	Hits   []hit
+	Cut    bool // there may be more
+	Models bool // whether models were searched
+}
+
+// hit is something that was found.
+type hit struct {
+	What string // "model", "release in prod", "evidence in staging"
+	Text string
+	URL  string
+	Hint string
+}
+
+func (s *site) search(r *http.Request) (answer, error) {
+	text := strings.TrimSpace(r.URL.Query().Get("q"))
+	view := searchView{Query: text}
+	if text != "" {
+		if err := s.findModels(r.Context(), strings.ToLower(text), &view); err != nil {
+			return answer{}, err
+		}
+		if d := registry.Digest(text); d.Validate() == nil {
+			if err := s.findSubjects(r.Context(), d, &view); err != nil {
+				return answer{}, err
+			}
+		}
+	}
+	return answer{template: "search", title: "Search", body: view, api: apiPath + "/models"}, nil
+}
+
+// findModels finds models whose name contains the text, and heads whose version or digest begins with it.
+func (s *site) findModels(ctx context.Context, text string, view *searchView) error {
+	hex := strings.TrimPrefix(text, "sha256:")
+	scanned := 0
+	for after := ""; ; {
+		page, err := s.Registry.Models(ctx, "", after, registry.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Items {
+			scanned++
+			if strings.Contains(m.Name, text) {
+				view.Hits = append(view.Hits, hit{"model", m.Name, modelURL(m.Name), ""})
+			}
+			for _, h := range m.Heads {
+				_, digits, _ := strings.Cut(string(h.Release), ":")
+				if h.Version == text || len(hex) >= shortestPrefix && strings.HasPrefix(digits, hex) {
+					view.Hits = append(view.Hits, hit{"head of " + h.Environment, m.Name + " " + h.Version, releaseURL(m.Name, h.Release, h.Environment), digits[:min(len(digits), shortDigest)]})
+				}
+			}
+			if len(view.Hits) >= searchShown || scanned >= searchScanned {
+				view.Cut = true
+				return nil
+			}
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}
+
+// findSubjects finds the release or engine with a digest that some evidence in the history is about.
+func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *searchView) error {
+	events, err := s.Registry.History(ctx, registry.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for _, e := range events {
+		place := e.Environment + "/" + e.Model
+		if seen[place] {
+			continue
+		}
+		seen[place] = true
+		h := hit{"release in " + e.Environment, e.Model + " " + e.Version, releaseURL(e.Model, d, e.Environment), digestOf(d).Short}
+		if e.Release != "" && e.Release != d {
+			h.What, h.URL = "engine in "+e.Environment, engineURL(e.Model, d, e.Environment)
+		}
+		view.Hits = append(view.Hits, h)
+	}
+	return nil
+}
