@@ -125,7 +125,14 @@ $(INTEROP): tools/interop/requirements.lock
 	$(INTEROP) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/interop/requirements.lock
 	touch $(INTEROP)
 
-interop: setup $(INTEROP) tools/cosign/bin/cosign ## Let programs by others read what is exported: those of Model Signing and CycloneDX, and cosign
+# The transit engine of Vault, to sign with its keys.
+VAULTSERVER := $(CURDIR)/tools/vaultserver/bin/vaultserver
+$(VAULTSERVER): $(wildcard tools/vaultserver/*.go) tools/vaultserver/go.mod tools/vaultserver/go.sum
+	@echo "building the transit engine of Vault, to sign with its keys; minutes, once" >&2
+	cd tools/vaultserver && go build -o bin/vaultserver .
+
+interop: setup $(INTEROP) tools/cosign/bin/cosign $(VAULTSERVER) ## Let programs by others read what is exported (Model Signing, CycloneDX, cosign), and sign with keys of Vault
+	@MLPROMOTE_VAULTSERVER='$(VAULTSERVER)' $(COUNT) -timeout=5m -tags=kms_vault -run 'TestVault$$' ./signer/kms
 	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing|bom)$$' ./cmd/mlpromote/endtoend
 
 lint: setup ## Check formatting, house rules and architecture
