@@ -291,6 +291,15 @@ func tampers() []tamper {
 			return append(names, "no "+predicateType, "summary", "approv", "parity", "signature", "provenance")
 		}
 	}
+	// restricted makes a list that concerns nothing here, and changes it. Nothing is used while what it says is unknown.
+	restricted := func(statement string) func(*testing.T, *tampered, string) []string {
+		return func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			w.mustIn(t, dir, "quarantine", "--source", "sha256:"+strings.Repeat("0", 64), "--env", "prod", "--reason", "another model")
+			execute(t, dir, statement)
+			return []string{"restriction list"}
+		}
+	}
 	return []tamper{
 		{"a file of an engine", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
@@ -339,6 +348,8 @@ func tampers() []tamper {
 			forget(t, dir, "staging/vision/digits", d)
 			return []string{d.Encoded()}
 		}, true},
+		{"the restriction list of prod", restricted("UPDATE documents SET body = replace(body, 'eyJ', 'eyK') WHERE kind = 'restriction list'"), true},
+		{"the restriction list of prod, left out", restricted("DELETE FROM documents WHERE kind = 'restriction list'"), true},
 		{"an event of the history", func(t *testing.T, _ *tampered, dir string) []string {
 			t.Helper()
 			execute(t, dir, "DROP TRIGGER IF EXISTS history_append_only_update", "UPDATE history SET body = replace(body, '1.0.0', '1.0.1') WHERE seq = (SELECT max(seq) FROM history WHERE kind = 'promote')")
