@@ -110,6 +110,9 @@ func TestInstallOfTargets(t *testing.T) {
 		"lock file":     {targets("openvino", "openvino"), ""},
 		"two images":    {targets(image("openvino:1"), image("openvino:2")), "target tb asks for another Python or image of openvino than target ta: want one for all"},
 		"image, python": {targets("{name: openvino, image: \"openvino:1\", python: vocab.txt}"), "target ta asks for a Python and an image: want one of them"},
+		"a provider twice": {targets("{name: onnxruntime, providers: [CPUExecutionProvider, CPUExecutionProvider]}"),
+			`execution provider "CPUExecutionProvider" is here twice`},
+		"no version":    {targets("{name: openvino, version: latest}"), `toolchain version "latest": want numbers separated by dots`},
 		"no image name": {targets(image("open vino")), `image "open vino": want a reference, such as registry.example.com/openvino:2026.4, or a digest`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,16 @@ func metric(t *testing.T, name string) accuracy.Metric {
 	return m
 }
 
+// Only metrics that try more than one score say how many: others need no output with more classes.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{accuracy.Top1: 0, "top2": 2, "top10": 10, accuracy.Exact: 0, "perplexity": 0} {
+		if got := metric(t, name).Top(); got != want {
+			t.Errorf("%s tries %d scores, want %d", name, got, want)
+		}
+	}
+}
+
 // set is cases of a kind that a metric takes: n rows of outputs and labels.
 type set struct {
 	outputs, labels []float64
