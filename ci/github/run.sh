@@ -8,4 +8,9 @@ while IFS= read -r line; do
   [[ -z $line ]] || args+=("$line")
 done <<<"$ARGS"
 
+if [[ $STEP == matrix ]]; then
+  matrix=$("$PROGRAM" ci matrix "${args[@]}")
+  echo "matrix=$matrix" >>"$GITHUB_OUTPUT" # one line of JSON
+  exit 0
+fi
 exec "$PROGRAM" ci step "$STEP" "${args[@]}"

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -80,7 +81,8 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at}
 	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with, Reference: a.reference, Secrets: append(secretVariables(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
-		Getenv: func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
+		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
+		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
 	}
 	root.AddCommand(
 		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),

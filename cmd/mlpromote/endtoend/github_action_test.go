@@ -20,13 +20,32 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
-// workflow takes a release to prod in three jobs, each of which gets the program by itself. The last step of each writes
+// workflow lists the targets, builds each in a job of its own, and takes the release to prod in three jobs. Each of them gets the program by itself. The last step of each writes
 // the outputs to a file, by which the test sees what a user's workflow would.
 const workflow = `name: release
 on: [push]
 permissions: {contents: read}
 jobs:
+  targets:
+    runs-on: ubuntu-latest
+    outputs:
+      matrix: ${{ steps.mlpromote.outputs.matrix }}
+    steps:
+      - uses: actions/checkout@v5
+      - id: mlpromote
+        uses: ./ci/github
+        with: {step: matrix, url: URL, sha256: SHA256}
+  parts:
+    needs: targets
+    strategy:
+      matrix: ${{ fromJSON(needs.targets.outputs.matrix) }}
+    runs-on: ${{ matrix.runner }}
+    steps:
+      - uses: actions/checkout@v5
+      - uses: ./ci/github
+        with: {step: build, args: "--target=${{ matrix.target }}", url: URL, sha256: SHA256}
   build:
+    needs: parts
     runs-on: ubuntu-latest
     outputs:
       digest: ${{ steps.mlpromote.outputs.release-digest }}
@@ -34,7 +53,7 @@ jobs:
       - uses: actions/checkout@v5
       - id: mlpromote
         uses: ./ci/github
-        with: {step: build, url: URL, sha256: SHA256}
+        with: {step: assemble, url: URL, sha256: SHA256}
       - {run: 'printf "%s\n" "$DIGESTS" >>"$RESULTS/engines"', env: {DIGESTS: "${{ steps.mlpromote.outputs.engine-digests }}"}}
   verify:
     needs: build

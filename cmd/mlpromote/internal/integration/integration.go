@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cistep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -27,7 +28,9 @@ type Verbs struct {
 	// Reference reads the ref among arguments, or that of the last build.
 	Reference func(i *wiring.Instance, args []string) (registry.Ref, error)
 	Getenv    func(name string) string
-	Secrets   []string // variables whose values are secrets
+	// LoadSpec reads a spec.
+	LoadSpec func(file string) (*spec.Spec, error)
+	Secrets  []string // variables whose values are secrets
 }
 
 // Render writes digests into deployment files.
@@ -37,12 +40,13 @@ func (v Verbs) Render() *cobra.Command { return rendering.Verb{UI: v.UI, With: v
 func (v Verbs) CI() *cobra.Command {
 	report := cireport.Verb{UI: v.UI, Version: v.Version, With: v.With, Reference: v.Reference}
 	step := cistep.Verb{UI: v.UI, Log: os.Stderr, Getenv: v.Getenv, Secrets: v.Secrets}
-	return command.Group("ci", "Run steps of CI jobs, and report to CI systems", report.Command(), step.Command())
+	return command.Group("ci", "Run steps of CI jobs, and report to CI systems", report.Command(), step.Command(), v.matrixCommand())
 }
 
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {
 	all := cireport.Documents()
+	maps.Copy(all, matrixDocuments())
 	maps.Copy(all, cistep.Documents())
 	maps.Copy(all, rendering.Documents())
 	return all
