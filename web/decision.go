@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -49,6 +50,17 @@ type requirement struct {
 	Subjects []string
 	Detail   string
 	Evidence []digest
+}
+
+// subjectsShown is how many subjects a list names.
+const subjectsShown = 3
+
+// Of names the subjects in a list, or counts them where there are many.
+func (r requirement) Of() string {
+	if len(r.Subjects) > subjectsShown {
+		return fmt.Sprintf("%d, such as %s", len(r.Subjects), r.Subjects[len(r.Subjects)-1])
+	}
+	return strings.Join(r.Subjects, ", ")
 }
 
 // ignored is evidence that does not count.

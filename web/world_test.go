@@ -26,10 +26,25 @@ type world struct {
 	log   *bytes.Buffer
 }
 
+// database is what the service of a world needs of a catalog.
+type database interface {
+	registry.Catalog
+	registry.RepositoryRecords
+	registry.Listing
+	registry.Intents
+	registry.HistoryIndex
+}
+
 func setup(t testing.TB, edits ...func(*web.Config)) *world {
 	t.Helper()
+	return setupOn(t, mem.New(), edits...)
+}
+
+// setupOn is setup with another catalog.
+func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
+	t.Helper()
 	w := &world{log: new(bytes.Buffer)}
-	db, blobs := mem.New(), mem.NewBlobs()
+	blobs := mem.NewBlobs()
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
