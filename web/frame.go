@@ -8,15 +8,15 @@ import (
 
 // frame is what all pages show around their body.
 type frame struct {
-	Title  string
-	Nav    []entry
-	Who    string // who is signed in; empty if the request has no principal
-	SignIn *link  // nil where the service has no such page, or somebody is signed in
-	Out    *link
-	Query  string // of the search
-	API    string
-	Live   string
-	Body   any
+	Title   string
+	Nav     []entry
+	Who     string // who is signed in; empty if the request has no principal
+	SignIn  *link  // nil where the service has no such page, or somebody is signed in
+	Account string // page of who is signed in; empty where the service has none
+	Query   string // of the search
+	API     string
+	Live    string
+	Body    any
 }
 
 // link is an address with its text.
@@ -38,11 +38,11 @@ func (s *site) frame(r *http.Request, a answer) frame {
 	}
 	if p, ok := registry.PrincipalOf(r.Context()); ok {
 		f.Who = registry.PlainText(nameOf(p.Name))
-		if s.SignOut != "" {
-			f.Out = &link{"Sign out", s.SignOut}
+		if s.SignIn != nil {
+			f.Account = SignInPath
 		}
-	} else if s.SignIn != "" {
-		f.SignIn = &link{"Sign in", s.SignIn}
+	} else if to := s.signInURL(r); to != "" {
+		f.SignIn = &link{"Sign in", to}
 	}
 	return f
 }

@@ -11,28 +11,38 @@ type refusal struct {
 	Heading string
 	Text    string
 	Hints   []string
-	SignIn  bool // signing in helps
+	SignIn  bool   // signing in helps
+	To      string // page on which to sign in; empty where the service has none
 }
 
 // refusal says what went wrong and what to do. What only the operator may know is logged.
 func (s *site) refusal(r *http.Request, err error) answer {
 	code := registry.CodeOf(err)
-	text, all := registry.TextForClients(err)
-	if !all {
-		s.Logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
-	}
-	view := refusal{Heading: code.Title(), Text: registry.PlainText(text), Hints: registry.Hints(err)}
+	view := refusal{Heading: code.Title()}
+	view.Text, view.Hints = s.explain(r, err)
 	switch code {
 	case registry.CodeUnauthenticated:
-		view.Heading, view.SignIn = "Sign in to see this page", true
+		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, s.signInURL(r)
 	case registry.CodeForbidden:
 		view.Heading = "You may not see this"
 	case registry.CodeNotFound:
 		view.Heading = "Not found"
 	case registry.CodeInternal, registry.CodeUnavailable:
-		s.Logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
-		view.Heading, view.Hints = "This page cannot be shown now", nil
-		view.Text = "The service could not read what it needs. Its log says why. Try again in a moment."
+		view.Heading = "This page cannot be shown now"
 	}
 	return answer{template: "refusal", title: view.Heading, status: code.HTTPStatus(), body: view}
+}
+
+// explain returns what a reader may know of an error, and logs the rest.
+func (s *site) explain(r *http.Request, err error) (text string, hints []string) {
+	switch registry.CodeOf(err) {
+	case registry.CodeInternal, registry.CodeUnavailable:
+		s.Logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
+		return "The service could not read what it needs. Its log says why. Try again in a moment.", nil
+	}
+	text, all := registry.TextForClients(err)
+	if !all {
+		s.Logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
+	}
+	return registry.PlainText(text), registry.Hints(err)
 }

@@ -31,10 +31,10 @@ type Config struct {
 	// Refused returns why a request has no principal, for a page that says how to sign in. Nil: it is not
 	// known.
 	Refused func(ctx context.Context) error
-	// SignIn and SignOut are the paths of those pages; empty where the service has none.
-	SignIn, SignOut string
-	Now             registry.Clock // nil means time.Now
-	Logger          *slog.Logger   // nil discards
+	// SignIn is how people sign in; nil where the service has no sessions.
+	SignIn *SignIn
+	Now    registry.Clock // nil means time.Now
+	Logger *slog.Logger   // nil discards
 }
 
 // maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
@@ -81,6 +81,7 @@ func Routes() []Route {
 		{"POST /nodes", nil, (*site).resolve},
 		{"GET /history", []string{"environment", "model", "kind", "before"}, (*site).history},
 		{"GET /search", []string{"q"}, (*site).search},
+		{signInPattern, []string{"return"}, (*site).signInPage},
 	}
 }
 
@@ -93,8 +94,21 @@ func (r Route) Label() string {
 // AssetsPattern is the pattern of styles, script and icon.
 const AssetsPattern = "GET " + assetsPath + "{name}"
 
+// Site serves all pages. Make one with [New].
+type Site struct {
+	http.Handler
+	site *site
+}
+
+// RefuseSignIn answers with the page on which people sign in, and says why they are not. back is the path of the
+// page that they wanted.
+func (s *Site) RefuseSignIn(w http.ResponseWriter, r *http.Request, err error, back string) {
+	setHeaders(w.Header())
+	s.site.send(w, r, s.site.askToSignIn(r, err, back))
+}
+
 // New returns the handler of all pages. Errors: CodeInvalid if the configuration lacks something.
-func New(c Config) (http.Handler, error) {
+func New(c Config) (*Site, error) {
 	if c.Registry == nil || c.Preview == nil || c.Authorize == nil || c.ReadNode == nil || c.NodeTypes == nil || c.Runtimes == nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "web: registry, preview, authorize, readers and tables are all required")
 	}
@@ -120,7 +134,7 @@ func New(c Config) (http.Handler, error) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.send(w, r, s.refusal(r, registry.Errorf(registry.CodeNotFound, "there is no page at this address")))
 	})
-	return headers(mux), nil
+	return &Site{headers(mux), s}, nil
 }
 
 // serve answers requests for one page.
@@ -135,7 +149,7 @@ func (s *site) serve(route Route) http.Handler {
 }
 
 func (s *site) read(route Route, r *http.Request) (answer, error) {
-	if _, ok := registry.PrincipalOf(r.Context()); !ok {
+	if _, ok := registry.PrincipalOf(r.Context()); !ok && route.Pattern != signInPattern {
 		return answer{}, s.unknownCaller(r.Context())
 	}
 	if err := checkQuery(r, route.Query); err != nil {

@@ -70,7 +70,8 @@ func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
 	for _, edit := range edits {
 		edit(&config)
 	}
-	if w.pages, err = web.New(config); err != nil {
+	w.pages, err = web.New(config)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return w

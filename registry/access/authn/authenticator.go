@@ -74,6 +74,21 @@ func New(ctx context.Context, c Config) (*Authenticator, error) {
 			return nil, registry.Errorf(registry.CodeInvalid, "URL of the service %q: want https://HOST[:PORT]", c.URL)
 		}
 	}
+	c.fill()
+	fresh := make([]byte, 32)
+	_, _ = rand.Read(fresh) // never fails
+	key, err := c.Secrets.Secret(ctx, keyName, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if len(key) < len(fresh) {
+		return nil, registry.Errorf(registry.CodeInternal, "secret %s has %d bytes: want %d", keyName, len(key), len(fresh))
+	}
+	return &Authenticator{Config: c, key: key, failures: newFailures(c.Failures), uses: uses{of: make(map[string]time.Time)}}, nil
+}
+
+// fill sets what may be left out.
+func (c *Config) fill() {
 	if c.Identify == nil {
 		c.Identify = func(context.Context, string) (registry.Principal, error) {
 			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
@@ -95,16 +110,6 @@ func New(ctx context.Context, c Config) (*Authenticator, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	fresh := make([]byte, 32)
-	_, _ = rand.Read(fresh) // never fails
-	key, err := c.Secrets.Secret(ctx, keyName, fresh)
-	if err != nil {
-		return nil, err
-	}
-	if len(key) < len(fresh) {
-		return nil, registry.Errorf(registry.CodeInternal, "secret %s has %d bytes: want %d", keyName, len(key), len(fresh))
-	}
-	return &Authenticator{Config: c, key: key, failures: newFailures(c.Failures), uses: uses{of: make(map[string]time.Time)}}, nil
 }
 
 // API passes requests with a known principal to next. It answers others with a problem (RFC

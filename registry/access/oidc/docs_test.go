@@ -26,7 +26,7 @@ func TestExamplesOfTheHowTo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n != 3 {
-		t.Errorf("%d files are shown, want those of GitHub, GitLab and Kubernetes", n)
+	if n != 4 {
+		t.Errorf("%d files are shown, want those of GitHub, GitLab, Kubernetes and of people with a browser", n)
 	}
 }

@@ -114,7 +114,7 @@ func (e *ListenConfig) strictTransport() bool {
 func (sv *Service) authenticator(ctx context.Context) (*authn.Authenticator, error) {
 	db, c := sv.Here.DB, sv.config
 	settings := authn.Config{
-		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
+		Tokens: db, Secrets: db, Sessions: db, Identify: sv.identify, ByClaims: sv.byClaims, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
 	}
 	if remote.IsLoopback(c.Listen) && !c.Auth {
 		settings.Open = access.NewOpen(db, authn.Shared(sv.accessConfigured))

@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/pages"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/telemetry"
-	"mlpromote.dev/mlpromote/web"
 )
 
 // Server is the service, ready to listen.
@@ -83,7 +84,8 @@ func (sv *Service) handler(ctx context.Context) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/v2/", endpoint)
 	mux.Handle("/api/", api)
-	mux.Handle("/", sv.authn.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.pages }))))
+	pages.Handle(mux, sv.authn, sv.logger, func() *pages.Site { return sv.keeper.InForce().pages },
+		func() *oidc.Identifier { return sv.keeper.InForce().issuers }, telemetry.Identified)
 	if sv.config.MetricsListen == "" {
 		mux.Handle("GET /metrics", sv.authn.API(readers(sv.telemetry.Handler())))
 	}
@@ -118,9 +120,7 @@ func routes() telemetry.Routes {
 	for _, r := range server.Routes() {
 		patterns = append(patterns, r.Pattern)
 	}
-	for _, r := range web.Routes() {
-		patterns = append(patterns, r.Label())
-	}
+	patterns = append(patterns, pages.Labels()...)
 	return telemetry.NewRoutes(append(patterns, authn.TokenPath, "/healthz", "/readyz", "/metrics")...)
 }
 

@@ -11,8 +11,10 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/filegate"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/pages"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
@@ -45,10 +47,11 @@ type Service struct {
 // generation from its beginning to its end.
 type generation struct {
 	*wiring.Instance
-	own                  config.Snapshot
-	issuers              *oidc.Identifier
-	api, endpoint, pages http.Handler
-	findings             []config.Finding
+	own           config.Snapshot
+	issuers       *oidc.Identifier
+	api, endpoint http.Handler
+	pages         *pages.Site
+	findings      []config.Finding
 }
 
 // Open opens the data directory for a service.
@@ -111,7 +114,12 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	if g.api, err = server.New(sv.apiConfig(i)); err != nil {
 		return nil, err
 	}
-	if g.pages, err = sv.webPages(i, previewer, last); err != nil {
+	g.pages, err = pages.New(pages.Config{
+		Registry: sv.telemetry.Registry(access.Guard(i)), Previewer: previewer, Environments: i.Environments,
+		Agreed:    func(ctx context.Context) error { return last.Check(ctx, "environments") },
+		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Ways: own.Access.Ways(), Logger: sv.logger,
+	})
+	if err != nil {
 		return nil, err
 	}
 	g.endpoint, err = distribution.New(distribution.Config{
@@ -162,6 +170,16 @@ func (sv *Service) identify(ctx context.Context, token string) (registry.Princip
 		return registry.Principal{}, err
 	}
 	return g.issuers.Identify(ctx, token)
+}
+
+// byClaims gives who is let in by the claims of a session. Nobody is where access.yaml is not the one that was
+// agreed on.
+func (sv *Service) byClaims(ctx context.Context, issuer string, claims []byte) (registry.Principal, error) {
+	g := sv.keeper.InForce()
+	if err := sv.lastAgreement(g.own).Check(ctx, "access"); err != nil {
+		return registry.Principal{}, err
+	}
+	return g.issuers.ByClaims(issuer, claims)
 }
 
 // accessRules names the rules by which issuers' tokens let somebody in.

@@ -27,6 +27,7 @@ type Database interface {
 	registry.UploadCounts
 	registry.ReferrerCounts
 	registry.Tokens
+	registry.Sessions
 	registry.Secrets
 	registry.Leases
 	registry.Idempotency

@@ -1,0 +1,95 @@
+// Package pages connects the pages for people with a service: what they show, who signs in, and how.
+package pages
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/access/signin"
+	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/web"
+)
+
+// Config is what pages need of one configuration of a service. All fields are required.
+type Config struct {
+	Registry     registry.Interface // with permissions checked
+	Previewer    registry.Previewer
+	Agreed       func(ctx context.Context) error // refuses decisions by rules that were not agreed on
+	Environments func(ctx context.Context) (registry.Environments, error)
+	NodeTypes    registry.NodeTypes
+	Runtimes     registry.Runtimes
+	Ways         []oidc.Way
+	Logger       *slog.Logger
+}
+
+// Site is what [New] returns.
+type Site = web.Site
+
+// New returns the pages. What they show of a promotion is decided by the rules that were agreed on, as a dry
+// run is.
+func New(c Config) (*Site, error) {
+	var ways []web.Way
+	for _, w := range c.Ways {
+		ways = append(ways, web.Way{Name: w.Name, Issuer: w.Issuer})
+	}
+	return web.New(web.Config{
+		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
+		Registry: c.Registry, Preview: access.Preview(agreedPreview{c.Previewer, c.Agreed}, c.Environments),
+		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
+		Refused: access.RefusalOf, Now: clock.Now, Logger: c.Logger,
+	})
+}
+
+// Handle adds the pages to a mux, and the requests by which people sign in and out. site and issuers return those
+// in force; wrap adds what the service does around a handler.
+func Handle(
+	mux *http.ServeMux, g *authn.Authenticator, logger *slog.Logger,
+	site func() *Site, issuers func() *oidc.Identifier, wrap func(http.Handler) http.Handler,
+) {
+	door := signin.New(signin.Config{
+		Authenticator: g, Logger: logger, Issuers: issuers,
+		Refuse: func(w http.ResponseWriter, r *http.Request, err error, back string) {
+			site().RefuseSignIn(w, r, err, back)
+		},
+	})
+	for _, pattern := range signin.Patterns() {
+		mux.Handle(pattern, g.Pages(wrap(door)))
+	}
+	mux.Handle("/", g.Pages(wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { site().ServeHTTP(w, r) }))))
+}
+
+// Labels are the paths of all of these, for the labels of metrics.
+func Labels() []string {
+	labels := signin.Patterns()
+	for _, r := range web.Routes() {
+		labels = append(labels, r.Label())
+	}
+	return labels
+}
+
+// agreedPreview decides nothing by rules that were not agreed on.
+type agreedPreview struct {
+	registry.Previewer
+	check func(ctx context.Context) error
+}
+
+func (p agreedPreview) Preview(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	if err := p.check(ctx); err != nil {
+		return registry.Promotion{}, err
+	}
+	return p.Previewer.Preview(ctx, r)
+}
+
+// readNode reads a node document, or the labels of a Kubernetes node.
+func readNode(name string, data []byte) (registry.Node, error) {
+	if labels, err := node.ParseLabels(name, data); err == nil {
+		return node.FromLabels(labels)
+	}
+	return node.Parse(name, data)
+}

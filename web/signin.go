@@ -1,0 +1,104 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// SignInPath is the page on which people sign in, and see as whom they are signed in.
+const SignInPath = "/signin"
+
+// signInPattern is the only route for requests without a principal.
+const signInPattern = "GET " + SignInPath
+
+// SignIn is how people sign in to a service. All fields but Ways are required.
+type SignIn struct {
+	Ways  []Way  // the issuers at which people can sign in; may be empty
+	Token string // path of the form with the fields token and return
+	With  string // what precedes the name of an issuer in the path where a sign-in begins
+	Out   string // path of the form that ends the session, or with the field everywhere=1 all sessions
+}
+
+// Way is an issuer at which people can sign in.
+type Way struct {
+	Name   string
+	Issuer string // its URL
+}
+
+// signIn is the page on which people sign in.
+type signIn struct {
+	Why    string // why somebody is not signed in; empty if nothing failed
+	Hints  []string
+	Ways   []link
+	Token  string
+	Return string
+}
+
+// account is that page for somebody who is signed in.
+type account struct {
+	Who    string
+	Open   bool // the service asks nobody who they are
+	Grants []grant
+	Out    string
+}
+
+// grant is a line of what somebody may do.
+type grant struct{ May, Model, Environment string }
+
+func (s *site) signInPage(r *http.Request) (answer, error) {
+	if s.SignIn == nil {
+		return answer{}, registry.Errorf(registry.CodeNotFound, "this service has no sessions")
+	}
+	p, ok := registry.PrincipalOf(r.Context())
+	if !ok {
+		return s.askToSignIn(r, nil, r.URL.Query().Get("return")), nil
+	}
+	view := account{Who: registry.PlainText(nameOf(p.Name)), Open: p.Person == registry.Person{}, Out: s.SignIn.Out}
+	for _, g := range p.Grants {
+		var may []string
+		for _, permission := range g.Permissions {
+			may = append(may, string(permission))
+		}
+		view.Grants = append(view.Grants, grant{strings.Join(may, ", "), g.Model, g.Environment})
+	}
+	return answer{template: "account", title: "Your access", body: view}, nil
+}
+
+// askToSignIn is the page on which people sign in. err says why they are not; nil if nothing failed. back is the
+// path of the page that they wanted.
+func (s *site) askToSignIn(r *http.Request, err error, back string) answer {
+	view := signIn{Token: s.SignIn.Token, Return: back}
+	a := answer{template: "signin", title: "Sign in", status: http.StatusOK}
+	if err != nil {
+		view.Why, view.Hints = s.explain(r, err)
+		a.status = registry.CodeOf(err).HTTPStatus()
+	}
+	for _, way := range s.SignIn.Ways {
+		host := way.Issuer
+		if u, err := url.Parse(way.Issuer); err == nil {
+			host = u.Host
+		}
+		query := url.Values{"return": {back}}
+		view.Ways = append(view.Ways, link{"Sign in at " + host, s.SignIn.With + url.PathEscape(way.Name) + "?" + query.Encode()})
+	}
+	a.body = view
+	return a
+}
+
+// signInURL is the page on which people sign in and come back to the page of a request.
+func (s *site) signInURL(r *http.Request) string {
+	if s.SignIn == nil {
+		return ""
+	}
+	back := "/"
+	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, SignInPath) {
+		back = r.URL.RequestURI()
+	}
+	if back == "/" || len(back) > maxValue {
+		return SignInPath
+	}
+	return SignInPath + "?" + url.Values{"return": {back}}.Encode()
+}
