@@ -214,9 +214,9 @@ func stricter(atLeast bool, limit, than Figure) bool {
 	return limit <= than
 }
 
-// answers reports whether the values of an output are answers, right or wrong.
+// answers reports whether the values of an output are answers, right or wrong: limits on them are rates.
 func (o OutputFigures) answers() bool {
-	return (o.Kind == "class" || o.Kind == "label") && !strings.Contains(o.DType, "float")
+	return o.DType == "bool" || slices.Contains([]string{"class", "label", "scores", "probability", "tokens"}, o.Kind) && !strings.Contains(o.DType, "float")
 }
 
 // aboveCeiling names the first output with a limit that is looser than a ceiling, or with none. Outputs

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -22,7 +23,8 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init [MODEL]",
 		Short: "Write a commented spec for a model",
 		Long: `Reads a model and writes a spec of at most 26 lines, and beside it its JSON Schema for
-editors. Without an argument, the only .onnx file here is meant.
+editors. Without an argument, the only .onnx file here is meant. If there is no registry here yet,
+it also writes the rules of a new one, environments.yaml in the data directory.
 
 MODEL is an ONNX file, a skops file of scikit-learn, a TensorFlow Lite file, or the folder of
 a TensorFlow SavedModel. All but ONNX are imported by a toolchain, which is installed if need
@@ -129,6 +131,13 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 	}
 	for _, text := range drafted.Warnings {
 		a.ui.Warn(text)
+	}
+	rules, err := a.at().WriteRules(schemas.NewRules())
+	if err != nil {
+		return err
+	}
+	if rules != "" {
+		a.ui.Note("wrote %s: what prod asks of a release; it says how an approver accepts what got looser", rules)
 	}
 	a.ui.Note("wrote %s; next: mlpromote build", o.file)
 	return a.ui.Result(o.file, answer)

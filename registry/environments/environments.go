@@ -32,6 +32,13 @@ var defaults []byte
 //go:embed environments.schema.json
 var schema []byte
 
+//go:embed new.yaml
+var fresh []byte
+
+// New returns the content of environments.yaml for a new registry: stricter than the default, which registries without
+// the file have.
+func New() []byte { return append([]byte(nil), fresh...) }
+
 // Default returns the content of the default environments.yaml.
 func Default() []byte { return append([]byte(nil), defaults...) }
 

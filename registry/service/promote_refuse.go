@@ -47,8 +47,16 @@ func unmet(environment string, d registry.Decision) error {
 	if len(lines) == 0 {
 		lines = append(lines, "its policy has no requirements, so it allows no release")
 	}
-	return withoutFailing(d, registry.Errorf(registry.CodePolicy,
+	refusal := withoutFailing(d, registry.Errorf(registry.CodePolicy,
 		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  ")))
+	compared := func(r registry.Requirement) bool {
+		return r.Name == registry.RequireNoLooser || r.Name == registry.RequireCompatibleInterface
+	}
+	if !slices.ContainsFunc(unmet, compared) {
+		return refusal
+	}
+	return registry.WithHint(refusal, "if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT --keys DIR. "+
+		"The key of a builder does not count; for another one: mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
 }
 
 // withoutFailing adds to a refusal how to get a release of the engines that meet the policy, if reports

@@ -93,3 +93,6 @@ func outputTypes() map[reflect.Type]object {
 		reflect.TypeFor[registry.Provider](): {"anyOf": []any{text, provider}},
 	}
 }
+
+// NewRules is the environments.yaml of a new registry.
+func NewRules() []byte { return environments.New() }
