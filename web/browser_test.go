@@ -48,7 +48,7 @@ func TestPagesInABrowser(t *testing.T) {
 	} {
 		args = append(args, server.URL+path)
 	}
-	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil { //nolint:gosec // the program of the test
+	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v: want nothing to be found in the pages:\n%s", err, out)
 	}
 }

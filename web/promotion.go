@@ -104,8 +104,10 @@ func (s *site) head(ctx context.Context, environment, model string) (registry.He
 // coverage resolves a model for each node type in some environments. Readers who may read no node types
 // get none.
 func (s *site) coverage(ctx context.Context, model string, environments ...string) (rows []coverage, cut bool, err error) {
-	if s.NodeTypes == nil || s.Authorize(ctx, registry.PermissionRead, "", "") != nil {
+	if err := s.Authorize(ctx, registry.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
 		return nil, false, nil
+	} else if err != nil {
+		return nil, false, err
 	}
 	nodes, err := s.NodeTypes.List(ctx, "", nodesShown+1)
 	if err != nil {
