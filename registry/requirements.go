@@ -16,12 +16,12 @@ func RequirementRole(requirement string) (role Role, ok bool) {
 
 // AwaitedRole returns the role whose further evidence can meet an unmet requirement. ok is false for one that no further
 // evidence meets, such as a requirement on what a release is made of.
-func (r Requirement) AwaitedRole() (role Role, ok bool) {
-	switch r.Name {
+func (req Requirement) AwaitedRole() (role Role, ok bool) {
+	switch req.Name {
 	case requireCoverage, requireReports:
 		return RoleVerifier, true
 	case RequireReproducibleBytes, RequireReproducibleSemantic: // the provenance that is there says that it is not
-		return RoleBuilder, len(r.Evidence) == 0
+		return RoleBuilder, len(req.Evidence) == 0
 	}
-	return RequirementRole(r.Name)
+	return RequirementRole(req.Name)
 }
