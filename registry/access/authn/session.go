@@ -200,7 +200,7 @@ func (g *Authenticator) Cookie(r *http.Request, suffix, value string, life time.
 	if life < 0 {
 		seconds = -1
 	}
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // Secure wherever there is TLS
 		Name: g.cookieName(r) + suffix, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: g.overTLS(r), SameSite: http.SameSiteLaxMode,
 	}

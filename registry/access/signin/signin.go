@@ -111,7 +111,7 @@ func (h handler) finish(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err, back)
 		return
 	}
-	http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // Local lets no other site pass
+	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
 // visit returns the sign-in that began in this browser; the zero one if there is none.

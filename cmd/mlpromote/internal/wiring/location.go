@@ -92,8 +92,8 @@ func (l Location) localNodeTypes(db Database) registry.NodeTypes {
 }
 
 // Runtimes are those of the database over those that ship with the program.
-func (l *Local) Runtimes() registry.Runtimes {
-	return defaults.Over(l.DB.Runtimes(), defaults.Runtimes())
+func (here *Local) Runtimes() registry.Runtimes {
+	return defaults.Over(here.DB.Runtimes(), defaults.Runtimes())
 }
 
 // signServed is a keyring of a service: that it does not sign is no mistake of whoever
