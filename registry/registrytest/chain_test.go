@@ -46,6 +46,13 @@ func tamper(t *rapid.T, name string, field reflect.Value) {
 		field.Set(reflect.ValueOf(v.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, -time.Microsecond, time.Hour}).Draw(t, name))))
 	case []registry.Digest:
 		field.Set(reflect.ValueOf(append(v[:len(v):len(v)], digest.FromString("more"))))
+	case *registry.Person:
+		other := registry.Person{Principal: "token:other", Token: "other"}
+		if v != nil {
+			other = *v
+			other.Name += "x"
+		}
+		field.Set(reflect.ValueOf(&other))
 	default:
 		field.SetString(field.String() + "x")
 	}
@@ -61,6 +68,7 @@ func drawEvent(t *rapid.T) registry.Event {
 		Environment: text("environment"), Model: text("model"), Version: text("version"),
 		Release: d("release"), Previous: d("previous"), Subject: d("subject"), PredicateType: text("type"),
 		Evidence: rapid.SliceOf(rapid.Just(digest.FromString("e"))).Draw(t, "evidence"),
-		Signer:   text("signer"), Reason: text("reason"),
+		Signer:   text("signer"), Reason: text("reason"), Policy: d("policy"), Environments: d("environments"),
+		Person: rapid.SampledFrom([]*registry.Person{nil, {Principal: "token:jane", Token: "jane"}}).Draw(t, "person"),
 	}
 }

@@ -15,10 +15,11 @@ func (r Registry) caller(t *testing.T) (context.Context, registry.Person) {
 		return t.Context(), r.Caller
 	}
 	p := registry.Person{Principal: "token:admin", Token: "admin"}
-	return registry.WithPrincipal(t.Context(), registry.Principal{Name: p.Principal, Person: p}), p
+	everywhere := registry.Grant{Permissions: []registry.Permission{registry.PermissionAttest}, Environment: "**", Model: "**"}
+	return registry.WithPrincipal(t.Context(), registry.Principal{Name: p.Principal, Person: p, Grants: []registry.Grant{everywhere}}), p
 }
 
-// A registry signs in the name of who is signed in, and of no one else: a quarantine counts everywhere,
+// A registry signs in the name of who is signed in, and of no one else: a quarantine counts wherever they may speak,
 // an approval only where the person is listed.
 func testAttest(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
