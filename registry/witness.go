@@ -13,6 +13,9 @@ import (
 func (r report) differsFrom(t Node) string {
 	n := r.Node
 	ran := r.Runtime.Name
+	if _, has := t.Runtimes[ran]; ran != "" && len(t.Runtimes) > 0 && !has {
+		return PlainText(fmt.Sprintf("the engine ran in %s, and the type has no such runtime", ran))
+	}
 	for _, fact := range []struct{ name, want, have string }{
 		{"os", t.OS, n.OS},
 		{"cpu.arch", t.CPU.Arch, n.CPU.Arch},
@@ -30,8 +33,10 @@ func (r report) differsFrom(t Node) string {
 	if want, have := devices(t, archs), devices(n, archs); want != have {
 		return PlainText(fmt.Sprintf("accelerators are %q, and the type has %q", have, want))
 	}
-	if slices.Contains(n.Notes, NoteEmulated) && !slices.Contains(t.Notes, NoteEmulated) {
+	if is, want := slices.Contains(n.Notes, NoteEmulated), slices.Contains(t.Notes, NoteEmulated); is && !want {
 		return "its processor is emulated"
+	} else if want && !is {
+		return "its processor is not emulated, and that of the type is"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -45,18 +46,22 @@ stdout: the ref in the destination. Exit code 4: the policy refuses, also when t
 }
 
 func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.PromoteRequest, w *waiting, args []string) error {
-	ref, err := a.reference(i, args)
-	if err != nil {
-		return err
-	}
-	req.Model, req.Ref = ref.Model, ref.TagOrDigest()
-	if req.From == "" {
-		req.From = ref.Environment
+	if w.first != nil {
+		req = *w.first
+	} else {
+		ref, err := a.reference(i, args)
+		if err != nil {
+			return err
+		}
+		req.Model, req.Ref = ref.Model, ref.TagOrDigest()
+		req.From = cmp.Or(req.From, ref.Environment)
 	}
 	before := newestEvent(ctx, i, req.Model)
 	promotion, err := i.Promote(ctx, req)
 	if err != nil && w.goesOn(ctx, a, i, promotion, err) {
 		w.model, w.before = req.Model, before
+		req.Ref, req.From, req.To = string(promotion.Release), cmp.Or(req.From, promotion.From), cmp.Or(req.To, promotion.Environment)
+		w.first = &req
 		return nil
 	}
 	if err == nil { // else it says both

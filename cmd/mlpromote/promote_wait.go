@@ -25,6 +25,9 @@ type waiting struct {
 	told     string          // what stderr says is missing
 	model    string          // that the promotion is of
 	before   registry.Digest // its newest event before the last look
+	// first is what the first look was about; nil before it. Whatever happens to heads meanwhile, the release that
+	// was asked for is the one that is promoted.
+	first *registry.PromoteRequest
 }
 
 // promoteWaiting promotes, and while evidence is all that is missing, again when the model has new events, until the

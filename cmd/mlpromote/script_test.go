@@ -99,7 +99,7 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 				return hasToolchain(j.cache, toolchain), nil
 			}
 			switch name {
-			case "served":
+			case "served", "postgres":
 				return kind == name, nil
 			case "race":
 				return raceEnabled, nil

@@ -30,6 +30,11 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 			registry.Errorf(registry.CodeTrust, "attach: it speaks for %s: only the service itself attaches what it signed for people", p),
 			"the person asks the service: POST models/MODEL/attestations")
 	}
+	if e, err := s.Config.Environments.Find(a.Environment); err != nil {
+		return "", err
+	} else if !mayReach(ctx, e, a.Model, claim) {
+		return "", registry.Errorf(registry.CodeForbidden, "attach: it speaks for %s, and you may not attest in %s", claim.Attested(), a.Environment)
+	}
 	if err := s.mayApprove(ctx, a, r, subject, claim); err != nil {
 		return "", err
 	}

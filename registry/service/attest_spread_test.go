@@ -41,6 +41,12 @@ func TestAttestedQuarantineSpreads(t *testing.T) {
 			if got := slices.Equal(done.NotIn, []string{"prod"}); got == c.reaches {
 				t.Errorf("it does not hold in %q, want prod there: %t", done.NotIn, !c.reaches)
 			}
+			taken, err := w.service.Bundle(t.Context(), "staging", r.Model, done.Evidence)
+			must(t, err)
+			_, err = w.Attach(caller, registry.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: r.Digest, Bundle: taken.Data})
+			if (err == nil) != c.reaches || err != nil && !registry.HasCode(err, registry.CodeForbidden) {
+				t.Errorf("attached in prod by its person: %v, want that it may: %t", err, c.reaches)
+			}
 			// Somebody who may promote, and nothing more, brings evidence of staging to prod.
 			promoter := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:ci"})
 			_, err = w.Promote(promoter, registry.PromoteRequest{Model: r.Model})

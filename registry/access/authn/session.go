@@ -123,6 +123,16 @@ func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token str
 	return g.open(w, r, s, access.Bearer(t).Name)
 }
 
+// MayTry refuses a sign-in from an address with too many that failed. Errors: CodeUnavailable.
+func (g *Authenticator) MayTry(r *http.Request) error { return g.failures.allow(r, "", g.Now()) }
+
+// Failed counts a sign-in that failed with an error of code CodeUnauthenticated.
+func (g *Authenticator) Failed(r *http.Request, err error) {
+	if err != nil {
+		g.failures.tell(r, "", err, g.Now())
+	}
+}
+
 // SignInAt opens a session for the subject whose claims an issuer signed just now, and answers with its
 // cookie. The caller has verified them. Errors: CodeUnauthenticated if no rule lets the subject in.
 func (g *Authenticator) SignInAt(w http.ResponseWriter, r *http.Request, issuer, subject string, claims []byte) error {

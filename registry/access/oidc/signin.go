@@ -173,7 +173,9 @@ func (t *trusted) exchange(ctx context.Context, redirect, code, verifier string)
 			return "", err
 		}
 	}
-	limited, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, t.keys.client), fetchTimeout)
+	here := *t.keys.client // the code and the secret of the client go to the issuer's endpoint and nowhere else
+	here.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	limited, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, &here), fetchTimeout)
 	defer cancel()
 	token, err := client.Exchange(limited, code, oauth2.VerifierOption(verifier))
 	var refused *oauth2.RetrieveError

@@ -131,6 +131,9 @@ func TestFromOtherSites(t *testing.T) {
 			t.Errorf("sign in from %q: got %d %q, want 403", site, status, got)
 		}
 	}
+	if status, got := b.send(http.MethodGet, "/signin/with/corp", "cross-site", nil); status != http.StatusForbidden {
+		t.Errorf("sign in at an issuer from another site: got %d %q, want 403", status, got)
+	}
 	b.signInByToken(text)
 	for _, site := range []string{"cross-site", "same-site", "none", ""} {
 		for _, path := range []string{"/promote", signin.OutPath} {
@@ -242,6 +245,19 @@ func TestGuesses(t *testing.T) {
 		u, _ := url.Parse(w.URL) // of a server that listens
 		b.Jar.SetCookies(u, []*http.Cookie{{Name: "__Host-mlpromote", Value: cookie, Secure: true, Path: "/"}})
 		b.seesNothing("/")
+	}
+}
+
+// Whoever invents answers of an issuer has to wait, so that the service does not ask it again and again.
+func TestInventedAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.answer = url.Values{"code": {"guess"}}
+	for range 4 {
+		w.browser(t).send(http.MethodGet, "/signin/with/corp", "same-origin", nil)
+	}
+	if status, got := w.browser(t).send(http.MethodGet, "/signin/with/corp", "same-origin", nil); status != http.StatusServiceUnavailable {
+		t.Errorf("after many answers: got %d %q, want 503", status, got)
 	}
 }
 

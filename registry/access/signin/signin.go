@@ -78,6 +78,10 @@ func (h handler) byToken(w http.ResponseWriter, r *http.Request) {
 // begin sends a person to an issuer.
 func (h handler) begin(w http.ResponseWriter, r *http.Request) {
 	back := Local(r.URL.Query().Get("return"))
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		h.refuse(w, r, registry.Errorf(registry.CodeForbidden, "a page of another site sent you here: sign in on this page"), back)
+		return
+	}
 	visit, page, err := h.Issuers().Begin(r.Context(), r.PathValue("name"), h.callback(r))
 	if err != nil {
 		h.refuse(w, r, err, back)
@@ -103,7 +107,12 @@ func (h handler) finish(w http.ResponseWriter, r *http.Request) {
 			"no sign-in began in this browser in the last %v: sign in again", visitLife), back)
 		return
 	}
-	who, err := h.Issuers().Finish(r.Context(), visit, h.callback(r), r.URL.Query())
+	err := h.Authenticator.MayTry(r)
+	var who oidc.SignedIn
+	if err == nil {
+		who, err = h.Issuers().Finish(r.Context(), visit, h.callback(r), r.URL.Query())
+		h.Authenticator.Failed(r, err)
+	}
 	if err == nil {
 		err = h.Authenticator.SignInAt(w, r, who.Issuer, who.Subject, who.Claims)
 	}
