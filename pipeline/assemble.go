@@ -190,8 +190,8 @@ func incomplete(w wantedParts, r AssembleResult) error {
 			targets = append(targets, m.Target)
 		}
 	}
-	text := fmt.Sprintf("%s %s is not complete: no part has %s (%d of %s)", w.common.Model, w.common.Version,
-		strings.Join(lines, ", "), len(r.Missing), registry.Count(len(w.asked), "engine"))
+	text := fmt.Sprintf("%s %s is not complete: of %s, no part has these %d: %s", w.common.Model, w.common.Version,
+		registry.Count(len(w.asked), "engine"), len(r.Missing), strings.Join(lines, ", "))
 	for _, a := range r.Aside {
 		text += "\n  set aside: " + string(a.Part) + ": " + a.Reason
 	}

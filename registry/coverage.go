@@ -175,7 +175,12 @@ type witnesses struct {
 // witnesses finds the newest of each key, of those that meet what the policy asks of reports otherwise.
 func (p Policy) witnesses(t Node, r Release, e Engine, cs counted) witnesses {
 	found := witnesses{newest: make(map[string]report)}
-	for _, pass := range cs.findings(PredicateParity, r, e).passes {
+	all := cs.findings(PredicateParity, r, e)
+	if all.failedOn(t) {
+		found.other = "a report of such a machine did not pass, and none of such a machine passed after it"
+		return found
+	}
+	for _, pass := range all.passes {
 		why := p.refusesPass(pass, e)
 		if differs := pass.differsFrom(t); differs != "" {
 			why = "a report was made on another machine: " + differs
@@ -189,6 +194,16 @@ func (p Policy) witnesses(t Node, r Release, e Engine, cs counted) witnesses {
 		}
 	}
 	return found
+}
+
+// failedOn reports whether a report of a machine of a node type did not pass, and no later one of such a machine
+// did. A pass of another machine of the same kind heals the failure for the engine, and not for the type.
+func (f findings) failedOn(t Node) bool {
+	return slices.ContainsFunc(f.failed, func(failed report) bool {
+		return failed.differsFrom(t) == "" && !slices.ContainsFunc(f.passes, func(pass report) bool {
+			return pass.differsFrom(t) == "" && pass.heals(failed)
+		})
+	})
 }
 
 // refusesPass says why a pass does not meet what the policy asks of reports, or is "".

@@ -63,6 +63,7 @@ func (r report) failure(what string) string {
 type findings struct {
 	passes  []report
 	against []report // failed or undecided, and not healed by a pass
+	failed  []report // failed or undecided, also if a pass healed it
 	stale   []string // why the other reports do not count
 }
 
@@ -84,6 +85,7 @@ func (cs counted) findings(predicateType string, r Release, e Engine) findings {
 			f.against = append(f.against, read)
 		}
 	}
+	f.failed = slices.Clone(f.against)
 	f.against = slices.DeleteFunc(f.against, func(against report) bool {
 		return slices.ContainsFunc(f.passes, func(pass report) bool { return pass.heals(against) })
 	})

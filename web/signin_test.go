@@ -32,7 +32,7 @@ func TestSignInPages(t *testing.T) {
 	anonymous := everything()
 	anonymous.Name = "anonymous"
 	open := w.get(anonymous, "/signin")
-	wantPage(t, "an open service", open, http.StatusOK, "everybody who reaches it may do everything")
+	wantPage(t, "an open service", open, http.StatusOK, "everybody who can reach it has full access")
 	wantWithout(t, "an open service", open, "/signout")
 }
 

@@ -137,7 +137,7 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 		return err
 	}
 	if rules != "" {
-		a.ui.Note("wrote %s: what prod asks of a release; it says how an approver accepts what got looser", rules)
+		a.ui.Note("wrote %s: the rules for promoting to prod; its comments show how to accept a looser limit", rules)
 	}
 	a.ui.Note("wrote %s; next: mlpromote build", o.file)
 	return a.ui.Result(o.file, answer)

@@ -23,9 +23,9 @@ func (a *app) promoteCommand() *cobra.Command {
 		Long: `Hashes the release again, checks the destination's policy, copies the release and its evidence,
 signs a verification summary, and moves the head last. REF defaults to the last build here.
 
-With --wait, a release that lacks only evidence is decided about again when there is more, until the
-time is over: reports of verifiers, approvals. stderr says whose is missing. It does not wait where anything else is in
-the way, such as a report that failed, a quarantine or a hold.
+If only evidence is missing, such as reports or approvals, promote --wait waits for it and decides again whenever
+new evidence arrives, until the time is up. stderr says whose is missing. It does not wait where anything else is in
+the way, such as a report that failed, a quarantine or a hold. With --dry-run it waits too, and then shows the decision.
 
 stdout: the ref in the destination. Exit code 4: the policy refuses, also when the time is over.`,
 		Example: "  mlpromote promote --dry-run\n  mlpromote promote --wait 30m",
@@ -40,7 +40,7 @@ stdout: the ref in the destination. Exit code 4: the policy refuses, also when t
 	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only edge there is)")
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
 	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false, "in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
-	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for evidence that is missing")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for missing evidence, such as 30m")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print every requirement with its state, change nothing")
 	return c
 }

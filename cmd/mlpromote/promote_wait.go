@@ -53,9 +53,13 @@ func (w *waiting) goesOn(ctx context.Context, a *app, i *wiring.Instance, p regi
 	if time.Until(w.deadline) <= 0 || ctx.Err() != nil {
 		return false
 	}
-	text := strings.Join(awaited(ctx, i, p, err), "\n  ")
+	missing := awaited(ctx, i, p, err)
+	text := strings.Join(missing, "\n")
 	if text != "" && text != w.told {
-		a.ui.Note("waiting until %s for:\n  %s", w.deadline.UTC().Format("15:04:05 MST"), text)
+		a.ui.Note("waiting until %s for %s:", w.deadline.UTC().Format(time.DateTime+" MST"), registry.Count(len(missing), "requirement"))
+		for _, line := range missing {
+			a.ui.Note("  %s", line)
+		}
 		w.told = text
 	}
 	w.again = text != ""
