@@ -144,11 +144,11 @@ func (w wantedParts) statement(r registry.Release, counted []registry.Claim) (fo
 		commit := commitIn(c.Statement)
 		switch {
 		case !ok || said.Key != w.key:
-			reason = "what its builder says of it is of another spec"
+			reason = "its builder signed it for another spec"
 		case commit != w.commit:
 			reason = "it was built from commit " + cmp.Or(registry.PlainText(commit), "(not known)") + ", and not from " + cmp.Or(w.commit, "(not known)")
 		case c.Recorded == 0:
-			reason = "the history does not have what its builder says of it"
+			reason = "the history does not have the statement of its builder"
 		case first.recorded == 0 || c.Recorded < first.recorded:
 			first = foundPart{release: r, said: said, recorded: c.Recorded}
 		}

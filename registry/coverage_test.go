@@ -100,7 +100,19 @@ func TestCoverage(t *testing.T) {
 		"a type without a runtime":   {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Runtimes = nil })}, 0, []registry.Claim{on("v", pass)}, "it gets no engine (x86/int8: runtimes.onnxruntime", false},
 		"a failure of the engine":    {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass), on("w", registry.VerdictFail)}, "it gets x86/fp32, shown by 0 verifiers", false},
 		"a quarantine of the engine": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass), quarantine(best.Digest)}, "it gets x86/fp32, shown by 0 verifiers", false},
-		"the type is gone":           {nil, 0, []registry.Claim{on("v", pass)}, "no such node type is registered: run mlpromote node describe on such a machine, and mlpromote node-type put NAME FILE", false},
+		"a failure that another machine of the kind healed": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{
+			on("v", pass),
+			on("v", registry.VerdictFail, func(p *registry.ParityReport) { p.FinishedOn = p.FinishedOn.Add(time.Minute) }),
+			on("v", pass, func(p *registry.ParityReport) {
+				p.FinishedOn, p.Runtime.Version = p.FinishedOn.Add(2*time.Minute), "1.31.0"
+				p.Node.Runtimes = map[string]string{"onnxruntime": "1.31.0"}
+			}),
+		}, "a report of such a machine did not pass, and none of such a machine passed after it", false},
+		"a failure that such a machine healed": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{
+			on("v", registry.VerdictFail),
+			on("v", pass, func(p *registry.ParityReport) { p.FinishedOn = p.FinishedOn.Add(time.Minute) }),
+		}, "shown by 1 verifier", true},
+		"the type is gone": {nil, 0, []registry.Claim{on("v", pass)}, "no such node type is registered: run mlpromote node describe on such a machine, and mlpromote node-type put NAME FILE", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,20 +35,26 @@ func TestReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			es, err := environments.Parse("environments.yaml", []byte(c.text))
-			got := ""
-			if err != nil {
-				got = problems(t, err)
-			} else if diff := cmp.Diff(c.rule, es.List[1].Policy().Reports); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s\n%s", c.text, diff)
-			}
+			wantRule(t, c.text, c.want, c.rule, func(p registry.Policy) any { return p.Reports })
 			if err := validate(t, schema, c.text); (err == nil) != c.shape {
 				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
 			}
 		})
+	}
+}
+
+// wantRule wants a file to be refused with problems, or, if there are none, to give its second environment a rule.
+func wantRule(t *testing.T, text, problemsOf string, rule any, of func(registry.Policy) any) {
+	t.Helper()
+	es, err := environments.Parse("environments.yaml", []byte(text))
+	got := ""
+	if err != nil {
+		got = problems(t, err)
+	} else if diff := cmp.Diff(rule, of(es.List[1].Policy())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(problemsOf, got); diff != "" {
+		t.Errorf("%s\n%s", text, diff)
 	}
 }
 
@@ -75,16 +81,7 @@ func TestCoverage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			es, err := environments.Parse("environments.yaml", []byte(c.text))
-			got := ""
-			if err != nil {
-				got = problems(t, err)
-			} else if diff := cmp.Diff(c.rule, es.List[1].Policy().Coverage); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s\n%s", c.text, diff)
-			}
+			wantRule(t, c.text, c.want, c.rule, func(p registry.Policy) any { return p.Coverage })
 			if err := validate(t, schema, c.text); (err == nil) != c.shape {
 				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
 			}

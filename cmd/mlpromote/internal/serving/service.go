@@ -172,8 +172,8 @@ func (sv *Service) identify(ctx context.Context, token string) (registry.Princip
 	return g.issuers.Identify(ctx, token)
 }
 
-// byClaims gives who is let in by the claims of a session. Nobody is where access.yaml is not the one that was
-// agreed on.
+// byClaims returns the principal of the claims of a session. It refuses everybody while access.yaml differs from the
+// one that was agreed on.
 func (sv *Service) byClaims(ctx context.Context, issuer string, claims []byte) (registry.Principal, error) {
 	g := sv.keeper.InForce()
 	if err := sv.lastAgreement(g.own).Check(ctx, "access"); err != nil {
