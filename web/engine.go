@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/web/chart"
 )
 
@@ -18,10 +20,10 @@ import (
 type margin struct {
 	What    string // "max error of probabilities"
 	Value   string
-	Limit   string // "≤ 0.01"
+	Limit   string // "at most 0.01"
 	Bounds  string
 	State   state
-	Used    string // share of the limit that is used: "83 %"; empty where a share means nothing
+	Margin  string // how much of what the limit allows is left: "17 %"; empty where a share means nothing
 	share   float64
 	counted bool
 }
@@ -80,13 +82,13 @@ func row(in read, e registry.Engine) engineRow {
 	}
 	if p := newest[registry.ParityReport](in.counted, e.Digest, registry.PredicateParity); p != nil {
 		view.Verdict = verdictState(p.Verdict)
-		for _, m := range margins(p.Checks) {
+		for _, m := range margins(p) {
 			if m.counted && (!view.Closest.counted || m.share > view.Closest.share) {
 				view.Closest = m
 			}
 		}
 		if a := p.Accuracy; a != nil {
-			view.Accuracy, view.Drop = a.Metric+" "+figure(a.Engine), figure(a.Drop)
+			view.Accuracy, view.Drop = registry.PlainText(a.Metric)+" "+validators.AccuracyText(*a, a.Engine), validators.DropText(*a)
 		}
 	}
 	if p := newest[registry.PerformanceReport](in.counted, e.Digest, registry.PredicatePerformance); p != nil {
@@ -111,45 +113,33 @@ func verdictState(v registry.Verdict) state {
 }
 
 // margins describes the checks of a report, the one that is closest to its limit first.
-func margins(checks []registry.Check) []margin {
+func margins(p *registry.ParityReport) []margin {
+	metric := ""
+	if p.Accuracy != nil {
+		metric = p.Accuracy.Metric
+	}
 	var all []margin
-	for _, c := range checks {
-		all = append(all, marginOf(c))
+	for _, c := range p.Checks {
+		all = append(all, marginOf(c, metric))
 	}
 	slices.SortStableFunc(all, func(a, b margin) int { return cmp.Compare(b.share, a.share) })
 	return all
 }
 
-// marginOf describes a check. The share of a limit that is used is that of the value or of the bound
-// that was held against it. Of a least rate it is the share of the misses that it leaves.
-func marginOf(c registry.Check) margin {
-	what := []string{c.Figure}
+// marginOf describes a check in the words and units of `mlpromote report show`.
+func marginOf(c registry.Check, metric string) margin {
+	what := validators.FigureWord(c, metric)
 	if c.Output != "" {
-		what = append(what, "of "+c.Output)
+		what += " of " + c.Output
 	}
-	if c.Slice != "" {
-		what = append(what, "where "+c.Slice)
-	}
-	m := margin{What: registry.PlainText(strings.Join(what, " ")), Value: figure(c.Value), Limit: "≤ " + figure(c.Limit), State: verdictState(c.Verdict)}
-	if c.AtLeast {
-		m.Limit = "≥ " + figure(c.Limit)
+	m := margin{
+		What: registry.PlainText(what), Value: validators.ValueText(c, float64(c.Value)), Limit: validators.LimitText(c), State: verdictState(c.Verdict),
 	}
 	if c.Low != nil && c.High != nil {
-		m.Bounds = figure(*c.Low) + " to " + figure(*c.High)
+		m.Bounds = validators.BoundsText(c)
 	}
-	worst, limit := float64(c.Value), float64(c.Limit)
-	switch {
-	case c.AtLeast && c.Low != nil:
-		worst = float64(*c.Low)
-	case !c.AtLeast && c.High != nil:
-		worst = float64(*c.High)
-	}
-	if c.AtLeast {
-		worst, limit = 1-worst, 1-limit
-	}
-	if limit > 0 && worst >= 0 && worst/limit < 1000 {
-		m.share, m.counted = worst/limit, true
-		m.Used = fmt.Sprintf("%.0f %%", 100*m.share)
+	if left := validators.Margin(c); !math.IsNaN(left) {
+		m.share, m.counted, m.Margin = 1-left, true, validators.MarginText(c)
 	}
 	return m
 }
@@ -221,7 +211,7 @@ func (s *site) releaseOf(r *http.Request, environment, model string, d registry.
 
 // parity adds what a parity report says.
 func (view *engineView) parity(p *registry.ParityReport, s *site) {
-	view.Checks = margins(p.Checks)
+	view.Checks = margins(p)
 	for _, reason := range p.Reasons {
 		view.Reasons = append(view.Reasons, registry.PlainText(reason.Message))
 	}
@@ -232,12 +222,13 @@ func (view *engineView) parity(p *registry.ParityReport, s *site) {
 		{Name: "Finished", Text: s.when(p.FinishedOn).Absolute},
 	}
 	if p.Confidence > 0 {
-		view.Ran = append(view.Ran, fact{Name: "Confidence", Text: figure(p.Confidence)})
+		view.Ran = append(view.Ran, fact{Name: "Confidence", Text: validators.ShareText(float64(p.Confidence))})
 	}
 	for _, slice := range p.Slices {
 		view.Slices = append(view.Slices, fact{
 			Name: registry.PlainText(slice.By + " " + slice.Value),
-			Text: fmt.Sprintf("%s %s (%s to %s)", slice.Accuracy.Metric, figure(slice.Accuracy.Engine), figure(slice.Low), figure(slice.High)),
+			Text: fmt.Sprintf("%s %s (%s to %s)", registry.PlainText(slice.Accuracy.Metric), validators.AccuracyText(slice.Accuracy, slice.Accuracy.Engine),
+				validators.AccuracyText(slice.Accuracy, slice.Low), validators.AccuracyText(slice.Accuracy, slice.High)),
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {

@@ -3,6 +3,11 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -10,6 +15,7 @@ import (
 // event is an entry of the history as pages show it.
 type event struct {
 	Seq         int64
+	First       int64 // of the events that this entry stands for; 0 if it is one
 	Time        moment
 	Kind        string
 	State       state
@@ -24,16 +30,62 @@ type event struct {
 	Hash        digest
 }
 
-func (s *site) events(ctx context.Context, q registry.HistoryQuery) ([]event, error) {
-	all, err := s.Registry.History(ctx, q)
+// recent lists what happened to a model, newest first, as up to limit entries. Evidence that was attached to one
+// release within a minute is one entry.
+func (s *site) recent(ctx context.Context, model string, limit int) ([]event, error) {
+	all, err := s.Registry.History(ctx, registry.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
 	if err != nil {
 		return nil, err
 	}
 	var out []event
-	for _, e := range all {
-		out = append(out, s.event(e))
+	for len(all) > 0 && len(out) < limit {
+		n := alike(all)
+		view := s.event(all[0])
+		if n > 1 {
+			view = s.fold(all[:n])
+		}
+		out, all = append(out, view), all[n:]
 	}
 	return out, nil
+}
+
+// recentRead is how many events are read for a list of recent ones, since builds and verifications attach dozens.
+const recentRead = 200
+
+// routine reports whether an event attached evidence that programs make. What a person says stands alone.
+func routine(e registry.Event) bool {
+	switch e.PredicateType {
+	case registry.PredicateApproval, registry.PredicateBreakGlass, registry.PredicateQuarantine:
+		return false
+	}
+	return e.Kind == registry.EventAttach && e.Reason == ""
+}
+
+// alike counts the events at the start of a list that one entry stands for: evidence that was attached to one release,
+// in one environment and by one caller, within a minute of the first.
+func alike(all []registry.Event) int {
+	n, first := 1, all[0]
+	for n < len(all) && routine(first) && routine(all[n]) && all[n].Environment == first.Environment && all[n].Release == first.Release &&
+		all[n].Principal == first.Principal && first.Time.Sub(all[n].Time).Abs() < time.Minute {
+		n++
+	}
+	return n
+}
+
+// fold describes several events of [alike], newest first, by the newest and the kinds of evidence.
+func (s *site) fold(all []registry.Event) event {
+	counts := make(map[string]int)
+	for _, e := range all {
+		counts[evidenceName(e.PredicateType)]++
+	}
+	var kinds []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		kinds = append(kinds, fmt.Sprintf("%d × %s", counts[name], name))
+	}
+	view := s.event(all[0])
+	view.Text = registry.PlainText(fmt.Sprintf("%d statements were attached in %s: %s", len(all), all[0].Environment, strings.Join(kinds, ", ")))
+	view.First = all[len(all)-1].Seq
+	return view
 }
 
 func (s *site) event(e registry.Event) event {

@@ -91,7 +91,7 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
 		return answer{}, err
 	}
-	if view.Events, err = s.events(ctx, registry.HistoryQuery{Model: name, Descending: true, Limit: eventsShown}); err != nil {
+	if view.Events, err = s.recent(ctx, name, eventsShown); err != nil {
 		return answer{}, err
 	}
 	return answer{

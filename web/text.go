@@ -2,9 +2,7 @@ package web
 
 import (
 	"fmt"
-	"math"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -103,20 +101,6 @@ func latency(ns int64) string {
 		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
 	}
 	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
-}
-
-// figure describes a measured number with four digits.
-func figure(f registry.Figure) string {
-	v := float64(f)
-	switch {
-	case math.IsNaN(v):
-		return "NaN"
-	case math.IsInf(v, 1):
-		return "∞"
-	case math.IsInf(v, -1):
-		return "-∞"
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 // Addresses of pages. A component of a model's name begins with a letter or digit, so that "-" ends the name.

@@ -50,7 +50,7 @@ func arrows() []rule {
 		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 
-		{"web", []string{"registry", "web/chart"}},
+		{"web", []string{"registry", "validators", "web/chart"}}, // of validators, the words and units of figures
 		{"web/chart", nil}, // draws numbers
 
 		{"pipeline", []string{

@@ -14,23 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// figureWords are what figures of checks are called.
-var figureWords = map[string]string{
-	"elements":   "elements beyond their tolerance",
-	"cosine":     "cosine of the worst case",
-	"snrDb":      "signal to noise",
-	"maxAbs":     "largest error",
-	"maxError":   "largest error / spread",
-	"caseError":  "error of the worst case / spread",
-	"systematic": "offset or factor in the errors / spread",
-	"top1":       "same best class",
-	"equal":      "same answer",
-	"accuracy":   "accuracy",
-	"drop":       "drop of accuracy",
-	"relative":   "accuracy / the reference's",
-	"regression": "drop against the engine there now",
-}
-
 // checksTable has a row for each limit.
 func checksTable(p *registry.ParityReport) string {
 	rows := [][]string{{"OUTPUT", "KIND", "FIGURE", "VALUE", "BOUNDS", "LIMIT", "MARGIN", "CASES", "WORST", "VERDICT"}}
@@ -39,75 +22,18 @@ func checksTable(p *registry.ParityReport) string {
 		if c.Case != nil {
 			worst = fmt.Sprintf("case %d", *c.Case)
 		}
-		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind), figureWord(p, c), valueText(c, float64(c.Value)),
-			boundsText(c), limitText(c), marginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
+		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind), validators.FigureWord(c, metricOf(p)), validators.ValueText(c, float64(c.Value)),
+			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
 	}
 	return ui.Table(rows)
 }
 
-// figureWord is what the figure of a check is called; of accuracy, with the metric.
-func figureWord(p *registry.ParityReport, c registry.Check) string {
-	word := cmp.Or(figureWords[c.Figure], c.Figure)
-	if c.Slice != "" {
-		word += " on slice " + ui.Plain(c.Slice)
+// metricOf is the metric of the accuracy in a report; empty if there is none.
+func metricOf(p *registry.ParityReport) string {
+	if p.Accuracy == nil {
+		return ""
 	}
-	if c.Output != "" || p.Accuracy == nil || p.Accuracy.Metric == validators.MetricTop1 {
-		return word
-	}
-	if validators.LessIsBetter(p.Accuracy.Metric) {
-		word = strings.Replace(word, "drop", "rise", 1)
-	}
-	return strings.Replace(word, "accuracy", p.Accuracy.Metric, 1)
-}
-
-// isRate reports whether a figure is a share of the cases.
-func isRate(c registry.Check) bool {
-	if c.Figure == "accuracy" {
-		return !c.Resampled
-	}
-	return slices.Contains([]string{"top1", "equal", "drop", "regression", "relative"}, c.Figure)
-}
-
-// valueText is a value of a figure with its unit.
-func valueText(c registry.Check, v float64) string {
-	switch {
-	case isRate(c):
-		return short(v)
-	case c.Figure == "snrDb":
-		return fmt.Sprintf("%.4g dB", v)
-	case c.Figure == "cosine", c.Resampled:
-		return fmt.Sprintf("%.6g", v)
-	}
-	return fmt.Sprintf("%.3g", v)
-}
-
-// boundsText is the bounds of a rate, neither of which says too much.
-func boundsText(c registry.Check) string {
-	if c.Low == nil || c.High == nil {
-		return "exact"
-	}
-	if low, high := float64(*c.Low), float64(*c.High); math.IsInf(low, 0) || math.IsInf(high, 0) || !isRate(c) {
-		return valueText(c, low) + " to " + valueText(c, high)
-	}
-	return short(math.Floor(float64(*c.Low)*1e4)/1e4) + " to " + short(math.Ceil(float64(*c.High)*1e4)/1e4)
-}
-
-func limitText(c registry.Check) string {
-	if c.AtLeast {
-		return "at least " + valueText(c, float64(c.Limit))
-	}
-	return "at most " + valueText(c, float64(c.Limit))
-}
-
-func marginText(c registry.Check) string {
-	margin := validators.Margin(c)
-	switch {
-	case math.IsInf(margin, 0) || math.IsNaN(margin):
-		return "-"
-	case margin < 0:
-		return fmt.Sprintf("%.3g x allowed", 1-margin)
-	}
-	return fmt.Sprintf("%.0f %%", math.Floor(100*margin))
+	return p.Accuracy.Metric
 }
 
 // slicesText is a table of the accuracy on slices of the cases.
@@ -117,8 +43,8 @@ func slicesText(p *registry.ParityReport) string {
 	}
 	rows := [][]string{{"SLICE", "CASES", p.Slices[0].Accuracy.Metric, "BOUNDS", "REFERENCE"}}
 	for _, s := range p.Slices {
-		rows = append(rows, []string{s.By + "=" + s.Value, fmt.Sprint(s.Accuracy.Cases), accuracyCell(s.Accuracy, s.Accuracy.Engine),
-			accuracyCell(s.Accuracy, s.Low) + " to " + accuracyCell(s.Accuracy, s.High), accuracyCell(s.Accuracy, s.Accuracy.Reference)})
+		rows = append(rows, []string{s.By + "=" + s.Value, fmt.Sprint(s.Accuracy.Cases), validators.AccuracyText(s.Accuracy, s.Accuracy.Engine),
+			validators.AccuracyText(s.Accuracy, s.Low) + " to " + validators.AccuracyText(s.Accuracy, s.High), validators.AccuracyText(s.Accuracy, s.Accuracy.Reference)})
 	}
 	return "\n" + indent(ui.Table(rows)) + "\n"
 }
@@ -275,16 +201,16 @@ func brief(p registry.ParityReport) string {
 		return ""
 	}
 	tightest := slices.MinFunc(p.Checks, func(a, b registry.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
-	value := valueText(tightest, float64(tightest.Value))
+	value := validators.ValueText(tightest, float64(tightest.Value))
 	if tightest.Low != nil {
-		value += " (" + boundsText(tightest) + ")"
+		value += " (" + validators.BoundsText(tightest) + ")"
 	}
 	subject := ""
 	if tightest.Output != "" {
 		subject = "output " + tightest.Output + ", "
 	}
-	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", marginText(tightest), subject, figureWord(&p, tightest), value, limitText(tightest))
+	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", validators.MarginText(tightest), subject, validators.FigureWord(tightest, metricOf(&p)), value, validators.LimitText(tightest))
 }
 
 // short is a share in percent, with no more digits than it needs.
-func short(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
+func short(v float64) string { return validators.ShareText(v) }

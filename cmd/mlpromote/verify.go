@@ -186,7 +186,7 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 			cells[4] = percent(float64(*worst.Top1))
 		}
 		if p.Accuracy != nil {
-			cells[5] = accuracyCell(*p.Accuracy, p.Accuracy.Engine)
+			cells[5] = validators.AccuracyText(*p.Accuracy, p.Accuracy.Engine)
 		}
 	}
 	if l != nil {
@@ -200,7 +200,7 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 func ownFigures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 	cells := figures(nil, nil)
 	if p.Accuracy != nil {
-		cells[5] = accuracyCell(*p.Accuracy, p.Accuracy.Reference)
+		cells[5] = validators.AccuracyText(*p.Accuracy, p.Accuracy.Reference)
 	}
 	if l.ReferenceLatency != nil {
 		latencyCells(cells, *l.ReferenceLatency)
@@ -223,14 +223,6 @@ func worstOutput(p registry.ParityReport) registry.OutputFigures {
 }
 
 func figure(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
-
-// accuracyCell is a figure of accuracy: a share, or a number where less is better or a program gave it.
-func accuracyCell(a registry.Accuracy, v registry.Figure) string {
-	if validators.LessIsBetter(a.Metric) || a.Metric == validators.MetricProgram {
-		return figure(v, "%.4g")
-	}
-	return percent(float64(v))
-}
 
 func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 

@@ -164,21 +164,13 @@ func accuracy(e Engine) string {
 	if e.Accuracy == nil {
 		return "-"
 	}
-	text := md(e.Accuracy.Metric) + " " + share(*e.Accuracy, e.Accuracy.Engine)
+	text := md(e.Accuracy.Metric) + " " + validators.AccuracyText(*e.Accuracy, e.Accuracy.Engine)
 	for _, c := range e.Checks {
 		if c.Figure == "accuracy" && c.Slice == "" && c.Low != nil && c.High != nil {
-			return text + " (" + share(*e.Accuracy, *c.Low) + " to " + share(*e.Accuracy, *c.High) + ")"
+			return text + " (" + validators.AccuracyText(*e.Accuracy, *c.Low) + " to " + validators.AccuracyText(*e.Accuracy, *c.High) + ")"
 		}
 	}
 	return text
-}
-
-// share is a figure of accuracy: a percentage, or a number where less is better or a program gave it.
-func share(a registry.Accuracy, v registry.Figure) string {
-	if validators.LessIsBetter(a.Metric) || a.Metric == validators.MetricProgram {
-		return fmt.Sprintf("%.4g", float64(v))
-	}
-	return fmt.Sprintf("%.2f %%", 100*float64(v))
 }
 
 // against is the accuracy of the engine there now on the same cases, if verify ran both.
@@ -186,7 +178,7 @@ func against(e Engine) string {
 	if e.Against == nil {
 		return "-"
 	}
-	return share(e.Against.Accuracy, e.Against.Accuracy.Reference)
+	return validators.AccuracyText(e.Against.Accuracy, e.Against.Accuracy.Reference)
 }
 
 func latency(e Engine) (p50, p99 string) {

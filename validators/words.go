@@ -1,0 +1,114 @@
+package validators
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// figureWords are what figures of checks are called.
+var figureWords = map[string]string{
+	"elements":   "elements beyond their tolerance",
+	"cosine":     "cosine of the worst case",
+	"snrDb":      "signal to noise",
+	"maxAbs":     "largest error",
+	"maxError":   "largest error / spread",
+	"caseError":  "error of the worst case / spread",
+	"systematic": "offset or factor in the errors / spread",
+	"top1":       "same best class",
+	"equal":      "same answer",
+	"accuracy":   "accuracy",
+	"drop":       "drop of accuracy",
+	"relative":   "accuracy / the reference's",
+	"regression": "drop against the engine there now",
+}
+
+// FigureWord is what the figure of a check is called, for all who show it. metric is that of the report's
+// accuracy, or empty: of an error, of which less is better, a drop is a rise.
+func FigureWord(c registry.Check, metric string) string {
+	word := cmp.Or(figureWords[c.Figure], c.Figure)
+	if c.Slice != "" {
+		word += " on slice " + registry.PlainText(c.Slice)
+	}
+	if c.Output != "" || metric == "" || metric == MetricTop1 {
+		return word
+	}
+	if LessIsBetter(metric) {
+		word = strings.Replace(word, "drop", "rise", 1)
+	}
+	return strings.Replace(word, "accuracy", registry.PlainText(metric), 1)
+}
+
+// isShare reports whether a figure is a share of the cases.
+func isShare(c registry.Check) bool {
+	if c.Figure == "accuracy" {
+		return !c.Resampled
+	}
+	return slices.Contains([]string{"top1", "equal", "drop", "regression", "relative"}, c.Figure)
+}
+
+// ValueText is a value of a check's figure with its unit.
+func ValueText(c registry.Check, v float64) string {
+	switch {
+	case isShare(c):
+		return ShareText(v)
+	case c.Figure == "snrDb":
+		return fmt.Sprintf("%.4g dB", v)
+	case c.Figure == "cosine", c.Resampled:
+		return fmt.Sprintf("%.6g", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+// BoundsText is the bounds of a check, neither of which says too much; "exact" if it has none.
+func BoundsText(c registry.Check) string {
+	if c.Low == nil || c.High == nil {
+		return "exact"
+	}
+	if low, high := float64(*c.Low), float64(*c.High); math.IsInf(low, 0) || math.IsInf(high, 0) || !isShare(c) {
+		return ValueText(c, low) + " to " + ValueText(c, high)
+	}
+	return ShareText(math.Floor(float64(*c.Low)*1e4)/1e4) + " to " + ShareText(math.Ceil(float64(*c.High)*1e4)/1e4)
+}
+
+// LimitText is the limit of a check with its unit.
+func LimitText(c registry.Check) string {
+	if c.AtLeast {
+		return "at least " + ValueText(c, float64(c.Limit))
+	}
+	return "at most " + ValueText(c, float64(c.Limit))
+}
+
+// MarginText is the [Margin] of a check: how much is left, or how often what is allowed was used.
+func MarginText(c registry.Check) string {
+	margin := Margin(c)
+	switch {
+	case math.IsInf(margin, 0) || math.IsNaN(margin):
+		return "-"
+	case margin < 0:
+		return fmt.Sprintf("%.3g x allowed", 1-margin)
+	}
+	return fmt.Sprintf("%.0f %%", math.Floor(100*margin))
+}
+
+// AccuracyText is a figure of accuracy: a share, or a number where less is better or a program gave it.
+func AccuracyText(a registry.Accuracy, v registry.Figure) string {
+	if LessIsBetter(a.Metric) || a.Metric == MetricProgram {
+		return fmt.Sprintf("%.4g", float64(v))
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(v))
+}
+
+// DropText is the drop of an accuracy in words; of an error, the part of the reference's by which it rose. A gain is
+// negative.
+func DropText(a registry.Accuracy) string {
+	c := registry.Check{Figure: "drop"}
+	return FigureWord(c, a.Metric) + " " + ValueText(c, float64(a.Drop))
+}
+
+// ShareText is a share in percent, with no more digits than it needs.
+func ShareText(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
