@@ -96,6 +96,7 @@ type Auditor interface {
 	//   - tags and evidence that no event names
 	//   - summaries that name missing events
 	//   - evidence that the catalog lists in another order
+	//   - restriction lists and trust bundles that are missing, changed or older than events say
 	//
 	// It leaves out accepted faults and does not check the hash chain of the history.
 	HistoryFaults(ctx context.Context) ([]HistoryFault, error)

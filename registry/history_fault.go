@@ -8,8 +8,8 @@ import (
 // HistoryFault is a state of the catalog that the history does not explain. It reveals, for
 // example, that the newest events were deleted, which leaves the hash chain intact.
 type HistoryFault struct {
-	Environment string `json:"environment"`
-	Model       string `json:"model"`
+	Environment string `json:"environment"`       // empty: the fault is in trust bundles
+	Model       string `json:"model"`             // empty: the fault is in restriction lists or trust bundles
 	Release     Digest `json:"release,omitempty"` // the head, or the release that has the fault
 	// Manifests are those that no event explains: the release itself, summaries or other evidence.
 	// Accepting the fault adds them to the history. Empty if the fault is in a head or in the list
@@ -20,6 +20,10 @@ type HistoryFault struct {
 
 // Err returns the fault as an error: CodeTrust, with a hint.
 func (f HistoryFault) Err() error {
+	if f.Model == "" {
+		return WithHint(Errorf(CodeTrust, "%s", f.Detail),
+			"the catalog was changed without the history, or a writer was killed at the last step: look at backups and at the log of the database")
+	}
 	return WithHint(
 		Errorf(CodeTrust, "%s in %s: %s", f.Model, f.Environment, f.Detail),
 		"events of the history are missing, or the catalog was changed without it: look at backups and at the log of the "+

@@ -123,3 +123,16 @@ func (c Claim) RestrictionList(resource string) (RestrictionList, error) {
 	}
 	return l, nil
 }
+
+// PeekRestrictionList returns what a signed list says, without verifying its signature. Errors: CodeTrust.
+func PeekRestrictionList(bundle []byte) (RestrictionList, error) {
+	var l RestrictionList
+	err := peek(bundle, MaxRestrictionBundle, PredicateRestrictions, &l)
+	if err == nil {
+		err = l.Validate()
+	}
+	if err != nil {
+		return RestrictionList{}, Errorf(CodeTrust, "restriction list: %w", err)
+	}
+	return l, nil
+}

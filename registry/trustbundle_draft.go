@@ -92,26 +92,8 @@ func (b TrustBundle) Differs(other TrustBundle) ([]string, error) {
 
 // PeekTrustBundle returns what a signed bundle says, without verifying its signature. Errors: CodeTrust.
 func PeekTrustBundle(bundle []byte) (TrustBundle, error) {
-	var document struct {
-		Envelope struct {
-			Payload []byte `json:"payload"`
-		} `json:"dsseEnvelope"`
-	}
-	var s Statement
 	var b TrustBundle
-	if len(bundle) > MaxTrustBundle {
-		return b, Errorf(CodeTrust, "trust bundle: %d bytes, want at most %d", len(bundle), MaxTrustBundle)
-	}
-	err := DecodeSigned(bundle, &document)
-	if err == nil {
-		err = DecodeSigned(document.Envelope.Payload, &s)
-	}
-	if err == nil && s.PredicateType != PredicateTrustBundle {
-		err = Errorf(CodeTrust, "predicate type %.200q, want %q", s.PredicateType, PredicateTrustBundle)
-	}
-	if err == nil {
-		err = DecodeSigned(s.Predicate, &b)
-	}
+	err := peek(bundle, MaxTrustBundle, PredicateTrustBundle, &b)
 	if err == nil {
 		err = b.Validate()
 	}
@@ -119,4 +101,28 @@ func PeekTrustBundle(bundle []byte) (TrustBundle, error) {
 		return TrustBundle{}, Errorf(CodeTrust, "trust bundle: %w", err)
 	}
 	return b, nil
+}
+
+// peek decodes the predicate of a signed bundle of at most size bytes, without verifying its signature.
+func peek(bundle []byte, size int, predicateType string, predicate any) error {
+	var document struct {
+		Envelope struct {
+			Payload []byte `json:"payload"`
+		} `json:"dsseEnvelope"`
+	}
+	var s Statement
+	if len(bundle) > size {
+		return Errorf(CodeTrust, "%d bytes, want at most %d", len(bundle), size)
+	}
+	err := DecodeSigned(bundle, &document)
+	if err == nil {
+		err = DecodeSigned(document.Envelope.Payload, &s)
+	}
+	if err == nil && s.PredicateType != predicateType {
+		err = Errorf(CodeTrust, "predicate type %.200q, want %q", s.PredicateType, predicateType)
+	}
+	if err == nil {
+		err = DecodeSigned(s.Predicate, predicate)
+	}
+	return err
 }

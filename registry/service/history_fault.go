@@ -9,15 +9,27 @@ import (
 )
 
 // HistoryFaults compares the history with every head, with every tagged release of an
-// environment and its evidence, and with the catalog's list of evidence.
+// environment and its evidence, with the catalog's list of evidence, and with restriction lists and
+// trust bundles.
 func (s *Service) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
-	return s.compare(ctx, s.everMoved, s.faultsOf)
+	faults, err := s.compare(ctx, s.everMoved, s.faultsOf)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.documentFaults(ctx)
+	return append(faults, more...), err
 }
 
-// HeadFaults is HistoryFaults without evidence other than the summaries of heads. It costs a
-// few reads per model and one read of the history.
+// HeadFaults is HistoryFaults without evidence other than the summaries of heads, and without
+// restriction lists and trust bundles that are not the newest. It costs a few reads per model and one
+// read of the history.
 func (s *Service) HeadFaults(ctx context.Context) ([]registry.HistoryFault, error) {
-	return s.compare(ctx, s.withHeads, s.headFaultsOf)
+	faults, err := s.compare(ctx, s.withHeads, s.headFaultsOf)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.inForceFaults(ctx)
+	return append(faults, more...), err
 }
 
 func (s *Service) compare(

@@ -51,7 +51,8 @@ func (v Verbs) Verify() *cobra.Command {
   - every head is where the newest events put it,
   - events name every release with a tag in a protected environment and all evidence there,
     and the reports and quarantines that were attached elsewhere,
-  - the catalog lists evidence in the order of the events.
+  - the catalog lists evidence in the order of the events,
+  - restriction lists and trust bundles are those that the events name, each after the one before.
 If a check fails, events were changed or deleted, or the catalog was changed without an event:
 exit code 5, and the error says what is wrong. Against a checkpoint that somebody kept elsewhere,
 also a history that was made again from some event on is found: the error says whether it was
