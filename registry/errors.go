@@ -199,6 +199,27 @@ func CodeOf(err error) Code {
 // HasCode reports whether any error in err's tree has the code.
 func HasCode(err error, code Code) bool { return errors.Is(err, &Error{Code: code}) }
 
+// OnlyCode reports whether every error that err joins has the code, and so is no failure of another
+// kind beside a refusal. An error without a code is a failure. It is false for nil.
+func OnlyCode(err error, code Code) bool {
+	if err == nil {
+		return false
+	}
+	e, typed := err.(*Error) //nolint:errorlint // each error of the tree is looked at by itself
+	if typed && e.Code != "" && e.Code != code {
+		return false
+	}
+	switch u := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() []error }:
+		return len(u.Unwrap()) > 0 && !slices.ContainsFunc(u.Unwrap(), func(inner error) bool { return !OnlyCode(inner, code) })
+	case interface{ Unwrap() error }:
+		if inner := u.Unwrap(); inner != nil {
+			return OnlyCode(inner, code)
+		}
+	}
+	return typed && e.Code == code
+}
+
 // Hints collects the hints in err's tree, outermost first.
 func Hints(err error) []string {
 	var hints []string

@@ -152,6 +152,34 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
+// A refusal beside which something failed is no plain refusal.
+func TestOnlyCode(t *testing.T) {
+	t.Parallel()
+	refused := registry.Errorf(registry.CodePolicy, "no approval")
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":                   {nil, false},
+		"a refusal":                  {refused, true},
+		"a refusal with a hint":      {registry.WithHint(refused, "approve it"), true},
+		"a refusal in a context":     {fmt.Errorf("prod: %w", refused), true},
+		"two refusals":               {errors.Join(refused, registry.WithHint(refused, "h")), true},
+		"a refusal and a failure":    {errors.Join(refused, registry.Errorf(registry.CodeUnavailable, "no answer")), false},
+		"a refusal and a bare error": {errors.Join(refused, context.DeadlineExceeded), false},
+		"a refusal by a failure":     {registry.Errorf(registry.CodePolicy, "late: %w", context.DeadlineExceeded), false},
+		"a failure by a refusal":     {registry.Errorf(registry.CodeTrust, "a: %w", refused), false},
+		"a bare error":               {errors.New("x"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := registry.OnlyCode(c.err, registry.CodePolicy); got != c.want {
+				t.Errorf("got %v for %v, want %v", got, c.err, c.want)
+			}
+		})
+	}
+}
+
 func TestHints(t *testing.T) {
 	t.Parallel()
 	if err := registry.WithHint(nil, "do this"); err != nil {

@@ -21,6 +21,7 @@ type preview struct {
 	promotion registry.Promotion
 	err       error // the refusal, or nil
 	events    [4]registry.Digest
+	basis     registry.DecisionBasis // names the node types, if they were asked
 	until     time.Time
 }
 
@@ -34,7 +35,8 @@ func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) 
 	// Evidence in another registry changes without an event, and so does what a tag names that can be pushed.
 	tag := req.Ref != "" && registry.Digest(req.Ref).Validate() != nil
 	if from.External() || to.External() || tag {
-		return m.decidePreview(ctx, req)
+		p, _, err := m.decidePreview(ctx, req)
+		return p, err
 	}
 	q := previewed{from.Name, to.Name, req.Model, req.Ref}
 	events, err := m.lastEvents(ctx, q)
@@ -42,18 +44,19 @@ func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) 
 		return registry.Promotion{}, err
 	}
 	now := m.Now()
-	if known, ok := m.previews.Get(q); ok && known.events == events && now.Before(known.until) {
+	if known, ok := m.previews.Get(q); ok && known.events == events && now.Before(known.until) &&
+		m.sameNodeTypes(ctx, known.basis) == nil {
 		return known.promotion, known.err
 	}
-	p, err := m.decidePreview(ctx, req)
-	if err != nil && registry.CodeOf(err) != registry.CodePolicy {
-		return p, err
+	p, basis, err := m.decidePreview(ctx, req)
+	if err != nil && !registry.OnlyCode(err, registry.CodePolicy) {
+		return p, err // a failure beside a refusal may be over the next time
 	}
 	until := now.Add(previewTime)
 	if changes := p.Decision.Until; !changes.IsZero() && changes.Before(until) {
 		until = changes
 	}
-	m.previews.Put(q, &preview{p, err, events, until}, previewBytes(p))
+	m.previews.Put(q, &preview{p, err, events, basis, until}, previewBytes(p))
 	return p, err
 }
 
@@ -69,15 +72,15 @@ func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]re
 	return events, nil
 }
 
-func (m *Remembering) decidePreview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
+func (m *Remembering) decidePreview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, registry.DecisionBasis, error) {
 	req.DryRun, req.BreakGlass = true, false
 	planned, err := m.plan(ctx, req)
 	if err != nil {
-		return registry.Promotion{}, err
+		return registry.Promotion{}, registry.DecisionBasis{}, err
 	}
 	planned.rehashed = true // a promotion reads all bytes, and this is none
 	err = m.decide(ctx, &planned)
-	return planned.promotion(), err
+	return planned.promotion(), planned.basis, err
 }
 
 // previewBytes is the approximate memory size of a preview.

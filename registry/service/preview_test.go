@@ -52,3 +52,21 @@ func TestPreviewSkipsNothing(t *testing.T) {
 		t.Errorf("got error %v and skipped %v, want a refusal that skips nothing", err, p.Decision.Skipped)
 	}
 }
+
+// A preview that rests on node types is decided again when they change, which makes no event.
+func TestPreviewFollowsNodeTypes(t *testing.T) {
+	t.Parallel()
+	w := covered(t)
+	w.proven(t, registrytest.Build{})
+	s := w.replica(t, 4<<20, new(atomic.Int64))
+	for _, c := range []struct {
+		now     string
+		node    string
+		allowed bool
+	}{{"the machine of the report", "v4", true}, {"another machine", "v3", false}, {"that machine again", "v4", true}} {
+		must(t, w.db.NodeTypes().Put(t.Context(), "box", registrytest.Node(c.node)))
+		if p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); p.Decision.Allowed() != c.allowed || (err == nil) != c.allowed {
+			t.Errorf("%s: got a preview that allows %v, error %v; want %v", c.now, p.Decision.Allowed(), err, c.allowed)
+		}
+	}
+}
