@@ -157,7 +157,7 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 	e, _ := in.Engine(d)
 	view := engineView{
 		engineRow: row(in, e), Model: model, ModelURL: modelURL(model), Release: in.Tag(), ReleaseURL: releaseURL(model, in.Digest, environment),
-		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Commands: commands(r, environment, model, e),
+		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Commands: s.commands(r, environment, model, e),
 	}
 	for _, c := range s.evidence(in) {
 		if c.Subject == e.Label() {
@@ -340,11 +340,12 @@ func madeFacts(e registry.Engine) []fact {
 }
 
 // commands are what a reader would copy, with the address of this service.
-func commands(r *http.Request, environment, model string, e registry.Engine) []command {
-	host := registry.PlainText(r.Host)
+func (s *site) commands(r *http.Request, environment, model string, e registry.Engine) []command {
+	address := s.addressOf(r)
+	_, host, _ := strings.Cut(address, "://")
 	ref := registry.Ref{Environment: environment, Model: model, Digest: e.Digest}.String()
 	return []command{
-		{"Pull the engine that fits a machine, and check it", "mlpromote pull " + model + " --env " + environment + " --registry " + addressOf(r) + " -o engine"},
+		{"Pull the engine that fits a machine, and check it", "mlpromote pull " + model + " --env " + environment + " --registry " + address + " -o engine"},
 		{"Check a pulled folder", "mlpromote trust engine"},
 		{"Pull the files of this engine with ORAS, unchecked", "oras pull " + host + "/" + ref},
 	}

@@ -84,7 +84,7 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	}
 	p, _ := registry.PrincipalOf(ctx)
 	view.May = p.May(registry.PermissionPromote, to.Name, model)
-	address, ref := addressOf(r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
+	address, ref := s.addressOf(r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
 	view.Commands = []command{
 		{"See what would happen", "mlpromote promote " + ref + " --to " + to.Name + " --dry-run --registry " + address},
 		{"Promote it", "mlpromote promote " + ref + " --to " + to.Name + " --registry " + address},
@@ -163,8 +163,11 @@ func (s *site) find(ctx context.Context, q registry.ResolveQuery) (found, error)
 	return f, nil
 }
 
-// addressOf is the address of this service as the reader reached it.
-func addressOf(r *http.Request) string {
+// addressOf is the address of this service: the configured one, or that at which the reader reached it.
+func (s *site) addressOf(r *http.Request) string {
+	if s.URL != "" {
+		return s.URL
+	}
 	scheme := "http://"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		scheme = "https://"

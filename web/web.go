@@ -31,6 +31,8 @@ type Config struct {
 	// Refused returns why a request has no principal, for a page that says how to sign in. Nil: it is not
 	// known.
 	Refused func(ctx context.Context) error
+	// URL is where clients reach the service, as commands on pages name it. Empty: as the reader reached it.
+	URL string
 	// SignIn is how people sign in; nil where the service has no sessions.
 	SignIn *SignIn
 	Now    registry.Clock // nil means time.Now

@@ -320,3 +320,22 @@ type broken struct{ registry.Interface }
 func (broken) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
 	return registry.Page[registry.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
 }
+
+// Commands name the service as it is configured, since a proxy in front of it need not say how it is reached.
+func TestCommandsNameTheService(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ url, proto, want, host string }{
+		"as configured":           {"https://registry.example.com", "", "--registry https://registry.example.com -o", "oras pull registry.example.com/prod/"},
+		"as it was reached":       {"", "", "--registry http://example.com -o", "oras pull example.com/prod/"},
+		"behind a proxy with TLS": {"", "https", "--registry https://example.com -o", "oras pull example.com/prod/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, func(config *web.Config) { config.URL = c.url })
+			released := w.Promoted(t, registrytest.Build{})
+			r := httptest.NewRequest(http.MethodGet, modelPage+"/-/engines/"+string(released.Engines[2].Digest), nil)
+			r.Header.Set("X-Forwarded-Proto", c.proto)
+			wantPage(t, "engine", w.do(everything(), r), http.StatusOK, c.want, c.host)
+		})
+	}
+}

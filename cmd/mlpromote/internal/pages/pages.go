@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/web"
 )
 
-// Config is what pages need of one configuration of a service. All fields are required.
+// Config is what pages need of one configuration of a service. All fields but URL are required.
 type Config struct {
 	Registry     registry.Interface // with permissions checked
 	Previewer    registry.Previewer
@@ -25,6 +25,7 @@ type Config struct {
 	NodeTypes    registry.NodeTypes
 	Runtimes     registry.Runtimes
 	Ways         []oidc.Way
+	URL          string // as clients know the service; empty: as a reader reached it
 	Logger       *slog.Logger
 }
 
@@ -42,7 +43,7 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: access.Preview(agreedPreview{c.Previewer, c.Agreed}, c.Environments),
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 
