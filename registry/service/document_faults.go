@@ -232,7 +232,7 @@ func (docs documents) compare(ctx context.Context, e registry.Event, before int6
 	}
 	read, err := docs.read(bundle)
 	if err != nil {
-		return err.Error(), nil
+		return err.Error(), nil //nolint:nilerr // a document that cannot be read is a finding
 	}
 	if read.number != before+1 || read.previous != last || e.Version != strconv.FormatInt(read.number, 10) {
 		return "it is number " + strconv.FormatInt(read.number, 10) + ", after " + strconv.Quote(string(read.previous)) + "; want " +
