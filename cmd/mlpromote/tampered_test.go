@@ -26,28 +26,57 @@ import (
 func TestTampered(t *testing.T) { //nolint:tparallel // the group is there to be waited for
 	t.Parallel()
 	w := newTampered(t)
-	rows := make([]string, len(tampers()))
-	t.Run("objects", func(t *testing.T) {
-		for i, object := range tampers() {
-			t.Run(object.name, func(t *testing.T) {
-				t.Parallel()
-				rows[i] = w.row(t, object)
-			})
-		}
-	})
-	var table strings.Builder
-	table.WriteString("| changed |")
-	for _, c := range tamperCommands() {
-		fmt.Fprintf(&table, " %s |", c.name)
-	}
-	table.WriteString("\n|---|" + strings.Repeat("---|", len(tamperCommands())) + "\n" + strings.Join(rows, ""))
 	page, err := os.ReadFile(programtest.Root("docs", "threat-model.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/threat-model.md does not have the table of what finds a change:\n%s", &table)
+	for name, m := range map[string]*tamperMatrix{
+		"objects": {rows: tampers(), columns: tamperCommands()},
+		"carried": {rows: carriedTampers(), columns: carriedCommands()},
+	} {
+		m.run(t, w)
+		rows := make([]string, len(m.rows))
+		t.Run(name, func(t *testing.T) {
+			for i, object := range m.rows {
+				t.Run(object.name, func(t *testing.T) {
+					t.Parallel()
+					rows[i] = m.row(t, w, object)
+				})
+			}
+		})
+		if table := m.table(rows); !strings.Contains(string(page), table) {
+			t.Errorf("docs/threat-model.md does not have the table of what finds a change:\n%s", table)
+		}
 	}
+}
+
+// tamperMatrix is a table: what is changed, and the commands that may find it.
+type tamperMatrix struct {
+	rows      []tamper
+	columns   []tamperCommand
+	untouched []string // what the commands print where nothing was changed
+}
+
+// run runs the commands where nothing was changed.
+func (m *tamperMatrix) run(t *testing.T, w *tampered) {
+	t.Helper()
+	for _, c := range m.columns {
+		out, told, code := w.run(t, w.copyFor(t, c, w.dir), c.args...)
+		if code != 0 {
+			t.Fatalf("%s of what was not changed: exit code %d\n%s", c.name, code, told)
+		}
+		m.untouched = append(m.untouched, out)
+	}
+}
+
+func (m *tamperMatrix) table(rows []string) string {
+	var table strings.Builder
+	table.WriteString("| changed |")
+	for _, c := range m.columns {
+		fmt.Fprintf(&table, " %s |", c.name)
+	}
+	table.WriteString("\n|---|" + strings.Repeat("---|", len(m.columns)) + "\n" + strings.Join(rows, ""))
+	return table.String()
 }
 
 // tamperCommand is a column.
@@ -61,7 +90,7 @@ type tamperCommand struct {
 // refuses lists the exit codes with which it may end. Where no engine is left that may be used, resolve and
 // pull end with 6 and the reason of each.
 func (c tamperCommand) refuses() []int {
-	if c.name == "resolve" || c.name == "pull" {
+	if c.name == "resolve" || strings.HasPrefix(c.name, "pull") {
 		return []int{registry.ExitPolicy, registry.ExitTrust, registry.ExitNoEngine}
 	}
 	return []int{registry.ExitPolicy, registry.ExitTrust}
@@ -87,7 +116,6 @@ type tampered struct {
 	releases            map[string]registry.Digest
 	engines             []registry.Digest
 	limits              registry.Digest
-	untouched           []string // what the commands print
 }
 
 type tamperedEvidence struct {
@@ -104,6 +132,7 @@ environments:
 trust:
   - {key: keys/local.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}
   - {key: keys/approver.pub, roles: [approver], resources: ["oci://local/"]}
+  - {key: keys/publisher.pub, roles: [publisher], resources: ["oci://local/"]}
 `
 
 func newTampered(t *testing.T) *tampered {
@@ -114,6 +143,7 @@ func newTampered(t *testing.T) *tampered {
 	}
 	w.must(t, "key", "generate")
 	w.must(t, "key", "generate", "--role", "approver")
+	w.must(t, "key", "generate", "--role", "publisher")
 	write(t, filepath.Join(w.dir, defaultData, "environments.yaml"), tamperedPolicy)
 	spec := filepath.Join(w.dir, "mlpromote.yaml")
 	text, err := os.ReadFile(spec)
@@ -135,13 +165,7 @@ func newTampered(t *testing.T) *tampered {
 		}
 	}
 	w.must(t, "pull", "vision/digits", "--env", "prod", "-o", "pulled")
-	for _, c := range tamperCommands() {
-		out, told, code := w.run(t, w.copyFor(t, c, w.dir), c.args...)
-		if code != 0 {
-			t.Fatalf("%s of what was not changed: exit code %d\n%s", c.name, code, told)
-		}
-		w.untouched = append(w.untouched, out)
-	}
+	w.carry(t)
 	return w
 }
 
@@ -224,17 +248,17 @@ func (w *tampered) copyFor(t *testing.T, c tamperCommand, dir string) string {
 }
 
 // row changes an object and runs all commands. Those that write have a folder of their own.
-func (w *tampered) row(t *testing.T, object tamper) string {
+func (m *tamperMatrix) row(t *testing.T, w *tampered, object tamper) string {
 	t.Helper()
 	changed := w.copy(t, w.dir)
 	names := object.change(t, w, changed)
 	row, found := "| "+object.name+" |", false
-	for i, c := range tamperCommands() {
+	for i, c := range m.columns {
 		dir := w.copyFor(t, c, changed)
 		out, told, code := w.run(t, dir, c.args...)
 		left, _ := filepath.Glob(filepath.Join(dir, "fresh*"))
 		switch {
-		case code == 0 && (out == w.untouched[i] || object.otherwise):
+		case code == 0 && (out == m.untouched[i] || object.otherwise):
 			row += " – |"
 			continue
 		case strings.Contains(told, "is already at 0.9.0"): // there is nothing to roll back

@@ -74,7 +74,8 @@ func (t Trust) Accept(ctx context.Context, bundle []byte) (Trust, error) {
 }
 
 // AcceptSaved accepts the bundle of a saved release, unless a newer one was accepted before: files may be loaded in another
-// order than they were saved. What is judged by must be current. Nil: the file has no bundle.
+// order than they were saved. What is judged by must be current. Nil: the file has no bundle. Errors: CodeTrust also for a
+// bundle of another registry.
 func (t Trust) AcceptSaved(ctx context.Context, bundle []byte) (Trust, error) {
 	remembered, err := t.Recall(ctx)
 	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
@@ -84,6 +85,10 @@ func (t Trust) AcceptSaved(ctx context.Context, bundle []byte) (Trust, error) {
 		saved, err := registry.PeekTrustBundle(bundle)
 		if err != nil {
 			return t, err
+		}
+		if saved.Registry != remembered.accepted.Registry {
+			return t, registry.Errorf(registry.CodeTrust, "the trust bundle in the file is of the registry %q, and this machine follows %q: save it again there",
+				saved.Registry, remembered.accepted.Registry)
 		}
 		if saved.Version < remembered.accepted.Version {
 			bundle = nil
