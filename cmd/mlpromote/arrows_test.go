@@ -38,7 +38,7 @@ func arrows() []rule {
 		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "validators"}},
 		{"cmd/internal/nodeverbs", []string{
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/inspection", "cmd/internal/ui", "pipeline/pull",
-			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci",
+			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci", "validators/format",
 		}},
 		{"cmd/mlpromote-node", []string{
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/suggest", "cmd/internal/ui", "registry",

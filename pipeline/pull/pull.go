@@ -59,6 +59,9 @@ type Puller struct {
 	Evidence interface {
 		Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error]
 	}
+	// Inspect looks at the bytes of the files of a part in a folder: a registry of others does not look at what
+	// is pushed to it. Without it, nothing is pulled.
+	Inspect func(dir string, part registry.FetchedPart) error
 	// Step is called when a download starts; it returns what is called when it has ended. May be nil.
 	Step func(name string) (done func(err error))
 }
@@ -118,6 +121,12 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 	part, err := p.Parts.Fetch(ctx, repository, engine.Digest, dir)
 	if err != nil {
 		return Result{}, err
+	}
+	if p.Inspect == nil {
+		return Result{}, registry.Errorf(registry.CodeUnavailable, "the files of engines cannot be inspected here")
+	}
+	if err := p.Inspect(dir, part); err != nil {
+		return Result{}, registry.Errorf(registry.CodeOf(err), "%s: %w", resolution.Ref, err)
 	}
 	record := Record{
 		V: 1, Ref: resolution.Ref, Resource: environments.ResourceURI(q.Environment, q.Model),

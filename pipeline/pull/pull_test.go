@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // world is a registry in memory, and a machine that pulls from it.
@@ -42,7 +43,7 @@ func setup(t *testing.T) *world {
 		Registry: registrytest.Registry{Interface: svc, Parts: content, Keys: keys},
 		Puller: pull.Puller{
 			Checker:  pull.Checker{Verify: keys.Verify, ReadPart: oci.ReadPart},
-			Registry: svc, Parts: content, Evidence: content,
+			Registry: svc, Parts: content, Evidence: content, Inspect: format.CheckPart,
 		},
 		dir: filepath.Join(t.TempDir(), "engine"),
 	}

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // Pull downloads the engine that fits a machine.
@@ -60,7 +61,7 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
 	puller := pull.Puller{
 		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
-		Registry: r, Parts: r.Store, Evidence: r.Store, Step: v.UI.Step,
+		Registry: r, Parts: r.Store, Evidence: r.Store, Inspect: format.CheckPart, Step: v.UI.Step,
 	}
 	result, err := puller.Pull(ctx, query, dir, want)
 	if err != nil {
