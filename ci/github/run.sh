@@ -9,7 +9,13 @@ while IFS= read -r line; do
 done <<<"$ARGS"
 
 if [[ $STEP == matrix ]]; then
-  matrix=$("$PROGRAM" ci matrix "${args[@]}")
+  # A refusal quotes lines of the spec. None of them is a command to the runner; only who knows the random text ends that.
+  token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  echo "::stop-commands::$token" >&2 # the stream of the refusal, so that the order is kept
+  code=0
+  matrix=$("$PROGRAM" ci matrix "${args[@]}") || code=$?
+  printf '\n::%s::\n' "$token" >&2 # an end of line first, in case the last line has none
+  [[ $code == 0 ]] || exit "$code"
   echo "matrix=$matrix" >>"$GITHUB_OUTPUT" # one line of JSON
   exit 0
 fi
