@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
@@ -21,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/follow"
 )
 
 // TestStolen lets a thief with one key or one token try everything, on a registry with separate keys and
@@ -88,6 +91,7 @@ func thieves() []thief {
 		{"approver key", registry.RoleApprover, "", attach},
 		{"promoter key", registry.RolePromoter, "", attach},
 		{"attester key", registry.RoleAttester, "", attach},
+		{"publisher key", registry.RolePublisher, "", attach},
 		{"CI token", "", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}},
 		{"node token", "", "", []registry.Grant{in("prod", read)}},
 		{"operator token", "", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}},
@@ -171,6 +175,25 @@ func attempts() []attempt {
 			w.build(t, r)
 			return registry.CheckStanding("oci://local/prod/"+r.Model, r, w.forged(t, r), registry.NoRestrictions()).Allowed()
 		}},
+		{"publish other keys as those that the registry trusts", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			_, err := w.PublishTrust(t.Context(), w.otherTrust(t)) // whoever hands it in
+			return err == nil
+		}},
+		{"hand other keys to a node that follows, from between it and the registry", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			node := follow.Follower{Registry: "local", State: t.TempDir(), Now: w.clock.Now,
+				Publishers: []follow.Publisher{{Name: "publisher.pub", PEM: w.keys[registry.RolePublisher].PublicKeyPEM()}}}
+			honest, err := w.PublishTrust(t.Context(), w.signTrust(t, registry.RolePublisher, w.nextTrust(t, w.readKey)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := node.Update(t.Context(), honest.Bundle); err != nil {
+				t.Fatal(err)
+			}
+			_, err = node.Update(t.Context(), w.otherTrust(t))
+			return err == nil
+		}},
 		{"write into the repositories of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionPush) == nil
@@ -207,7 +230,9 @@ func newStolen(t *testing.T, who thief) *stolen {
 	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
 	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
 	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1, Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
-	for _, role := range registry.Roles() {
+	w.chain.Configuration = digest.FromString("environments and keys")
+	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: "publisher", Roles: []registry.Role{registry.RolePublisher}, Resources: []string{"oci://local/"}})
+	for _, role := range registry.KeyRoles() {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -217,16 +242,17 @@ func newStolen(t *testing.T, who thief) *stolen {
 		}
 	}
 	var err error
-	if w.trust, err = signer.NewTrust(w.chain.Trust, func(path string) ([]byte, error) {
-		return w.keys[registry.Role(path)].PublicKeyPEM(), nil
-	}); err != nil {
+	if w.trust, err = signer.NewTrust(w.chain.Trust, w.readKey); err != nil {
 		t.Fatal(err)
 	}
 	db, blobs := mem.New(), mem.NewBlobs()
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	svc, err := service.New(service.Config{
 		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](), TrustBundles: mem.NewTable[registry.TrustBundleDocument](), ReadKey: w.readKey,
+		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) {
+			return registry.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none is kept")
+		},
 		Sign: func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
 			return w.keys[role].Sign(ctx, statement)
 		},
@@ -241,6 +267,79 @@ func newStolen(t *testing.T, who thief) *stolen {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// readKey reads a public key as environments.yaml names it.
+func (w *stolen) readKey(path string) ([]byte, error) {
+	return w.keys[registry.Role(path)].PublicKeyPEM(), nil
+}
+
+// nextTrust is the trust bundle that may follow now, with keys as load reads them.
+func (w *stolen) nextTrust(t *testing.T, load func(string) ([]byte, error)) registry.TrustBundle {
+	t.Helper()
+	next, err := registry.DraftTrustBundle(w.chain, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lists []registry.SignedRestrictions
+	for _, e := range w.chain.List {
+		signed, err := w.Restrictions(t.Context(), e.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists = append(lists, signed)
+	}
+	next = next.WithRestrictions(lists)
+	before, err := w.TrustBundle(t.Context())
+	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		t.Fatal(err)
+	}
+	next.Version, next.Previous, next.IssuedOn = before.Trust.Version+1, before.Digest, w.clock.Now()
+	next.ExpiresOn = next.IssuedOn.Add(24 * time.Hour)
+	return next
+}
+
+// signTrust signs a trust bundle with the key of a role; without a role, with a key that is nowhere trusted.
+func (w *stolen) signTrust(t *testing.T, role registry.Role, b registry.TrustBundle) []byte {
+	t.Helper()
+	statement, err := registry.NewTrustBundle(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := w.key(t, role).Sign(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+// otherTrust is a trust bundle by the thief, which follows the newest and has another key as the promoter's.
+func (w *stolen) otherTrust(t *testing.T) []byte {
+	t.Helper()
+	other := w.key(t, "")
+	return w.signTrust(t, w.thief.key, w.nextTrust(t, func(path string) ([]byte, error) {
+		if path == string(registry.RolePromoter) {
+			return other.PublicKeyPEM(), nil
+		}
+		return w.readKey(path)
+	}))
+}
+
+// key is that of a role; without a role, one that is nowhere trusted.
+func (w *stolen) key(t *testing.T, role registry.Role) signer.Signer {
+	t.Helper()
+	if role != "" {
+		return w.keys[role]
+	}
+	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := signer.New(fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // ctx is that of the thief's requests.
@@ -308,16 +407,6 @@ func (w *stolen) say(t *testing.T, as *thief, environment string, r registry.Rel
 // bundle signs with the key of a role; without a role, with a key that is nowhere trusted.
 func (w *stolen) bundle(t *testing.T, role registry.Role, predicate string, content any, subjects ...registry.Digest) []byte {
 	t.Helper()
-	key := w.keys[role]
-	if key == nil {
-		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if key, err = signer.New(fresh); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var about []registry.StatementSubject
 	for _, s := range subjects {
 		about = append(about, registry.StatementSubject{Digest: registry.NewDigestSet(s)})
@@ -326,7 +415,7 @@ func (w *stolen) bundle(t *testing.T, role registry.Role, predicate string, cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := key.Sign(t.Context(), statement)
+	bundle, err := w.key(t, role).Sign(t.Context(), statement)
 	if err != nil {
 		t.Fatal(err)
 	}
