@@ -68,7 +68,7 @@ func authorityOf(ts *testscript.TestScript) *authority {
 
 // cmdAuthority lets the authority of the script answer over HTTP, and writes its root. TSA is where it
 // gives timestamps, and FULCIO where it gives certificates for ID_TOKEN. REGISTRY_TOKEN is of the same
-// job, for a service.
+// job, for a service. PERSON_TOKEN is that of a person, for certificates.
 func cmdAuthority(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 0, 0)
 	kept := authorityOf(ts)
@@ -83,5 +83,7 @@ func cmdAuthority(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ID_TOKEN", kept.Token(failing{ts: ts}, job))
 	job.Audience = "https://registry.example.com"
 	ts.Setenv("REGISTRY_TOKEN", kept.Token(failing{ts: ts}, job))
+	person := signertest.Claims{Issuer: "https://login.example.com", Subject: "u-17", Email: "ana@example.com", EmailVerified: true, Audience: "sigstore", Expiry: job.Expiry}
+	ts.Setenv("PERSON_TOKEN", kept.Token(failing{ts: ts}, person))
 	ts.Check(os.WriteFile(ts.MkAbs("root.json"), kept.Root(failing{ts: ts}), 0o644))
 }

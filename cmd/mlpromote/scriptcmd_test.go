@@ -57,7 +57,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	set-case FILE TENSOR CASE VALUE       set the first element of a case, or with "all" every element, of a tensor of a safetensors file
 //	images DIR             make a folder of images in subfolders for two classes
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
-//	authority                                  let the authority that certifies answer over HTTP (TSA, FULCIO, ID_TOKEN, REGISTRY_TOKEN), and write root.json
+//	authority                                  let the authority that certifies answer over HTTP (TSA, FULCIO, ID_TOKEN, PERSON_TOKEN, REGISTRY_TOKEN), and write root.json
 //	certify BUNDLE TYPE DIGEST FILE CLAIM...   sign as a CI job with a certificate, and write root.json; CLAIMs are NUMBER=TEXT, no-stamp
 //	age                    make the records of the catalog in PostgreSQL, and what is to be deleted, two days older
 //	reset-derived          empty the tables that repeat what manifests say

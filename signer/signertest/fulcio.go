@@ -32,6 +32,7 @@ type Claims struct {
 	Environment       string `json:"environment,omitempty"`
 	RunnerEnvironment string `json:"runner_environment,omitempty"`
 	Email             string `json:"email,omitempty"`
+	EmailVerified     bool   `json:"email_verified,omitempty"` // what sigstore's client asks for beside an email
 }
 
 // Job are the claims of the job of [GitHub], in a token for sigstore that is valid for ten minutes.
