@@ -40,7 +40,7 @@ flags, print the same and end with the same exit codes. The registry is a servic
 	}, a.ui, &a.output)
 	a.Flags.Add(root, "")
 	verbs := nodeverbs.Verbs{
-		UI: a.ui, With: a.with, PolicyFolder: a.PolicyFolder,
+		UI: a.ui, With: a.with, PolicyFolder: a.PolicyFolder, Now: now,
 		Getenv:  func(name string) string { return a.getenv(name) },
 		Subject: func(subject string) { a.subject = subject },
 	}

@@ -19,10 +19,14 @@ import (
 // maxNodeProgram is how large mlpromote-node may be, in bytes; tools/sizes.sh has the same number.
 const maxNodeProgram = 30 << 20
 
-// cmdNodeProgram puts mlpromote-node into PATH: node-program.
+// cmdNodeProgram puts mlpromote-node into PATH: node-program, or node-program shifted.
 func cmdNodeProgram(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, neg, args, 0, 0)
-	path, err := programtest.Node()
+	want(ts, neg, args, 0, 1)
+	get := programtest.Node
+	if len(args) > 0 {
+		get = programtest.ShiftedNode
+	}
+	path, err := get()
 	ts.Check(err)
 	ts.Setenv("PATH", filepath.Dir(path)+string(filepath.ListSeparator)+ts.Getenv("PATH"))
 }

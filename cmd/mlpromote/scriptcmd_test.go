@@ -64,7 +64,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
 //	python TOOLCHAIN FILE  run a program with the Python of a toolchain, which is installed if need be
 //	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
-//	node-program           put mlpromote-node into PATH
+//	node-program           put mlpromote-node into PATH; with "shifted", one whose clock MLPROMOTE_CLOCK_SHIFT changes
 //	stop-service DIR       stop the service of a data directory, which must end well
 //	old-hold REASON        hold vision/digits in prod as the catalog of an older version could, whatever the reason
 //	long VAR N             set VAR to a text of N letters

@@ -37,7 +37,7 @@ type build struct {
 	err  error
 }
 
-var built, shifted, node build
+var built, shifted, node, shiftedNode build
 
 // Program gives the path of the program, which is built once for all tests of a process, and
 // never with the race detector, under which it opens a key in two seconds and not in a fifth
@@ -50,6 +50,11 @@ func Program(tb testing.TB) string {
 // Node gives the path of mlpromote-node, built as it is released: without cgo, and once for all tests of a process.
 func Node() (string, error) {
 	return node.path("mlpromote-node", []string{"CGO_ENABLED=0"})
+}
+
+// ShiftedNode is [Node] with a clock that is wrong by MLPROMOTE_CLOCK_SHIFT, such as "24h".
+func ShiftedNode() (string, error) {
+	return shiftedNode.path("mlpromote-node", []string{"CGO_ENABLED=0"}, "-tags", "shiftedclock")
 }
 
 // Shifted is [Program] with a clock that is wrong by MLPROMOTE_CLOCK_SHIFT, such as "24h".
