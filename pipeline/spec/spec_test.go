@@ -314,6 +314,35 @@ func TestBudgetsOfAll(t *testing.T) {
 	}
 }
 
+// What a step may take is counted from 0, which is the toolchain's own budget, to 4096.
+func TestBoundsOfBudgets(t *testing.T) {
+	t.Parallel()
+	for budget, want := range map[string]string{
+		"cores: 0":    "",
+		"cores: 4096": "",
+		"cores: 4097": "8:25 4097 cores: want 1 to 4096",
+		"cores: -1":   "8:25 -1 cores: want 1 to 4096",
+		"gpus: 0":     "",
+		"gpus: 4096":  "",
+		"gpus: 4097":  "8:24 4097 accelerators: want 1 to 4096",
+		"gpus: -1":    "8:24 -1 accelerators: want 1 to 4096",
+	} {
+		t.Run(budget, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, small+"budgets: {nncf: {"+budget+"}}\n")
+			if want == "" {
+				if err != nil {
+					t.Errorf("got %v, want it accepted", err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, problems(t, err)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestAccuracyProblems(t *testing.T) {
 	t.Parallel()
 	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: METRIC}}\n"

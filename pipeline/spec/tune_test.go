@@ -73,12 +73,25 @@ func TestTuneProblems(t *testing.T) {
 		"objective: {subject_to: {p99: 20}}":                                        `want a time of more than nothing with its unit`,
 		"objective: {subject_to: {accuracy_drop: 1%}}":                              `accuracy needs right answers`,
 		"objective: {subject_to: {accuracy_drop: 110%}}":                            `accuracy_drop 1.1: want from 0 to 100%`,
+		"objective: {subject_to: {accuracy_drop: -1%}}":                             `accuracy_drop -0.01: want from 0 to 100%`,
 		"tune: {exclude: [[]]}":                                                     `the list is empty: want names of nodes`,
 		"tune: {variants: [{name: x, quantize: {method: dynamic, preset: mixed}}]}": `preset means nothing to method dynamic`,
 		"tune: {variants: [{name: int8, quantize: {method: dynamic}}]}":             `two variants to try are called int8`,
 	} {
 		if _, err := load(t, small+text+"\n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Nothing may be lost, or everything: both ends of the range are taken where there are labels.
+func TestBoundsOfAccuracyDrop(t *testing.T) {
+	t.Parallel()
+	labelled := strings.Replace(small, "cases/", "{path: cases/, labels: l}", 1)
+	for drop, want := range map[string]float64{"0%": 0, "100%": 1} {
+		s, err := load(t, labelled+"objective: {subject_to: {accuracy_drop: "+drop+"}}\n")
+		if err != nil || float64(*s.Objective.SubjectTo.AccuracyDrop) != want {
+			t.Errorf("accuracy_drop %s: got %+v, error %v, want %v", drop, s, err, want)
 		}
 	}
 }
