@@ -15,12 +15,17 @@ func TestParseCache(t *testing.T) {
 	for text, want := range map[string]bool{
 		"oci://registry.example.com/team/cache":   true,
 		"https://registry.example.com/team/cache": false,
+		"registry.example.com/team/cache":         false,
 		"oci://registry.example.com":              false,
 		"oci://bad host/team/cache":               false,
 		"oci://registry.example.com/Team":         false,
 	} {
-		if c, err := spec.ParseCache(text); (err == nil) != want {
+		c, err := spec.ParseCache(text)
+		if (err == nil) != want {
 			t.Errorf("%s: got %+v, error %v; want it read: %t", text, c, err, want)
+		}
+		if want && c.String() != text {
+			t.Errorf("got %s, want it as it was read, %s", c, text)
 		}
 	}
 }

@@ -245,6 +245,8 @@ func TestLoadProblems(t *testing.T) {
 		{variants("{name: int8, quantize: {method: static, observer: max}}"), `7:62 unknown observer "max": want minmax, entropy, percentile`},
 		{variants("{name: q4, quantize: {method: weights, block_size: 7}}"), `7:63 block_size 7: want 16, 32, 64, 128 or 256`},
 		{variants("{name: q4, quantize: {method: weights, tolerance: {atol: 1}}}"), `7:62 tolerance means nothing to method weights, only to fp16: remove it`},
+		{variants("{name: half, quantize: {method: fp16, tolerance: {rtol: -1}}}"), `7:61 tolerance: want rtol or atol, and no less than 0`},
+		{variants("{name: half, quantize: {method: fp16, tolerance: {atol: -1}}}"), `7:61 tolerance: want rtol or atol, and no less than 0`},
 		{variants("{name: half, quantize: {method: fp16, tolerance: {}}}"), `7:61 tolerance: want rtol or atol, and no less than 0`},
 		{variants("{name: int8, quantize: {method: static, percentile: 99.9%}}"), `7:64 percentile 0.999: want observer percentile, and more than 50% and at most 100%`},
 		{variants("{name: int8, quantize: {method: static, format: qddq}}"), `7:60 unknown format "qddq" (did you mean "qdq"?): want qdq, qoperator`},
@@ -287,6 +289,10 @@ func TestLoadProblems(t *testing.T) {
 		{limits("{latency: {p99: {max: 20}}}"), `8:31 found "20": want a time of more than nothing with its unit, such as 20ms, 150us or 1.5s`},
 		{limits("{latency: {regression: {max: ten}}}"), `8:38 found "ten": want a number, or one in percent such as 0.5%`},
 		{limits("{latency: {regression: {max: -10%}}}"), `8:19 latency.regression.max -0.1: want a finite number of at least 0`},
+		{limits("{confidence: 50%}"), `8:22 confidence 0.5: want more than 50% and less than 100%`},
+		{limits("{confidence: 100%}"), `8:22 confidence 1: want more than 50% and less than 100%`},
+		{small + "reference: {accept: ' '}\n", `8:21 found a text of 1 bytes: want the reason, in at most 1000`},
+		{small + "reference: {accept: " + strings.Repeat("a", 1001) + "}\n", `8:21 found a text of 1001 bytes: want the reason, in at most 1000`},
 		{limits("{min_cases: -1}"), `8:21 min_cases -1: want at least 1`},
 	} {
 		_, err := load(t, c.text)
