@@ -79,7 +79,7 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.storage, "storage", "", "s3://BUCKET/PREFIX that has the data directory's content (default MLPROMOTE_STORAGE, else the directory)")
 	flags.StringVar(&a.database, "database", "", "postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
-	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at}
+	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at, With: a.with, Reference: a.reference, TakeOver: &a.takeOver}
 	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with, Reference: a.reference, Secrets: append(secretVariables(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
 		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
 		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
@@ -88,7 +88,7 @@ identical bytes from staging to prod.
 		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
 		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
 		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.exportCommand(), a.reindexCommand(),
-		content.GC(), content.Scrub(), a.saveCommand(), a.loadCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.driverCommand(), a.referenceCommand(),
+		content.GC(), content.Scrub(), content.Save(), content.Load(), content.Backup(), content.Restore(), a.serveCommand(), a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.demoCommand(), a.driverCommand(), a.referenceCommand(),
 	)
 	return root
 }

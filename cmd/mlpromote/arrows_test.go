@@ -47,6 +47,7 @@ func arrows() []rule {
 		{"cmd/mlpromote", []string{"*"}},
 		{"cmd/mlpromote/*", []string{"*"}},
 		{"tools/*", nil},
+		{"examples", nil},   // files
 		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 

@@ -9,11 +9,11 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/demo"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/export"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/pipeline/approver"
@@ -26,7 +26,6 @@ import (
 func documents() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
 		"approve":              of[approver.Given](),
-		"backup":               of[snapshots.Saved](),
 		"assemble":             of[assembledRelease](),
 		"build":                of[builtRelease](),
 		"cache list":           of[[]toolchains.Kept](),
@@ -35,6 +34,7 @@ func documents() map[string][]reflect.Type {
 		"cases split":          of[recording.Divided](),
 		"configuration adopt":  of[registry.Configuration](),
 		"configuration status": of[registry.ConfigurationStatus](),
+		"demo":                 of[demo.Made](),
 		"environments check":   of[checkedEnvironments](),
 		"environments schema":  of[json.RawMessage](), // of environments.yaml: the same with text
 		"evidence delete":      of[deletedEvidence](),
@@ -50,7 +50,6 @@ func documents() map[string][]reflect.Type {
 		"key timestamps":       of[usedTimestamps](),
 		"key use":              of[generatedKey](),
 		"list":                 of[[]registry.Head](),
-		"load":                 of[snapshots.LoadedRelease](),
 		"node describe":        of[registry.Node](),
 		"node-type delete":     of[deletedName](),
 		"node-type get":        of[registry.Node](),
@@ -68,10 +67,8 @@ func documents() map[string][]reflect.Type {
 		"reindex":              of[reindexed](),
 		"report check":         {reflect.TypeFor[checkedReport](), reflect.TypeFor[checkedReports]()}, // the latter of a ref
 		"report show":          of[shownReports](),
-		"restore":              {reflect.TypeFor[snapshots.Snapshot](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
 		"rollback":             of[movement](),
-		"schema":               of[json.RawMessage](), // of the spec: the same with text
-		"save":                 of[snapshots.SavedRelease](),
+		"schema":               of[json.RawMessage](),                                                 // of the spec: the same with text
 		"serve":                {reflect.TypeFor[servedAt](), reflect.TypeFor[[]serving.Effective]()}, // the latter with --print-config
 		"token create":         of[newToken](),
 		"token list":           of[[]registry.Token](),

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-func (a *app) restoreCommand() *cobra.Command {
+// Restore makes a data directory of a backup.
+func (v Verbs) Restore() *cobra.Command {
 	var name string
 	var verify bool
 	c := &cobra.Command{
@@ -32,47 +33,47 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
   mlpromote restore /backup/mlpromote --verify
   mlpromote restore --take-over --data /srv/mlpromote --storage s3://models`,
 		Args: func(c *cobra.Command, args []string) error {
-			if a.takeOver {
+			if *v.TakeOver {
 				return command.AtMost("SRC")(c, args)
 			}
 			return command.Exactly("SRC")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if verify && a.takeOver {
+			if verify && *v.TakeOver {
 				return registry.Errorf(registry.CodeInvalid, "--verify restores nothing, and --take-over is for what was restored: want one of the two")
 			}
 			if len(args) == 0 {
-				return a.takeOverContent(c.Context())
+				return v.takeOverContent(c.Context())
 			}
-			return a.restore(c.Context(), args[0], name, verify)
+			return v.restore(c.Context(), args[0], name, verify)
 		},
 	}
 	c.Flags().StringVar(&name, "snapshot", "", "which one (default the newest)")
 	c.Flags().BoolVar(&verify, "verify", false, "check that it could be restored, and restore nothing")
-	c.Flags().BoolVar(&a.takeOver, "take-over", false, "make the restored catalog the owner of its content; the original is gone for good")
+	c.Flags().BoolVar(v.TakeOver, "take-over", false, "make the restored catalog the owner of its content; the original is gone for good")
 	return c
 }
 
-func (a *app) restore(ctx context.Context, source, name string, verify bool) error {
-	snapshot, err := snapshots.Job{At: a.at(), UI: a.ui}.Restore(ctx, source, name, verify)
+func (v Verbs) restore(ctx context.Context, source, name string, verify bool) error {
+	snapshot, err := snapshots.Job{At: v.At(), UI: v.UI}.Restore(ctx, source, name, verify)
 	if err != nil {
 		return err
 	}
 	done := "restored"
 	if verify {
 		done = "can be restored"
-	} else if keys, _ := filepath.Glob(filepath.Join(a.at().KeyDir(), "*.key")); len(keys) == 0 {
-		a.ui.Note("there are no private keys in %s yet; without them nothing can be promoted", a.at().KeyDir())
+	} else if keys, _ := filepath.Glob(filepath.Join(v.At().KeyDir(), "*.key")); len(keys) == 0 {
+		v.UI.Note("there are no private keys in %s yet; without them nothing can be promoted", v.At().KeyDir())
 	}
-	a.ui.Note("%s: %s", done, inSnapshot(snapshot))
-	return a.ui.Result(snapshot.Name, snapshot)
+	v.UI.Note("%s: %s", done, inSnapshot(snapshot))
+	return v.UI.Result(snapshot.Name, snapshot)
 }
 
 // takeOverContent makes the catalog of a data directory the owner of its content.
-func (a *app) takeOverContent(ctx context.Context) error {
-	taken, err := snapshots.Job{At: a.at(), UI: a.ui}.TakeOver(ctx)
+func (v Verbs) takeOverContent(ctx context.Context) error {
+	taken, err := snapshots.Job{At: v.At(), UI: v.UI}.TakeOver(ctx)
 	if err != nil {
 		return err
 	}
-	return a.ui.Result(taken.Storage, taken)
+	return v.UI.Result(taken.Storage, taken)
 }

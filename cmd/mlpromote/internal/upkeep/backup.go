@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+// Backup copies a data directory.
+func (v Verbs) Backup() *cobra.Command {
 	var keep int
 	var verify bool
 	c := &cobra.Command{
@@ -31,7 +32,7 @@ stdout: the name of the snapshot, which counts from then on.`,
 			if keep < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--keep %d: want the number of snapshots to keep, or 0 for all", keep)
 			}
-			return a.backup(c.Context(), args[0], keep, verify)
+			return v.backup(c.Context(), args[0], keep, verify)
 		},
 	}
 	c.Flags().BoolVar(&verify, "verify", false, "read all copies again, not a tenth of them")
@@ -39,21 +40,21 @@ stdout: the name of the snapshot, which counts from then on.`,
 	return c
 }
 
-func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) error {
-	saved, err := snapshots.Job{At: a.at(), UI: a.ui}.Backup(ctx, dest, keep, verify)
+func (v Verbs) backup(ctx context.Context, dest string, keep int, verify bool) error {
+	saved, err := snapshots.Job{At: v.At(), UI: v.UI}.Backup(ctx, dest, keep, verify)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.saved(saved), saved.Damaged())
+	return errors.Join(v.saved(saved), saved.Damaged())
 }
 
 // saved says what was saved, and what of earlier snapshots was repaired.
-func (a *app) saved(s snapshots.Saved) error {
-	a.ui.Note("saved %s; private keys are not in it", inSnapshot(s.Snapshot))
+func (v Verbs) saved(s snapshots.Saved) error {
+	v.UI.Note("saved %s; private keys are not in it", inSnapshot(s.Snapshot))
 	if n := len(s.Checked.Repaired); n > 0 {
-		a.ui.Note("%s of earlier snapshots damaged, and copied again now: look at the disk of the backup", registry.Count(n, "copy", "copies"))
+		v.UI.Note("%s of earlier snapshots damaged, and copied again now: look at the disk of the backup", registry.Count(n, "copy", "copies"))
 	}
-	return a.ui.Result(s.Name, s)
+	return v.UI.Result(s.Name, s)
 }
 
 // inSnapshot says what is in a snapshot.

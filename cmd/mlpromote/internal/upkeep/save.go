@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-func (a *app) saveCommand() *cobra.Command {
+// Save writes a release to a file.
+func (v Verbs) Save() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "save [REF] -o FILE",
@@ -27,7 +28,7 @@ REF defaults to the last build here. stdout: the digest of the file.`,
 		Example: "  mlpromote save prod/vision/digits:1.4.0 -o digits-1.4.0.tar",
 		Args:    command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *wiring.Instance) error { return a.save(c.Context(), i, file, args) })
+			return v.With(c.Context(), func(i *wiring.Instance) error { return v.save(c.Context(), i, file, args) })
 		},
 	}
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")
@@ -35,23 +36,24 @@ REF defaults to the last build here. stdout: the digest of the file.`,
 	return c
 }
 
-func (a *app) save(ctx context.Context, i *wiring.Instance, file string, args []string) error {
-	ref, err := a.reference(i, args)
+func (v Verbs) save(ctx context.Context, i *wiring.Instance, file string, args []string) error {
+	ref, err := v.Reference(i, args)
 	if err != nil {
 		return err
 	}
-	saved, err := snapshots.SaveRelease(ctx, &i.Registry, ref, a.PolicyFolder(), file)
+	saved, err := snapshots.SaveRelease(ctx, &i.Registry, ref, v.At().PolicyFolder(), file)
 	if err != nil {
 		return err
 	}
 	if saved.Ignored > 0 {
-		a.ui.Note("ignored and not saved: %s; mlpromote inspect says why", registry.Count(saved.Ignored, "piece of evidence", "pieces of evidence"))
+		v.UI.Note("ignored and not saved: %s; mlpromote inspect says why", registry.Count(saved.Ignored, "piece of evidence", "pieces of evidence"))
 	}
-	a.ui.Note("saved %s with %s: %s", saved.Ref, registry.Count(saved.Evidence, "piece of evidence", "pieces of evidence"), ui.Size(saved.Bytes))
-	return a.ui.Result(string(saved.Digest), saved)
+	v.UI.Note("saved %s with %s: %s", saved.Ref, registry.Count(saved.Evidence, "piece of evidence", "pieces of evidence"), ui.Size(saved.Bytes))
+	return v.UI.Result(string(saved.Digest), saved)
 }
 
-func (a *app) loadCommand() *cobra.Command {
+// Load lets a saved release in.
+func (v Verbs) Load() *cobra.Command {
 	var l snapshots.LoadRelease
 	c := &cobra.Command{
 		Use:   "load FILE --env ENV",
@@ -70,8 +72,8 @@ the policy of this side. stdout: the ref.`,
 			if l.Want.MaxAge < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--max-age %s: want more than nothing", l.Want.MaxAge)
 			}
-			l.Trust.PolicyFolder = a.PolicyFolder()
-			return a.load(c.Context(), args[0], l)
+			l.Trust.PolicyFolder = v.At().PolicyFolder()
+			return v.load(c.Context(), args[0], l)
 		},
 	}
 	c.Flags().StringVar(&l.Trust.File, "trust", "", "file with the registry: and trust: of the side that saved it (default: environments.yaml here)")
@@ -83,32 +85,32 @@ the policy of this side. stdout: the ref.`,
 	return c
 }
 
-func (a *app) load(ctx context.Context, file string, l snapshots.LoadRelease) error {
+func (v Verbs) load(ctx context.Context, file string, l snapshots.LoadRelease) error {
 	checked, opened, err := l.Open(ctx, file)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	if a.Registry == "" {
-		if err := a.at().Create(); err != nil {
+	if v.At().Registry == "" {
+		if err := v.At().Create(); err != nil {
 			return err
 		}
 	}
-	return a.with(ctx, func(i *wiring.Instance) error {
+	return v.With(ctx, func(i *wiring.Instance) error {
 		loaded, err := snapshots.TakeRelease(ctx, &i.Registry, checked)
 		if err != nil {
 			return err
 		}
-		return a.loaded(loaded)
+		return v.loaded(loaded)
 	})
 }
 
 // loaded says what was let in.
-func (a *app) loaded(loaded snapshots.LoadedRelease) error {
+func (v Verbs) loaded(loaded snapshots.LoadedRelease) error {
 	for _, left := range loaded.NotLoaded {
-		a.ui.Note("not loaded: evidence %s: %s", ui.Short(left.Bundle), left.Reason)
+		v.UI.Note("not loaded: evidence %s: %s", ui.Short(left.Bundle), left.Reason)
 	}
-	a.ui.Note("%s let it into %s of %s on %s; loaded with %s", loaded.Promoter, loaded.Origin.Environment, loaded.Origin.Registry,
+	v.UI.Note("%s let it into %s of %s on %s; loaded with %s", loaded.Promoter, loaded.Origin.Environment, loaded.Origin.Registry,
 		loaded.Promoted.UTC().Format(time.DateTime), registry.Count(loaded.Attached, "piece of evidence", "pieces of evidence"))
-	return a.ui.Result(loaded.Ref, loaded)
+	return v.UI.Result(loaded.Ref, loaded)
 }
