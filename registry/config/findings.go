@@ -26,7 +26,22 @@ func (s Snapshot) Findings(now time.Time) []Finding {
 			found = append(found, s.environmentFindings(e)...)
 		}
 	}
-	return append(found, s.PromoterFindings()...)
+	return append(append(found, s.PromoterFindings()...), s.subjectFindings()...)
+}
+
+// subjectFindings reports rules of access.yaml that match a CI job by a pattern for its sub.
+func (s Snapshot) subjectFindings() []Finding {
+	var found []Finding
+	for _, p := range s.Access.SubjectPatterns() {
+		two := ""
+		if strings.HasPrefix(p.Pattern, "repo:") {
+			two = ", and GitHub writes it in two forms, repo:OWNER/NAME:... and repo:OWNER@ID/NAME@ID:..., of which a pattern matches one"
+		}
+		found = append(found, Finding{Text: fmt.Sprintf("%s: rule %d of %s matches sub by the pattern %q: a sub has names, which can pass to others, "+
+			"and what the owner of a repository puts there%s; match these claims in its place: %s",
+			AccessFile, p.Rule, p.Issuer, p.Pattern, two, strings.Join(p.Claims, ", "))})
+	}
+	return found
 }
 
 // TrustFindings reports the entries of the trust list that are valid but do not work, or only in the

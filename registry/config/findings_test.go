@@ -174,3 +174,51 @@ func TestPromoterFindings(t *testing.T) {
 		t.Errorf("with the line added: found %+v, want nothing", found)
 	}
 }
+
+// A rule that matches a CI job by a pattern for its sub is a warning that names the claims to match.
+func TestSubjectPatternsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	const (
+		github = "https://token.actions.githubusercontent.com"
+		claims = ": repository_id, repository_owner_id, job_workflow_ref, environment, runner_environment"
+		two    = "repo:OWNER@ID/NAME@ID:"
+	)
+	for name, c := range map[string]struct {
+		issuer, match string
+		want          []string // texts in the only finding; none: there is no finding
+	}{
+		"names":                 {github, `sub: "repo:acme/*:environment:production"`, []string{"rule 1 of " + github + ` matches sub by the pattern "repo:acme/*:environment:production"`, two, claims}},
+		"IDs":                   {github, `sub: "repo:acme@1/vision@*:ref:refs/heads/main"`, []string{two, claims}},
+		"beside an ID":          {github, `repository_id: "456", sub: "*:environment:production"`, []string{claims}},
+		"a server of one's own": {"https://github.example.com/_services/token", `sub: "repo:acme/*:ref:refs/heads/main"`, []string{two, claims}},
+		"GitLab":                {"https://gitlab.com", `sub: "project_path:ml/*:ref_type:branch:ref:main"`, []string{": project_id, namespace_id, ci_config_ref_uri, environment, runner_environment"}},
+		"the exact sub":         {github, `sub: "repo:acme@1/vision@5:environment:production"`, nil},
+		"claims":                {github, `repository_id: "456", environment: production, ref: "refs/heads/*"`, nil},
+		"accounts of a cluster": {"https://kubernetes.example.com", `sub: "system:serviceaccount:serving:*"`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFolder(t)
+			f.write(t, "access.yaml", "issuers:\n  - issuer: "+c.issuer+"\n    audience: a\n    rules:\n      - match: {"+c.match+
+				"}\n        grants: [{allow: [read], environment: staging, model: \"**\"}]\n")
+			read, err := f.files().Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []config.Finding
+			for _, finding := range read.Findings(time.Now()) {
+				if strings.HasPrefix(finding.Text, "access.yaml: ") {
+					found = append(found, finding)
+				}
+			}
+			if len(found) != min(len(c.want), 1) {
+				t.Fatalf("got findings %v, want %d", found, min(len(c.want), 1))
+			}
+			for _, text := range c.want {
+				if found[0].Problem || !strings.Contains(found[0].Text, text) {
+					t.Errorf("got %+v, want a note with %q", found[0], text)
+				}
+			}
+		})
+	}
+}

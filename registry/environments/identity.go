@@ -64,7 +64,7 @@ func (c checker) identity(written identity) *registry.Identity {
 	for name, text := range read.Claims {
 		c.exact(text, "identity", "claims", name)
 	}
-	c.exact(read.Subject, "identity", "subject")
+	c.exactSubject(written.Issuer, read.Subject)
 	shared, _ := registry.FindSharedIssuer(written.Issuer)
 	owners := shared.PermanentClaims // a name can be given to another owner, who could then sign
 	if len(owners) > 0 && !slices.ContainsFunc(owners, func(claim string) bool { return read.Claims[claim] != "" }) {
@@ -76,7 +76,22 @@ func (c checker) identity(written identity) *registry.Identity {
 
 // exact refuses patterns: identities are compared character by character.
 func (c checker) exact(text string, path ...any) {
-	if strings.ContainsAny(text, "*?") {
-		c.at(path...).Problemf("%q: want the exact text: patterns have no meaning in an identity", text)
+	if isPattern(text) {
+		c.at(path...).Problemf("%q: %s", text, wantExact)
 	}
 }
+
+// exactSubject refuses a pattern for the subject, and names the claims that cover several jobs.
+func (c checker) exactSubject(issuer, subject string) {
+	claims := registry.ClaimsInPlaceOf(issuer, subject)
+	if !isPattern(subject) || len(claims) == 0 {
+		c.exact(subject, "identity", "subject")
+		return
+	}
+	c.at("identity", "subject").Problemf("%q: %s; to cover several jobs, name some of these claims in place of the subject: %s",
+		subject, wantExact, strings.Join(claims, ", "))
+}
+
+const wantExact = "want the exact text: patterns have no meaning in an identity"
+
+func isPattern(text string) bool { return strings.ContainsAny(text, "*?") }
