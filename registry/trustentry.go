@@ -55,13 +55,18 @@ type Identity struct {
 func (e TrustEntry) EffectiveState() KeyState { return cmp.Or(e.State, KeyTrusted) }
 
 // Grants returns the roles that take effect. It leaves out the role that this program cannot
-// check: that of a verifier bound to node types.
+// check: that of a verifier bound to node types. See [TrustEntry.GrantsAgainst].
 func (e TrustEntry) Grants() []Role {
 	if len(e.NodeTypes) == 0 {
 		return e.Roles
 	}
 	return slices.DeleteFunc(slices.Clone(e.Roles), func(r Role) bool { return r == RoleVerifier })
 }
+
+// GrantsAgainst returns the roles that take effect for statements against a release: all of them. Which
+// machine a report is from matters for a pass alone. A failure that was left out because of a
+// restriction that is not checked would let the release through.
+func (e TrustEntry) GrantsAgainst() []Role { return e.Roles }
 
 // Covers reports whether one of the prefixes covers a resource, at a boundary of path
 // components: oci://local/pro covers oci://local/pro/x but not oci://local/prod/x.

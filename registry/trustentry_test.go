@@ -51,6 +51,9 @@ func TestTrustEntryGrants(t *testing.T) {
 		if got := c.entry.Grants(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: grants %v, want %v", c.name, got, c.want)
 		}
+		if got := c.entry.GrantsAgainst(); !slices.Equal(got, both) {
+			t.Errorf("%s: grants %v against a release, want %v", c.name, got, both)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ func refuse(e envelope, resource string, keys []trustedKey) error {
 				k, strings.Join(k.resources, ", "), resource)
 		}
 	}
-	trusted := slices.DeleteFunc(slices.Clone(keys), func(k trustedKey) bool { return len(k.roles) == 0 })
+	trusted := slices.DeleteFunc(slices.Clone(keys), func(k trustedKey) bool { return len(k.against) == 0 })
 	if len(trusted) == 0 {
 		return registry.Errorf(registry.CodeTrust, "bundle: no key is trusted for %s; the bundle names key %s as its signer",
 			resource, e.claimedKey())

@@ -138,7 +138,7 @@ func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (reg
 		if err := ctx.Err(); err != nil {
 			return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "verify bundle: %w", err)
 		}
-		if len(k.roles) > 0 && k.signed(parsed) {
+		if len(k.against) > 0 && k.signed(parsed) {
 			return claim(parsed, k, believed.stamped(parsed))
 		}
 	}
@@ -150,15 +150,25 @@ func claim(e envelope, k trustedKey, stamped time.Time) (registry.Claim, error) 
 	if err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
 	}
-	return registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state,
-		RetiredAt: k.retiredAt, Window: k.window, Stamped: stamped}, nil
+	c := registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state,
+		RetiredAt: k.retiredAt, Window: k.window, Stamped: stamped}
+	if len(k.against) > len(k.roles) && c.Against() {
+		c.Roles = k.against
+	}
+	if len(c.Roles) == 0 {
+		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
+			"bundle: signed by %s, which is trusted for failing reports alone: the reports of its entry are bound to node types, which this version does not check",
+			strings.Join(k.paths, " = "))
+	}
+	return c, nil
 }
 
 // trustedKey is a key of the trust list in relation to one resource.
 type trustedKey struct {
 	publicKey
 	paths     []string
-	roles     []registry.Role // for the resource; empty: the key is not trusted for it
+	roles     []registry.Role // for the resource
+	against   []registry.Role // for the resource, of statements against a release; has all of roles; empty: the key is not trusted for it
 	resources []string        // all prefixes that the key is trusted for
 	missing   bool            // the file is missing; only paths, roles and resources are set
 	state     registry.KeyState
@@ -211,13 +221,18 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 	if !e.Covers(resource) {
 		return
 	}
+	k.roles, k.against = union(k.roles, e.Grants()), union(k.against, e.GrantsAgainst())
+}
+
+// union lists the roles that one of both lists has, in the order of [registry.KeyRoles].
+func union(some, more []registry.Role) []registry.Role {
 	var roles []registry.Role
 	for _, role := range registry.KeyRoles() {
-		if slices.Contains(k.roles, role) || slices.Contains(e.Grants(), role) {
+		if slices.Contains(some, role) || slices.Contains(more, role) {
 			roles = append(roles, role)
 		}
 	}
-	k.roles = roles
+	return roles
 }
 
 // worsen sets the state of the key to that of an entry, unless its state is worse already.

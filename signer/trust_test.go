@@ -241,3 +241,54 @@ func TestKeyStates(t *testing.T) {
 		}
 	}
 }
+
+// A verifier whose entry is bound to node types is heard where a report speaks against an engine, and
+// nowhere else: nothing checks yet from which machine a pass is.
+func TestVerifierBoundToNodeTypes(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	bound := registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{registry.RoleVerifier}, Resources: []string{"oci://local/"}, NodeTypes: []string{"g6.xlarge"}}
+	approving := bound
+	approving.Roles = []registry.Role{registry.RoleVerifier, registry.RoleApprover}
+	elsewhere := bound
+	elsewhere.Resources = []string{"oci://local/staging/"}
+	verifier, both := bound.Roles, []registry.Role{registry.RoleVerifier, registry.RoleApprover}
+	for name, c := range map[string]struct {
+		entry     registry.TrustEntry
+		predicate any
+		kind      string
+		want      []registry.Role // none: the bundle is refused
+	}{
+		"a pass":                         {bound, map[string]string{"verdict": "pass"}, registry.PredicateParity, nil},
+		"a failure":                      {bound, map[string]string{"verdict": "fail"}, registry.PredicateParity, verifier},
+		"a failure of performance":       {bound, map[string]string{"verdict": "fail"}, registry.PredicatePerformance, verifier},
+		"figures without a limit":        {bound, map[string]string{"verdict": "recorded"}, registry.PredicatePerformance, nil},
+		"not enough to decide":           {bound, map[string]string{"verdict": "not-enough"}, registry.PredicateParity, verifier},
+		"no verdict":                     {bound, map[string]string{}, registry.PredicateParity, verifier},
+		"what cannot be read":            {bound, []int{1}, registry.PredicateParity, verifier},
+		"a pass by an approver":          {approving, map[string]string{"verdict": "pass"}, registry.PredicateParity, both[1:]},
+		"a failure by an approver":       {approving, map[string]string{"verdict": "fail"}, registry.PredicateParity, both},
+		"a failure, for other resources": {elsewhere, map[string]string{"verdict": "fail"}, registry.PredicateParity, nil},
+		"a signature":                    {bound, struct{}{}, registry.PredicateSign, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			statement, err := registry.NewStatement(c.kind, c.predicate, registry.StatementSubject{Digest: registry.NewDigestSet(engine)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bundle, err := s.Sign(t.Context(), statement)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim, err := newTrust(t, files{"a.pub": s.PublicKeyPEM()}, c.entry).Verify(t.Context(), bundle, resource)
+			if len(c.want) == 0 {
+				wantUntrusted(t, claim, err, "a.pub")
+				return
+			}
+			if err != nil || !slices.Equal(claim.Roles, c.want) {
+				t.Errorf("roles %v, error %v; want %v", claim.Roles, err, c.want)
+			}
+		})
+	}
+}

@@ -29,7 +29,7 @@ func (t *Trust) verifyIdentity(e envelope, believed authorities, resource string
 	switch {
 	case broadest.Identity == nil:
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: signed by %s, and no trust entry has that identity", who)
-	case len(k.roles) == 0:
+	case len(k.against) == 0:
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: signed by %s, which is trusted for %s and not for %s",
 			who, strings.Join(k.resources, ", "), resource)
 	}

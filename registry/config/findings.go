@@ -69,8 +69,9 @@ func (s Snapshot) keyFindings() []Finding {
 		case !exists:
 			found = append(found, Finding{true, fmt.Sprintf("the file of key %s is missing, so the entry has no effect", e.Key),
 				"put the public key there, or remove the entry"})
-		case len(e.NodeTypes) > 0:
-			found = append(found, Finding{Text: fmt.Sprintf("key %s does not count as verifier yet: this version does not check node types", e.Key)})
+		}
+		if len(e.NodeTypes) > 0 {
+			found = append(found, Finding{Text: fmt.Sprintf("%s counts as verifier for failing reports alone: this version does not check the node types of passing ones", e)})
 		}
 		for _, resource := range e.Resources {
 			if !s.namesEnvironment(resource) {

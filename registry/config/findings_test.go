@@ -70,7 +70,7 @@ func TestFindings(t *testing.T) {
 		"revoked in the future": {head + all + `  - {key: two.pub, state: revoked, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
 			[]string{"note: key two.pub is revoked from a time in the future"}},
 		"node types": {head + all + `  - {key: two.pub, nodeTypes: [g6.xlarge], roles: [verifier], resources: ["oci://local/"]}` + "\n",
-			[]string{"note: key two.pub does not count as verifier yet"}},
+			[]string{"note: two.pub counts as verifier for failing reports alone"}},
 		"one key retired and revoked": {head + all +
 			`  - {key: two.pub, state: retired, since: 2026-11-20T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n" +
 			`  - {key: copy2.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
