@@ -49,6 +49,10 @@ type Previewer interface {
 	// model or its environments came since and for a minute at most. It never allows anything: Promote decides anew.
 	// DryRun and BreakGlass of the request are not regarded. Errors: those of Promote.
 	Preview(ctx context.Context, r PromoteRequest) (Promotion, error)
+	// Standing lists the engines of a head. The reasons of an engine say why nodes are not given it any more, whatever
+	// the node: it is in quarantine, or a key that vouched for it was revoked. No engine is chosen. Errors: as
+	// [Reader.Resolve]; CodePolicy if the promotion of the head does not count any more, so that nodes are given no engine.
+	Standing(ctx context.Context, environment, model string) ([]Candidate, error)
 }
 
 // Restricter changes what is restricted in an environment.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -40,8 +41,8 @@ func TestBoardIsSmall(t *testing.T) {
 	wantPage(t, "second page", w.get(everything(), "/?after=team-4%2Fa-model-with-a-name-44"), http.StatusOK, "team-4/a-model-with-a-name-49", "First page")
 }
 
-// BenchmarkBoard is the first page of models with ten engines each, of which none can be promoted, on SQLite. What a page
-// costs follows from the fifty models on it, not from how many there are.
+// BenchmarkBoard is the first page of 1,000 models with ten engines each, on SQLite. Those on the page have a release in
+// prod and another one that waits for everything.
 func BenchmarkBoard(b *testing.B) {
 	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "registry.db"))
 	if err != nil {
@@ -49,10 +50,16 @@ func BenchmarkBoard(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = db.Close() })
 	w := setupOn(b, db)
-	for i := range 60 {
-		w.Build(b, registrytest.Build{Model: fmt.Sprintf("team-%d/model-%03d", i%5, i), Engines: ten()})
+	for i := range 1000 {
+		model := fmt.Sprintf("team/model-%03d", i)
+		if i <= 50 {
+			w.Promoted(b, registrytest.Build{Model: model, Engines: ten()})
+		}
+		w.Build(b, registrytest.Build{Model: model, Version: "2.0.0", Salt: "2", Engines: ten()})
 	}
-	w.get(everything(), "/")
+	if got := w.get(everything(), "/").Body.String(); !strings.Contains(got, "team/model-049") || !strings.Contains(got, "reasons to wait") {
+		b.Fatalf("the page is not that of the models that were promoted:\n%s", got)
+	}
 	b.ResetTimer()
 	size := 0
 	for b.Loop() {

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -38,6 +39,7 @@ type cell struct {
 	By          string // who let it in
 	Hold        string
 	BreakGlass  string
+	Refused     string // why nodes are not given what is there; empty: they are
 }
 
 func (s *site) board(r *http.Request) (answer, error) {
@@ -141,9 +143,32 @@ func (s *site) cell(ctx context.Context, e registry.Environment, h registry.Head
 	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), s.when(h.Since)
 	c.Hold, c.BreakGlass = registry.PlainText(h.Hold), registry.PlainText(h.BreakGlass)
 	c.URL = with(modelURL(h.Model), "environment", e.Name)
-	moved, err := s.movedBy(ctx, e, h)
-	c.By = moved
+	var err error
+	if c.By, err = s.movedBy(ctx, e, h); err != nil || !e.Protected() {
+		return c, err
+	}
+	c.Refused, err = s.refused(ctx, h)
 	return c, err
+}
+
+// refused says why nodes are not given engines of a head any more; empty: they are. A head that cannot be read
+// concerns one model, and others are still shown.
+func (s *site) refused(ctx context.Context, h registry.Head) (string, error) {
+	engines, err := s.Preview.Standing(ctx, h.Environment, h.Model)
+	if err != nil {
+		switch registry.CodeOf(err) {
+		case registry.CodePolicy, registry.CodeTrust, registry.CodeDigest:
+			return registry.PlainText(err.Error()), nil
+		case registry.CodeForbidden, registry.CodeNotFound:
+			return "", nil
+		}
+		return "", err
+	}
+	refused := slices.DeleteFunc(engines, func(c registry.Candidate) bool { return len(c.Reasons) == 0 })
+	if len(refused) == 0 {
+		return "", nil
+	}
+	return registry.PlainText(fmt.Sprintf("%d of %s: %s", len(refused), registry.Count(len(engines), "engine"), refused[0].Reasons[0])), nil
 }
 
 // movedBy is who made a release the head.

@@ -21,6 +21,7 @@ type modelView struct {
 	Release  *releaseSummary
 	Releases []tagged
 	Next     string // address of the next page of releases; empty on the last page
+	Periods  []period
 	Events   []event
 }
 
@@ -89,6 +90,9 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 		}
 	}
 	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
+		return answer{}, err
+	}
+	if view.Periods, err = s.timeline(ctx, environments, heads, name); err != nil {
 		return answer{}, err
 	}
 	if view.Events, err = s.recent(ctx, name, eventsShown); err != nil {

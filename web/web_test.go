@@ -156,6 +156,49 @@ func TestBoardSaysWhatWaits(t *testing.T) {
 	wantPage(t, "held", w.get(everything(), "/"), http.StatusOK, "held", "until the audit")
 }
 
+// The board says that nodes are not given what an environment has, and why; in the first environment nothing is promised.
+func TestBoardSaysWhatIsNotGiven(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	wantWithout(t, "before", w.get(everything(), "/"), "not given to nodes")
+
+	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes <often>"})
+	wantPage(t, "an engine in quarantine", w.get(everything(), "/"), http.StatusOK, "not given to nodes", "1 of 3 engines", "crashes &lt;often&gt;")
+	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", registry.PermissionRead), "/"), "not given to nodes", "crashes")
+
+	w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	wantPage(t, "the release in quarantine", w.get(everything(), "/"), http.StatusOK, "3 of 3 engines")
+}
+
+// What an environment had on a day is in the timeline of the model, for readers of that environment.
+func TestTimeline(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	w.Promoted(t, registrytest.Build{Version: "2.0.0", Salt: "2"})
+	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "p99 <doubled>"}); err != nil {
+		t.Fatal(err)
+	}
+	got := w.get(everything(), modelPage)
+	body := got.Body.String()
+	rows := regexp.MustCompile(`data-label="Version"><a [^>]*>([^<]*)</a></td><td data-label="From">([^<]*)</td><td data-label="Until">([^<]*)</td>`).FindAllStringSubmatch(body, -1)
+	if len(rows) != 3 {
+		t.Fatalf("got %d rows, want 3 of the timeline:\n%s", len(rows), body)
+	}
+	for i, version := range []string{"1.0.0", "2.0.0", "1.0.0"} {
+		until := "now"
+		if i > 0 {
+			until = rows[i-1][2]
+		}
+		if rows[i][1] != version || rows[i][3] != until {
+			t.Errorf("row %d: got %s until %s, want %s until %s", i, rows[i][1], rows[i][3], version, until)
+		}
+	}
+	wantPage(t, "rolled back", w.get(everything(), modelPage), http.StatusOK, "rolled back", "p99 &lt;doubled&gt;")
+	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", registry.PermissionRead), modelPage), "Timeline", "doubled")
+}
+
 // What a promotion would change, the engines with their verdicts and the events are on the page of the model; the
 // evidence with its signers is on that of the release.
 func TestModelReleaseEngine(t *testing.T) {

@@ -39,3 +39,10 @@ func (g guardedPreview) Preview(ctx context.Context, r registry.PromoteRequest) 
 	}
 	return g.inner.Preview(ctx, r)
 }
+
+func (g guardedPreview) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
+	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
+		return nil, err
+	}
+	return g.inner.Standing(ctx, environment, model)
+}

@@ -62,6 +62,29 @@ func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (reg
 	return answer, err
 }
 
+// Standing lists the engines of a head, with the reasons why no node is given one.
+func (m *Remembering) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
+	e, err := m.find(environment)
+	if err != nil {
+		return nil, err
+	}
+	var d *remembered
+	if lasting(e, registry.ResolveQuery{}) {
+		d, err = m.recall(ctx, e, asked{environment: environment, model: model})
+	} else {
+		d = new(remembered)
+		d.resolvable, err = m.resolvable(ctx, e, model, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([]registry.Candidate, 0, len(d.engines))
+	for _, e := range d.engines {
+		all = append(all, registry.Candidate{Engine: e.Digest, Label: e.Label(), Reasons: e.unmet})
+	}
+	return all, nil
+}
+
 // lasting reports whether only an event can change the answer. A head and its content cannot be
 // deleted, nor can a tag of a protected environment. Other tags move by a push, and evidence in
 // another registry can change at any time.

@@ -130,8 +130,11 @@ func TestDemoAnswers(t *testing.T) {
 		want   string // a pattern of the text of the page that they lead to
 	}{
 		"what is in prod and since when": {nil, `text/tickets 1\.1\.0 .* 1\.0\.0 (just now|\d+ min ago) by local user .* vision/digits 1\.2\.0 .* 1\.0\.0 … held`},
-		"who let it in":                  {nil, `vision/digits 1\.2\.0 .* 1\.0\.0 … held .* by local user 1\.2\.0 to prod`},
-		"why is this refused":            {nil, `vision/digits .* 1\.2\.0 to prod … \d+ reasons to wait .* parity the parity verdict is "fail": output logits: the signal to noise ratio`},
+		"may nodes still load it":        {nil, `text/tickets .* ✕ not given to nodes 6 of 6 engines: no-quarantine of .*: .*the training data has names of customers`},
+		"what ran last Tuesday": {func(c *clicker) { c.click("vision/digits") },
+			`Timeline .* prod 1\.0\.0 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC now ✕ rolled back by local user : readings .* prod 1\.1\.0 .* UTC ✓ promoted .* prod 1\.0\.0 .* UTC ✓ promoted`},
+		"who let it in":       {nil, `vision/digits 1\.2\.0 .* 1\.0\.0 … held .* by local user 1\.2\.0 to prod`},
+		"why is this refused": {nil, `vision/digits .* 1\.2\.0 to prod … \d+ reasons to wait .* parity the parity verdict is "fail": output logits: the signal to noise ratio`},
 		"what would change": {func(c *clicker) { c.click("vision/digits") },
 			`What would change reference model or cases are others linux-amd64-v1/fp32 has other bytes`},
 		"what must I do to promote this": {func(c *clicker) { c.click("tabular/iris") },

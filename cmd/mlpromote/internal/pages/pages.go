@@ -87,6 +87,13 @@ func (p agreedPreview) Preview(ctx context.Context, r registry.PromoteRequest) (
 	return p.Previewer.Preview(ctx, r)
 }
 
+func (p agreedPreview) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
+	if err := p.check(ctx); err != nil {
+		return nil, err
+	}
+	return p.Previewer.Standing(ctx, environment, model)
+}
+
 // readNode reads a node document, or the labels of a Kubernetes node.
 func readNode(name string, data []byte) (registry.Node, error) {
 	if labels, err := node.ParseLabels(name, data); err == nil {

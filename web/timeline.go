@@ -1,0 +1,62 @@
+package web
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// periodsShown is how many heads of an environment a timeline goes back.
+const periodsShown = 8
+
+// period is the time that a release was the head of a protected environment.
+type period struct {
+	Environment string
+	Version     string
+	URL         string // of the release
+	From, Until moment // Until is zero for what is there now
+	Move        state  // how it became the head
+	By          string
+	Reason      string
+}
+
+// timeline lists what protected environments had, each newest first, in the order of the chain. The
+// reader sees those whose head they may see.
+func (s *site) timeline(ctx context.Context, environments registry.Environments, heads []registry.Head, model string) ([]period, error) {
+	var all []period
+	for _, e := range environments.List {
+		if !e.Protected() || headIn(heads, e.Name).Release == "" {
+			continue
+		}
+		moves, err := s.moves(ctx, e.Name, model)
+		if err != nil {
+			return nil, err
+		}
+		var until moment
+		for _, m := range moves {
+			view := s.event(m)
+			move := stateOf(classGood, "promoted")
+			if m.Kind == registry.EventRollback {
+				move = stateOf(classBad, "rolled back")
+			}
+			all = append(all, period{e.Name, view.Version, view.URL, view.Time, until, move, view.By, view.Reason})
+			until = view.Time
+		}
+	}
+	return all, nil
+}
+
+// moves lists the events that moved the head of a protected environment, newest first.
+func (s *site) moves(ctx context.Context, environment, model string) ([]registry.Event, error) {
+	var all []registry.Event
+	for _, kind := range []registry.EventKind{registry.EventPromote, registry.EventRollback} {
+		events, err := s.Registry.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, events...)
+	}
+	slices.SortFunc(all, func(a, b registry.Event) int { return int(b.Seq - a.Seq) })
+	return all[:min(len(all), periodsShown)], nil
+}
