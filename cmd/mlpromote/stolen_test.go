@@ -30,11 +30,17 @@ import (
 // approvals. What works is the table in docs/threat-model.md, and nothing else.
 func TestStolen(t *testing.T) {
 	t.Parallel()
-	works := make([][]bool, len(attempts()))
-	for i, a := range attempts() {
+	works := make([][]bool, len(attempts())+len(harmless()))
+	for i := range works {
 		works[i] = make([]bool, len(thieves()))
-		for k, thief := range thieves() {
+	}
+	for k, thief := range thieves() {
+		for i, a := range attempts() {
 			works[i][k] = a.try(t, newStolen(t, thief))
+		}
+		shared := newStolen(t, thief)
+		for i, a := range harmless() {
+			works[len(attempts())+i][k] = a.try(t, shared)
 		}
 	}
 	page, err := os.ReadFile(programtest.Root("docs", "threat-model.md"))
@@ -54,7 +60,7 @@ func stolenTable(works [][]bool) string {
 		fmt.Fprintf(&b, " %s |", thief.name)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(thieves())) + "\n")
-	for i, a := range attempts() {
+	for i, a := range slices.Concat(attempts(), harmless()) {
 		fmt.Fprintf(&b, "| %s |", a.name)
 		for _, worked := range works[i] {
 			if worked {
@@ -100,6 +106,9 @@ func thieves() []thief {
 	}
 }
 
+// otherApprover names a second key of an approver, which no thief has.
+const otherApprover registry.Role = "approver-2"
+
 // attempt is a row: what a thief wants, and whether it got that.
 type attempt struct {
 	name string
@@ -115,6 +124,21 @@ func attempts() []attempt {
 			w.sayAll(t, r)
 			// Others promote whatever the policy allows.
 			_, _ = w.promote(t, w.Interface, r)
+			return w.head(t) == r.Digest
+		}
+	}
+	// broken is a promotion that skips a report and an approval. Two approvers must agree, and who agrees twice is one.
+	broken := func(agreed bool) func(*testing.T, *stolen) bool {
+		return func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			w.build(t, r)
+			if agreed {
+				w.say(t, nil, "staging", r, w.agreed(t, otherApprover, r))
+			}
+			w.say(t, &w.thief, "staging", r, w.agreed(t, registry.RoleApprover, r), w.agreed(t, registry.RoleApprover, r))
+			w.sayAll(t, r)
+			_, _ = w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, Ref: string(r.Digest), BreakGlass: true})
 			return w.head(t) == r.Digest
 		}
 	}
@@ -146,6 +170,8 @@ func attempts() []attempt {
 				t.Fatal(err)
 			}
 		})},
+		{"... that lacks a report and an approval, by break-glass", broken(false)},
+		{"... to which another approver agreed", broken(true)},
 		{"promote what the policy allows", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			r := w.release(t, "2.0.0")
@@ -168,6 +194,19 @@ func attempts() []attempt {
 			w.sayAgainst(t, w.first)
 			answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: w.first.Model, Node: registrytest.Node("v4")})
 			return err != nil || answer.Engine == nil
+		}},
+		{"... and say that ana did it", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			w.sayAgainst(t, w.first)
+			claims, _, err := w.Claims(t.Context(), "prod", w.first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(claims, func(c registry.Claim) bool { p := c.Attested(); return p != nil && p.Token == "ana" })
+		}},
+		{"stop promotions to prod by a hold", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.guarded.SetHold(w.ctx(t), "prod", registrytest.Model, "try") == nil
 		}},
 		{"make a node that checks only summaries take a release of staging for one of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
@@ -194,13 +233,40 @@ func attempts() []attempt {
 			_, err = node.Update(t.Context(), w.otherTrust(t))
 			return err == nil
 		}},
+	}
+}
+
+// harmless are the rows whose attempts change nothing.
+func harmless() []attempt {
+	return []attempt{
+		{"sign a checkpoint of a history that never was", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			signed, err := w.key(t, w.thief.key).SignNote(t.Context(), "local", "local\na history\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.trust.VerifyNote(t.Context(), signed, registry.RolePromoter, "local", "oci://local/")
+			return err == nil
+		}},
+		{"write into the repositories of staging", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model, registry.PermissionPush) == nil
+		}},
 		{"write into the repositories of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionPush) == nil
 		}},
+		{"read engines of staging", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model, registry.PermissionRead) == nil
+		}},
 		{"read engines of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionRead) == nil
+		}},
+		{"... of a model that it was not given", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return w.repositories().Authorize(w.ctx(t), "prod/text/mood", registry.PermissionRead) == nil
 		}},
 		{"read cases and reference model", func(t *testing.T, w *stolen) bool {
 			t.Helper()
@@ -230,9 +296,11 @@ func newStolen(t *testing.T, who thief) *stolen {
 	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
 	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
 	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1, Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
+	w.chain.List[1].BreakGlass = []string{registry.RequireParity, registry.RequireRecordedCases, "approvals"}
 	w.chain.Configuration = digest.FromString("environments and keys")
 	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: "publisher", Roles: []registry.Role{registry.RolePublisher}, Resources: []string{"oci://local/"}})
-	for _, role := range registry.KeyRoles() {
+	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: string(otherApprover), Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
+	for _, role := range append(registry.KeyRoles(), otherApprover) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -443,6 +511,15 @@ func (w *stolen) verified(t *testing.T, r registry.Release, verdict registry.Ver
 func (w *stolen) approved(r registry.Release) signedText {
 	return signedText{registry.RoleApprover, r.Digest, registry.PredicateApproval, registry.Approval{
 		ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.clock.Now()}}
+}
+
+// agreed is what one approver says for a promotion that skips a report and an approval.
+func (w *stolen) agreed(t *testing.T, role registry.Role, r registry.Release) signedText {
+	t.Helper()
+	now := w.clock.Now()
+	return signedText{role, r.Digest, registry.PredicateBreakGlass, registry.BreakGlass{
+		ResourceURI: "oci://local/prod/" + r.Model, Replaces: registry.NewDigestSet(w.head(t)), Skips: w.chain.List[1].BreakGlass,
+		Comment: "prod is down", ApprovedOn: now, ExpiresOn: now.Add(time.Hour)}}
 }
 
 func (w *stolen) quarantined(r registry.Release) signedText {
