@@ -67,7 +67,7 @@ type Event struct {
 	Signer        string    `json:"signer,omitempty"`        // attach: key identifier
 	Reason        string    `json:"reason,omitempty"`
 	Principal     string    `json:"principal,omitempty"` // the caller; empty: a local user of the data directory
-	Person        *Person   `json:"person,omitempty"`    // publish: who signed in, without Name; nil: not known
+	Person        *Person   `json:"person,omitempty"`    // publish, and attach of what a builder signed: who signed in, without Name; nil: not known
 	// Policy is the digest of the rules of the environment, as canonical JSON, and Environments that of the
 	// bytes of environments.yaml, by which a head moved: the same as in the summary of a promotion.
 	// Promote and rollback; empty in events of earlier versions.

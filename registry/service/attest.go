@@ -69,24 +69,32 @@ func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to 
 	publishers, err := s.publishers(ctx, to, r)
 	if err == nil && slices.ContainsFunc(publishers, who.MayBe) {
 		return registry.WithHint(
-			registry.Errorf(registry.CodePolicy, "attest: %s published this release, and so cannot approve it", who),
+			registry.Errorf(registry.CodePolicy, "attest: %s published this release or handed in what its builder signed, and so cannot approve it", who),
 			"somebody else must approve")
 	}
 	return err
 }
 
-// publishers lists the callers who published a release, if the rule of an environment asks about people.
+// publishers lists the callers who published a release, or handed in what a builder signed about it or about
+// an engine of it, as whoever builds a part does; if the rule of an environment asks about people.
 func (s *Service) publishers(ctx context.Context, to registry.Environment, r registry.Release) ([]registry.Person, error) {
 	if to.Approvals.Attested == nil {
 		return nil, nil
 	}
+	asks := []registry.HistoryQuery{{Model: r.Model, Kind: registry.EventPublish}}
+	for _, subject := range r.Subjects() {
+		asks = append(asks, registry.HistoryQuery{Model: r.Model, Kind: registry.EventAttach, Subject: subject.Digest})
+	}
 	var all []registry.Person
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: r.Model, Kind: registry.EventPublish}) {
-		if err != nil {
-			return nil, err
-		}
-		if who := e.Publisher(); e.Release == r.Digest && who.Principal != "" && !slices.Contains(all, who) {
-			all = append(all, who)
+	for _, q := range asks {
+		for e, err := range s.Catalog.History(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			took := e.Kind == registry.EventPublish && e.Release == r.Digest || e.Builds()
+			if who := e.Publisher(); took && who.Principal != "" && !slices.Contains(all, who) {
+				all = append(all, who)
+			}
 		}
 	}
 	return all, nil

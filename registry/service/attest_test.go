@@ -119,6 +119,50 @@ func TestAttestRefuses(t *testing.T) {
 	}
 }
 
+// Who handed in what a builder signed about one engine, as whoever builds a part does, did not publish the
+// release, and approves it as little: neither afterwards nor before.
+func TestBuilderOfAnEngineDoesNotApprove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		predicate, key string
+		builds         bool
+	}{
+		"a signature": {registry.PredicateSign, "dora", true},
+		"provenance":  {registry.PredicateProvenance, "dora", true},
+		"a report":    {registry.PredicateParity, "verifier", false},
+	} {
+		for when, first := range map[string]bool{"before the approval": false, "after the approval": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				w := setup(t, attestedOf(1))
+				r := w.proven(t, registrytest.Build{})
+				e, content := r.Engines[0], any(struct{}{})
+				if !c.builds {
+					content = w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass))
+				}
+				handIn := func() {
+					_, err := w.Attach(signedIn(t, "ana"), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e.Digest,
+						Bundle: w.Bundle(t, c.key, c.predicate, content, e.Digest)})
+					must(t, err)
+				}
+				if !first {
+					handIn()
+				}
+				err := w.attest(t, "ana", registry.AttestApproval, r, nil)
+				if refused := registry.HasCode(err, registry.CodePolicy); refused != (c.builds && !first) || err != nil && !refused {
+					t.Errorf("attest: error %v, want a refusal: %t", err, c.builds && !first)
+				}
+				if first {
+					handIn()
+				}
+				if got, err := w.promotion(t, true); (registry.ExitCode(err) == 4) != c.builds {
+					t.Errorf("promotion: %+v, error %v, want a refusal: %t", got, err, c.builds)
+				}
+			})
+		}
+	}
+}
+
 // What the history does not have counts for nothing, also if the attester's key signed it: a thief of
 // that key who may push to staging. Publishing after an approval does not get around the rule that publishers
 // do not approve.

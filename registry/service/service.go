@@ -126,7 +126,7 @@ func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]regis
 func (s *Service) apply(ctx context.Context, change registry.Change) error {
 	if p, ok := registry.PrincipalOf(ctx); ok {
 		change.Event.Principal = p.Name
-		if change.Event.Kind == registry.EventPublish && p.Person.Validate() == nil {
+		if (change.Event.Kind == registry.EventPublish || change.Event.Builds()) && p.Person.Validate() == nil {
 			who := p.Person
 			who.Name = "" // no rule compares it, and the history keeps it for ever
 			change.Event.Person = &who
