@@ -37,12 +37,15 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 }
 
 // Renew gives a catalog that was restored from a backup the new identity id. The previous ID
-// becomes its origin, and it owns no content yet. A catalog that already has the ID does not
-// change.
+// becomes its origin, and it owns no content yet. All sessions end: who signed out since the backup is
+// not known here. A catalog that already has the ID does not change.
 func (db *DB) Renew(ctx context.Context, id string) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		row, err := q.CatalogGet(ctx)
 		if err != nil || row.ID == id {
+			return err
+		}
+		if err := q.SessionEndAll(ctx); err != nil {
 			return err
 		}
 		return q.CatalogRenew(ctx, dbsqlc.CatalogRenewParams{ID: id, Origins: catalog.JoinOrigins(row.ID, row.Origins)})

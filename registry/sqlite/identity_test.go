@@ -1,10 +1,12 @@
 package sqlite_test
 
 import (
+	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite"
@@ -23,6 +25,42 @@ func identity(t *testing.T, path string) registry.CatalogIdentity {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// Who signed out after a backup stays signed out when it is restored: no session of it goes on. An interrupted
+// restore that goes on ends none that began since.
+func TestRenewEndsSessions(t *testing.T) {
+	t.Parallel()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	begin := func(id string) {
+		t.Helper()
+		made := time.Now()
+		s := registry.Session{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "token:ana", Token: "ana", Created: made, Expires: made.Add(time.Hour)}
+		if err := db.CreateSession(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.FindSession(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("before")
+	if err := db.Renew(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := db.FindSession(t.Context(), "before"); !registry.HasCode(err, registry.CodeNotFound) {
+		t.Errorf("after a restore: session %+v, error %v, want none", s, err)
+	}
+	begin("since")
+	if err := db.Renew(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.FindSession(t.Context(), "since"); err != nil {
+		t.Errorf("after the same restore again: %v, want the session", err)
+	}
 }
 
 // A copy of the file is the same catalog in another place. A restored one is another catalog that

@@ -158,9 +158,10 @@ func TestOperate(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			data, backup, own := filepath.Join(root, "data"), filepath.Join(root, "backup"), programtest.Environment(root, programtest.Cache(t))
-			restored := ""
+			original, restored := "", ""
 			if kind == "postgres" {
-				own = append(own, "MLPROMOTE_DATABASE="+pgtest.Shared(t).Database(t))
+				original = pgtest.Shared(t).Database(t)
+				own = append(own, "MLPROMOTE_DATABASE="+original)
 			}
 			if kind != "" {
 				restored = pgtest.Shared(t).Database(t)
@@ -171,6 +172,12 @@ func TestOperate(t *testing.T) {
 			}
 			c.Release()
 			proven := c.Must("list")
+			if original != "" {
+				begun := pgtest.Exec(t.Context(), original, `INSERT INTO sessions VALUES ('s', sha256('s'), 'token:ana', 'ana', '', '', now(), now() + interval '1 hour')`)
+				if begun != nil {
+					t.Fatal(begun)
+				}
+			}
 			server := &programtest.Service{Program: c.Program, Dir: data, Env: own}
 			server.MustStart(t)
 			runBlocks(t, c.Program, "docs/how-to/operate.md", kind, root,
@@ -182,6 +189,12 @@ func TestOperate(t *testing.T) {
 			}
 			if got := c.Must("list"); got != proven {
 				t.Errorf("restored are\n%s, want\n%s", got, proven)
+			}
+			if restored != "" {
+				var sessions int
+				if err := pgtest.Row(t.Context(), restored, `SELECT count(*) FROM sessions`, &sessions); err != nil || sessions != 0 {
+					t.Errorf("restored are %d sessions, error %v, want none", sessions, err)
+				}
 			}
 			c.Must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
 			if _, err := os.Stat(filepath.Join(data+"-restored", "keys", "local.key")); err == nil {

@@ -21,5 +21,8 @@ SELECT * FROM sessions WHERE id = @id;
 -- name: SessionEnd :exec
 DELETE FROM sessions WHERE id = @id;
 
+-- name: SessionEndAll :exec
+DELETE FROM sessions;
+
 -- name: SessionEndOf :execrows
 DELETE FROM sessions WHERE owner = @owner;

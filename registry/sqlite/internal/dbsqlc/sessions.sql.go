@@ -48,6 +48,15 @@ func (q *Queries) SessionEnd(ctx context.Context, id string) error {
 	return err
 }
 
+const sessionEndAll = `-- name: SessionEndAll :exec
+DELETE FROM sessions
+`
+
+func (q *Queries) SessionEndAll(ctx context.Context) error {
+	_, err := q.db.ExecContext(ctx, sessionEndAll)
+	return err
+}
+
 const sessionEndOf = `-- name: SessionEndOf :execrows
 DELETE FROM sessions WHERE owner = ?1
 `
