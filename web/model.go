@@ -165,9 +165,9 @@ func (s *site) listReleases(ctx context.Context, view *modelView, head registry.
 }
 
 func releaseURL(model string, d registry.Digest, environment string) string {
-	return with(modelURL(model)+separator+"releases/"+string(d), "environment", environment)
+	return registry.ReleasePage("", model, d, environment)
 }
 
 func engineURL(model string, d registry.Digest, environment string) string {
-	return with(modelURL(model)+separator+"engines/"+string(d), "environment", environment)
+	return registry.EnginePage("", model, d, environment)
 }

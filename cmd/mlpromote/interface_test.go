@@ -188,7 +188,7 @@ func administrator(t *testing.T, tokens registry.Tokens) string {
 func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authenticator) http.Handler {
 	t.Helper()
 	api, err := server.New(server.Config{
-		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: s.names.History,
+		Registry: access.Guard(svc), Preview: access.Preview(service.Remember(svc, s.names, 1<<20), svc.Environments), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
 		Checkpoints:     checkpointsOf(t, s.names.History),

@@ -101,6 +101,9 @@ func ofModels() map[string]operation {
 		about + wire.OpQuarantines: {id: "quarantines", tag: "evidence", answer: []wire.Quarantine{}, statuses: []int{422}, examples: release},
 		about + wire.OpBundle: {id: "bundle", tag: "evidence", kind: wire.BundleType, statuses: []int{422}, examples: []example{
 			one("by digest", "model", exampleModel, "environment", "staging", "digest", exampleBundle)}},
+		about + wire.OpPromotionCheck: {id: "promotionCheck", tag: "promotions", answer: registry.PromotionCheck{}, statuses: []int{409, 422}, examples: []example{
+			one("a version", "model", exampleModel, "environment", "prod", "version", "1.0.0"), one("a digest", "model", exampleModel, "environment", "prod", "digest", exampleRelease),
+			one("a version with its digest", "model", exampleModel, "environment", "prod", "version", "1.0.0", "digest", exampleRelease)}},
 		about + wire.OpPromotions: {id: "promotions", tag: "promotions", answer: []registry.Event{}, examples: []example{
 			one("all", "model", exampleModel), one("of an environment", "model", exampleModel, "environment", "prod", "limit", "5")}},
 	}

@@ -93,6 +93,7 @@ func table() []route {
 		{Route{post, modelPrefix + wire.OpAttestations, registry.PermissionAttest, true, "Have the service sign an approval, its withdrawal or a quarantine in the caller's name", nil}, server.attest},
 		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
 		{Route{get, modelPrefix + wire.OpPromotions, read, true, "The promotions of a model, newest first", paged("environment")}, server.promotions},
+		{Route{get, modelPrefix + wire.OpPromotionCheck, read, true, "Whether a release may be promoted to an environment now, and why not", []string{"environment", "version", "digest"}}, server.promotionCheck},
 		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},
 		{Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Move an environment back to an earlier head", nil}, server.rollback},
 		{Route{post, modelPrefix + wire.OpHolds, promote, true, "Stop promotions from moving a head", nil}, server.setHold},

@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 )
 
-// Config configures the API. All fields up to Clock are required.
+// Config configures the API. All fields up to Clock are required, but for URL and Checkpoints.
 type Config struct {
 	// Registry returns releases and heads. It checks the permissions of the context's principal
 	// itself: see [Route].ByRegistry.
@@ -25,6 +25,11 @@ type Config struct {
 	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
 	// History returns the unfiltered history of the catalog, to check its chain.
 	History func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+
+	// Preview decides about promotions without carrying them out. It checks permissions as Registry does.
+	Preview registry.Previewer
+	// URL is where people reach the pages of the service; empty: answers have no links.
+	URL string
 
 	// Checkpoints makes signed checkpoints of the history; nil if the service makes none.
 	Checkpoints Checkpoints
@@ -69,7 +74,7 @@ type Config struct {
 // New returns the handler of everything below /api/v1. Errors: CodeInvalid.
 func New(c Config) (http.Handler, error) {
 	for what, missing := range map[string]bool{
-		"registry": c.Registry == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
+		"registry": c.Registry == nil, "preview": c.Preview == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
 		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
 		"webhooks":    c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil,
 		"idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil, "clock": c.Clock == nil,

@@ -47,7 +47,7 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	}
 	w.Interface = svc
 	w.config = server.Config{
-		Registry: svc, Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Registry: svc, Preview: service.Remember(svc, db, 4<<20), URL: "https://models.example", Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },

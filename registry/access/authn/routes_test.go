@@ -52,7 +52,7 @@ func newHouse(t *testing.T) *house {
 	h.Registry = registrytest.Registry{Interface: svc, Parts: store, Keys: keys}
 	h.release = h.Promoted(t, registrytest.Build{})
 	api, err := server.New(server.Config{
-		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: h.db.History,
+		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: h.db.History, Preview: access.Preview(service.Remember(svc, h.db, 1<<20), svc.Environments),
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db, Tokens: h.db, Clock: h.db,
 		CheckWebhookURL: func(string) error { return nil }, Stop: ended(),
@@ -138,6 +138,8 @@ func (c caller) may(permission registry.Permission, environment string) bool {
 		return p.May(permission, "", "")
 	case environment == wholeProd:
 		return p.May(permission, "prod", "")
+	case environment == bothEnds:
+		return p.May(permission, "staging", registrytest.Model) && p.May(permission, "prod", registrytest.Model)
 	case environment == someOfProd:
 		return p.MayIn(permission, "prod")
 	}
@@ -154,11 +156,12 @@ type row struct {
 }
 
 // all stands for what belongs to no model, wholeProd for every model in prod, and someOfProd for
-// any model there.
+// any model there. bothEnds takes it in both environments of a promotion.
 const (
 	all        = "all"
 	wholeProd  = "prod, every model"
 	someOfProd = "prod, any model"
+	bothEnds   = "staging and prod"
 )
 
 // expected is who may do what over REST, by method and pattern. A route that is not here
@@ -184,33 +187,34 @@ func (h *house) expected(t *testing.T) map[string][]row {
 	anywhere, everywhere := row{permission: read}, row{permission: administer, environment: all}
 	ofModel := func(operation string) string { return wire.ModelsPath + "{model}/" + operation }
 	return map[string][]row{
-		"GET " + wire.OpenAPIPath:              {anywhere},
-		"GET " + wire.EnvironmentsPath:         {{}},
-		"GET " + wire.HeadsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.ModelListPath:            {anywhere},
-		"GET " + wire.TargetsPath:              {anywhere},
-		"GET " + wire.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.VerificationPath:         {anywhere},
-		"GET " + wire.CheckpointPath:           {anywhere},
-		"GET " + wire.CheckpointsPath:          {anywhere},
-		"GET " + wire.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
-		"GET " + wire.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
-		"POST " + wire.TrustBundlePath:         {{"", wire.TrustBundle{Bundle: []byte("{}")}, administer, all}},
-		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
-		"POST " + wire.RestrictionsPath:        {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
-		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.PromotionsPath + "{seq}": {anywhere},
-		"GET " + ofModel(wire.OpResolve):       {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?environment=staging&arch=amd64", nil, read, "staging"}},
-		"POST " + ofModel(wire.OpResolve):      {{"", wire.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
-		"GET " + ofModel(wire.OpReleases):      {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpRelease):       {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
-		"GET " + ofModel(wire.OpEngines):       {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpEngine):        {{oneInProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpEvidence):      {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpQuarantines):   {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpBundle):        {{oneInProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpPromotions):    {{inProd, nil, read, "prod"}},
-		"POST " + ofModel(wire.OpPublications): {{"", wire.Publication{Release: h.release.Digest}, push, "staging"}},
+		"GET " + wire.OpenAPIPath:               {anywhere},
+		"GET " + wire.EnvironmentsPath:          {{}},
+		"GET " + wire.HeadsPath:                 {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + wire.ModelListPath:             {anywhere},
+		"GET " + wire.TargetsPath:               {anywhere},
+		"GET " + wire.HistoryPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + wire.VerificationPath:          {anywhere},
+		"GET " + wire.CheckpointPath:            {anywhere},
+		"GET " + wire.CheckpointsPath:           {anywhere},
+		"GET " + wire.ProofsPath + "{seq}":      {anywhere}, // of events that the caller may read
+		"GET " + wire.TrustBundlePath:           {{}},       // public keys, and lists that say what to avoid
+		"POST " + wire.TrustBundlePath:          {{"", wire.TrustBundle{Bundle: []byte("{}")}, administer, all}},
+		"GET " + wire.RestrictionsPath:          {{inProd, nil, read, someOfProd}},
+		"POST " + wire.RestrictionsPath:         {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
+		"GET " + wire.EventsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + wire.PromotionsPath + "{seq}":  {anywhere},
+		"GET " + ofModel(wire.OpResolve):        {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?environment=staging&arch=amd64", nil, read, "staging"}},
+		"POST " + ofModel(wire.OpResolve):       {{"", wire.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
+		"GET " + ofModel(wire.OpReleases):       {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
+		"GET " + ofModel(wire.OpEngines):        {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpEngine):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpEvidence):       {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpQuarantines):    {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpBundle):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpPromotionCheck): {{inProd + "&digest=" + string(h.release.Digest), nil, read, bothEnds}},
+		"GET " + ofModel(wire.OpPromotions):     {{inProd, nil, read, "prod"}},
+		"POST " + ofModel(wire.OpPublications):  {{"", wire.Publication{Release: h.release.Digest}, push, "staging"}},
 		"POST " + ofModel(wire.OpEvidence): {
 			attach(registry.PredicateSign, "staging", push), attach(registry.PredicateProvenance, "prod", push),
 			attach(registry.PredicateParity, "staging", verify), attach(registry.PredicatePerformance, "prod", verify), attach(registry.PredicateTestResult, "prod", verify),

@@ -34,21 +34,22 @@ const (
 	ModelListPath     = Prefix + "/models"
 	ModelsPath        = ModelListPath + "/"
 
-	OpResolve      = "resolve"
-	OpReleases     = "releases" // ?environment=
-	OpRelease      = "release"  // ?environment=&ref=: tag or digest; absent: the head
-	OpEngines      = "engines"  // ?environment=&ref=
-	OpEngine       = "engine"   // ?environment=&digest=
-	OpBundle       = "bundle"   // ?environment=&digest=
-	OpPublications = "publications"
-	OpEvidence     = "evidence"    // ?environment=&ref=
-	OpQuarantines  = "quarantines" // ?environment=&ref=
-	OpPromotions   = "promotions"
-	OpRollbacks    = "rollbacks"
-	OpHolds        = "holds"
-	OpAttestations = "attestations"
-	OpHoldReleases = "hold-releases"
-	OpAcceptances  = "history-acceptances"
+	OpResolve        = "resolve"
+	OpReleases       = "releases" // ?environment=
+	OpRelease        = "release"  // ?environment=&ref=: tag or digest; absent: the head
+	OpEngines        = "engines"  // ?environment=&ref=
+	OpEngine         = "engine"   // ?environment=&digest=
+	OpBundle         = "bundle"   // ?environment=&digest=
+	OpPublications   = "publications"
+	OpEvidence       = "evidence"    // ?environment=&ref=
+	OpQuarantines    = "quarantines" // ?environment=&ref=
+	OpPromotions     = "promotions"
+	OpPromotionCheck = "promotion-check" // ?environment=&version=&digest=
+	OpRollbacks      = "rollbacks"
+	OpHolds          = "holds"
+	OpAttestations   = "attestations"
+	OpHoldReleases   = "hold-releases"
+	OpAcceptances    = "history-acceptances"
 )
 
 // Partial is the header of a list that leaves out what the caller may not read. Its value is "true".

@@ -31,7 +31,7 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 	}
 	name := ref.Environment + "/" + ref.Model + ":" + found.Release.Tag()
 	for _, req := range promotion.Decision.Requirements {
-		g.Requirements = append(g.Requirements, Requirement{req, remedy(req, name, promotion.Environment)})
+		g.Requirements = append(g.Requirements, Requirement{req, req.Command(name, promotion.Environment)})
 	}
 	g.current(ctx)
 	g.engines(ctx)

@@ -101,21 +101,6 @@ func tightest(checks []registry.Check) (worst *registry.Check, margin *registry.
 	return worst, new(registry.Figure(least))
 }
 
-// remedy is what meets a requirement that is unmet; empty where several could.
-func remedy(req registry.Requirement, ref, to string) string {
-	switch {
-	case req.Met || req.Skipped:
-		return ""
-	case req.Name == registry.RequireParity, req.Name == registry.RequireRecordedCases, req.Name == "reports", req.Name == "coverage" && strings.Contains(req.Detail, "mlpromote verify"):
-		return "mlpromote verify " + ref
-	case req.Name == "approvals":
-		return "mlpromote approve " + ref + " --env " + to + " --comment TEXT"
-	case req.Name == registry.RequireNoLooser, req.Name == registry.RequireCompatibleInterface:
-		return "mlpromote approve " + ref + " --env " + to + " --accept LINE --comment TEXT"
-	}
-	return ""
-}
-
 // failed are the checks that did not pass.
 func failed(checks []registry.Check) []registry.Check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c registry.Check) bool { return c.Verdict == registry.VerdictPass })

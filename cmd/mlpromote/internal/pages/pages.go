@@ -18,15 +18,13 @@ import (
 
 // Config is what pages need of one configuration of a service. All fields but URL are required.
 type Config struct {
-	Registry     registry.Interface // with permissions checked
-	Previewer    registry.Previewer
-	Agreed       func(ctx context.Context) error // refuses decisions by rules that were not agreed on
-	Environments func(ctx context.Context) (registry.Environments, error)
-	NodeTypes    registry.NodeTypes
-	Runtimes     registry.Runtimes
-	Ways         []oidc.Way
-	URL          string // as clients know the service; empty: as a reader reached it
-	Logger       *slog.Logger
+	Registry  registry.Interface // with permissions checked
+	Preview   registry.Previewer // as [Preview] makes it
+	NodeTypes registry.NodeTypes
+	Runtimes  registry.Runtimes
+	Ways      []oidc.Way
+	URL       string // as clients know the service; empty: as a reader reached it
+	Logger    *slog.Logger
 }
 
 // Site is what [New] returns.
@@ -41,7 +39,7 @@ func New(c Config) (*Site, error) {
 	}
 	return web.New(web.Config{
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
-		Registry: c.Registry, Preview: access.Preview(agreedPreview{c.Previewer, c.Agreed}, c.Environments),
+		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
 		Refused: access.RefusalOf, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
@@ -72,6 +70,14 @@ func Labels() []string {
 		labels = append(labels, r.Label())
 	}
 	return labels
+}
+
+// Preview returns a previewer that checks the reader's permissions, and that agreed does not refuse decisions by rules
+// that were not agreed on. environments are those that inner decides by.
+func Preview(
+	inner registry.Previewer, agreed func(ctx context.Context) error, environments func(ctx context.Context) (registry.Environments, error),
+) registry.Previewer {
+	return access.Preview(agreedPreview{inner, agreed}, environments)
 }
 
 // agreedPreview decides nothing by rules that were not agreed on.

@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
@@ -13,10 +14,10 @@ import (
 )
 
 // apiConfig is what the REST API is made of.
-func (sv *Service) apiConfig(i *wiring.Instance) server.Config {
+func (sv *Service) apiConfig(i *wiring.Instance, preview registry.Previewer) server.Config {
 	db := sv.Here.DB
 	return server.Config{
-		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
+		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History, Preview: preview, URL: sv.config.URL,
 		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv, Checkpoints: sv.points,

@@ -111,12 +111,12 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 		func(ctx context.Context) error { return asks.Check(ctx) },
 		func(ctx context.Context) error { return last.Check(ctx, "environments") })
 	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
-	if g.api, err = server.New(sv.apiConfig(i)); err != nil {
+	preview := pages.Preview(previewer, func(ctx context.Context) error { return last.Check(ctx, "environments") }, i.Environments)
+	if g.api, err = server.New(sv.apiConfig(i, preview)); err != nil {
 		return nil, err
 	}
 	g.pages, err = pages.New(pages.Config{
-		Registry: sv.telemetry.Registry(access.Guard(i)), Previewer: previewer, Environments: i.Environments,
-		Agreed:    func(ctx context.Context) error { return last.Check(ctx, "environments") },
+		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
 		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Ways: own.Access.Ways(), URL: sv.config.URL, Logger: sv.logger,
 	})
 	if err != nil {

@@ -1,0 +1,167 @@
+package registry
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// PromotionCheck says whether a release may be promoted to an environment now, for release managers that
+// wait until it may. The zero PromotionCheck does not allow. It is no promise: [Writer.Promote] decides anew
+// and reads all bytes.
+type PromotionCheck struct {
+	Allowed     bool   `json:"allowed"` // the first member, so that text tools find it
+	Environment string `json:"environment"`
+	Model       string `json:"model"`
+	Version     string `json:"version"` // tag
+	Digest      Digest `json:"digest"`  // of the release that was decided about
+	// Unchanged is true if the environment has the release already.
+	Unchanged bool       `json:"unchanged"`
+	Reasons   []Obstacle `json:"reasons"` // why not; empty if allowed
+}
+
+// Obstacle is one thing that is in the way of a promotion.
+type Obstacle struct {
+	Code Code `json:"code"`
+	// Requirement is empty for what is no requirement of the environment, such as a hold or a version
+	// that names another release there.
+	Requirement string `json:"requirement,omitempty"`
+	Subject     string `json:"subject,omitempty"` // as [Requirement] has it
+	Message     string `json:"message"`           // one line
+	Command     string `json:"command,omitempty"` // that meets the requirement; empty where no single one does
+	URL         string `json:"url,omitempty"`     // page of the subject; empty if the service is unnamed
+}
+
+// CheckPromotion says what a [Previewer] answered about the promotion of r out of an environment. service
+// is the address of the service's pages; empty for none. Errors: refused itself unless it is only a refusal by
+// policy, since then nothing was decided; CodeInternal if the answer is about another release or destination.
+func CheckPromotion(r Release, from, to, service string, p Promotion, refused error) (PromotionCheck, error) {
+	if refused != nil && !OnlyCode(refused, CodePolicy) {
+		return PromotionCheck{}, refused
+	}
+	if (refused == nil || p.Release != "") && (p.Release != r.Digest || p.Environment != to || p.Model != r.Model) {
+		return PromotionCheck{}, Errorf(CodeInternal, "asked about %s of %s in %s, and got a decision about %s of %s in %s",
+			r.Digest, r.Model, to, p.Release, p.Model, p.Environment)
+	}
+	c := PromotionCheck{
+		Allowed: refused == nil && p.Decision.Allowed(), Environment: to, Model: r.Model, Version: r.Tag(), Digest: r.Digest,
+		Unchanged: p.Unchanged, Reasons: []Obstacle{},
+	}
+	if c.Allowed {
+		return c, nil
+	}
+	page := ReleasePage(service, r.Model, r.Digest, from)
+	if service == "" {
+		page = ""
+	}
+	c.Reasons = append(unmetReasons(r, from, to, service, p.Decision), otherReasons(p.Decision, page, refused)...)
+	if len(c.Reasons) == 0 {
+		c.Reasons = []Obstacle{{Code: CodePolicy, Message: "its policy has no requirements, so it allows no release", URL: page}}
+	}
+	return c, nil
+}
+
+// unmetReasons are the requirements that are unmet.
+func unmetReasons(r Release, from, to, service string, d Decision) []Obstacle {
+	var reasons []Obstacle
+	ref := Repository(from, r.Model) + ":" + r.Tag()
+	for _, req := range d.Unmet() {
+		reason := Obstacle{
+			Code: CodePolicy, Requirement: req.Name, Subject: req.Subject, Message: oneLine(req.Detail), Command: req.Command(ref, to),
+		}
+		if service != "" {
+			reason.URL = subjectPage(r, from, service, req.Subject)
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
+// otherReasons are refusals that are no requirements. Where requirements are unmet, the first of the joined
+// errors says so, and is left out.
+func otherReasons(d Decision, page string, refused error) []Obstacle {
+	all := parts(refused)
+	if len(all) > 0 && len(d.Unmet()) > 0 {
+		all = all[1:]
+	}
+	var reasons []Obstacle
+	for _, err := range all {
+		text, _ := TextForClients(err)
+		message := strings.Join(append([]string{text}, Hints(err)...), "; ")
+		reasons = append(reasons, Obstacle{Code: CodeOf(err), Message: oneLine(message), URL: page})
+	}
+	return reasons
+}
+
+// parts are the errors that err joins, or err alone.
+func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only what was joined last, not what is wrapped
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, inner := range joined.Unwrap() {
+		all = append(all, parts(inner)...)
+	}
+	return all
+}
+
+// oneLine is text without newlines and control characters.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(PlainText(strings.ReplaceAll(text, "\n", " "))), " ")
+}
+
+// Command is the command that meets a requirement which is unmet; empty where several could, or none. ref
+// names the release, and to the destination.
+func (req Requirement) Command(ref, to string) string {
+	approve := fmt.Sprintf("mlpromote approve %s --env %s ", ref, to)
+	switch {
+	case req.Met || req.Skipped:
+		return ""
+	case slices.Contains([]string{RequireParity, RequireRecordedCases, requireReports}, req.Name),
+		req.Name == requireCoverage && strings.Contains(req.Detail, "mlpromote verify"):
+		return "mlpromote verify " + ref
+	case req.Name == requireApprovals:
+		return approve + "--comment TEXT"
+	case req.Name == RequireNoLooser, req.Name == RequireCompatibleInterface:
+		return approve + "--accept LINE --comment TEXT"
+	}
+	return ""
+}
+
+// subjectPage is the page of the subject of a requirement: that of an engine, or else of the release.
+func subjectPage(r Release, from, service, subject string) string {
+	for _, e := range r.Engines {
+		if e.Label() == subject {
+			return EnginePage(service, r.Model, e.Digest, from)
+		}
+	}
+	return ReleasePage(service, r.Model, r.Digest, from)
+}
+
+// ReleasePage is the address of the page of a release at a service. An empty service gives the path alone, and
+// an empty environment the page for the first one that has it.
+func ReleasePage(service, model string, d Digest, environment string) string {
+	return page(service, model, "releases", d, environment)
+}
+
+// EnginePage is [ReleasePage] for an engine.
+func EnginePage(service, model string, d Digest, environment string) string {
+	return page(service, model, "engines", d, environment)
+}
+
+func page(service, model, kind string, d Digest, environment string) string {
+	address := strings.TrimRight(service, "/") + "/models/"
+	for _, part := range strings.Split(model, "/") {
+		address += url.PathEscape(part) + "/"
+	}
+	address += "-/" + kind + "/" + string(d) // a component of a model's name begins with a letter or digit
+	if environment != "" {
+		address += "?environment=" + url.QueryEscape(environment)
+	}
+	return address
+}

@@ -1,0 +1,75 @@
+package registry_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// Only a decision that allows, about the release and destination that were asked about, is a yes. What could not be
+// decided is no answer at all.
+func TestCheckPromotion(t *testing.T) {
+	t.Parallel()
+	engine := registrytest.MakeEngine("v3", "int8")
+	r := registry.Release{Model: registrytest.Model, Version: "1.2.0", Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Engines: []registry.Engine{engine}}
+	met := registry.Requirement{Name: registry.RequireSignature, Subject: "release", Met: true}
+	unmet := registry.Requirement{Name: registry.RequireParity, Subject: engine.Label(), Detail: "no report\nof \x1b[31ma verifier"}
+	about := func(requirements ...registry.Requirement) registry.Promotion {
+		return registry.Promotion{Environment: "prod", Model: r.Model, Release: r.Digest, Decision: registry.Decision{Requirements: requirements}}
+	}
+	other, elsewhere, another := about(met), about(met), about(met)
+	other.Release, elsewhere.Environment, another.Model = registry.Digest("sha256:"+strings.Repeat("b", 64)), "lab", "vision/letters"
+	refusal := registry.Errorf(registry.CodePolicy, "prod does not take this release")
+	hold := registry.WithHint(registry.Errorf(registry.CodePolicy, "held\nby ops"), "release it")
+	for name, c := range map[string]struct {
+		promotion registry.Promotion
+		refused   error
+		code      registry.Code // of an error; empty: an answer
+		reasons   string        // empty: allowed
+	}{
+		"met":                                {about(met), nil, "", ""},
+		"unmet":                              {about(met, unmet), refusal, "", "parity: no report of \\u001b[31ma verifier"},
+		"unmet, without an error":            {about(met, unmet), nil, "", "parity: no report of \\u001b[31ma verifier"},
+		"unmet and held":                     {about(unmet), errors.Join(refusal, hold), "", "parity: no report of \\u001b[31ma verifier|: held by ops; release it"},
+		"met and held":                       {about(met), hold, "", ": held by ops; release it"},
+		"no requirement":                     {about(), refusal, "", ": prod does not take this release"},
+		"no requirement, without an error":   {about(), nil, "", ": its policy has no requirements, so it allows no release"},
+		"refused before a decision":          {registry.Promotion{}, refusal, "", ": prod does not take this release"},
+		"no answer":                          {registry.Promotion{}, nil, registry.CodeInternal, ""},
+		"another release":                    {other, nil, registry.CodeInternal, ""},
+		"another environment":                {elsewhere, nil, registry.CodeInternal, ""},
+		"another model":                      {another, nil, registry.CodeInternal, ""},
+		"a failure":                          {about(met), errors.New("disk"), registry.CodeInternal, ""},
+		"untrusted":                          {about(met), registry.Errorf(registry.CodeTrust, "changed"), registry.CodeTrust, ""},
+		"a failure beside a refusal":         {about(unmet), errors.Join(refusal, registry.Errorf(registry.CodeUnavailable, "down")), registry.CodePolicy, ""},
+		"a failure that a refusal is due to": {about(unmet), registry.Errorf(registry.CodePolicy, "x: %w", errors.New("disk")), registry.CodePolicy, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := registry.CheckPromotion(r, "staging", "prod", "https://models.example/", c.promotion, c.refused)
+			if c.code != "" {
+				if err == nil || registry.CodeOf(err) != c.code || got.Allowed {
+					t.Errorf("got %+v and error %v, want an error with the code %s", got, err, c.code)
+				}
+				return
+			}
+			var reasons []string
+			for _, o := range got.Reasons {
+				reasons = append(reasons, o.Requirement+": "+o.Message)
+				page := "https://models.example/models/vision/digits/-/releases/" + string(r.Digest) + "?environment=staging"
+				if o.Requirement != "" {
+					page = "https://models.example/models/vision/digits/-/engines/" + string(engine.Digest) + "?environment=staging"
+				}
+				if o.URL != page || o.Code != registry.CodePolicy || o.Requirement != "" && o.Command != "mlpromote verify staging/vision/digits:1.2.0" {
+					t.Errorf("got the reason %+v, want the page %s", o, page)
+				}
+			}
+			if text := strings.Join(reasons, "|"); err != nil || got.Allowed != (c.reasons == "") || text != c.reasons || got.Digest != r.Digest {
+				t.Errorf("got allowed %v because of %q, error %v; want %q", got.Allowed, text, err, c.reasons)
+			}
+		})
+	}
+}
