@@ -47,7 +47,7 @@ type Previewer interface {
 	// Preview decides about a promotion as a dry run of [Writer.Promote] does, but does not read the
 	// bytes of the release again, and may return an answer that was given before, while no event of the
 	// model or its environments came since and for a minute at most. It never allows anything: Promote decides anew.
-	// DryRun and BreakGlass of the request are not regarded. Errors: those of Promote.
+	// Only model, ref and environments of the request are regarded. Errors: those of Promote.
 	Preview(ctx context.Context, r PromoteRequest) (Promotion, error)
 	// Standing lists the engines of a head. The reasons of an engine say why nodes are not given it any more, whatever
 	// the node: it is in quarantine, or a key that vouched for it was revoked. No engine is chosen. Errors: as
@@ -207,6 +207,9 @@ type PromoteRequest struct {
 	DryRun   bool   // decide, but change nothing
 	// BreakGlass skips unmet requirements where approvers agreed to that.
 	BreakGlass bool
+	// Replaces is the head of the destination as the caller saw it, empty if there was none. Nil: any. Another head gives
+	// CodeConflict, unless it is the release already.
+	Replaces *Digest
 }
 
 // RollbackRequest asks for an earlier head.
@@ -217,6 +220,8 @@ type RollbackRequest struct {
 	Reason      string
 	Node        *Node // if set, the Promotion warns if no engine is left for this node
 	DryRun      bool  // decide, but change nothing
+	// Replaces is the head as the caller saw it. Nil: any. Another head gives CodeConflict.
+	Replaces *Digest
 }
 
 // Promotion describes a head that moved, or why it did not move.

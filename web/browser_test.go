@@ -44,6 +44,7 @@ func TestPagesInABrowser(t *testing.T) {
 	args := []string{"-axe", axe, "-colors", colors}
 	for _, path := range []string{
 		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest), promotePage,
+		actOnProd + "?action=rollback&replaces=" + string(release.Digest), actOnProd + "?action=promote&release=" + string(next.Digest) + "&replaces=" + string(release.Digest),
 		"/nodes?model=vision/digits", "/history", "/search?q=digits",
 	} {
 		args = append(args, server.URL+path)

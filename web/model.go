@@ -20,7 +20,8 @@ type modelView struct {
 	Chosen   string // the environment whose head and releases are shown; empty if no head may be seen
 	Release  *releaseSummary
 	Releases []tagged
-	Next     string // address of the next page of releases; empty on the last page
+	Next     string  // address of the next page of releases; empty on the last page
+	Offers   []offer // of the chosen environment
 	Periods  []period
 	Events   []event
 }
@@ -89,6 +90,7 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 			return answer{}, err
 		}
 	}
+	view.Offers = headOffers(ctx, environments, headIn(heads, view.Chosen))
 	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
 		return answer{}, err
 	}
@@ -102,6 +104,25 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 		template: "model", title: name, nav: "Models", body: view,
 		api: modelAPI(name, "release", "environment", view.Chosen), live: with(apiPath+"/events", "model", name),
 	}, nil
+}
+
+// headOffers are what can be decided about a head.
+func headOffers(ctx context.Context, environments registry.Environments, h registry.Head) []offer {
+	e, err := environments.Find(h.Environment)
+	if err != nil || h.Release == "" {
+		return nil
+	}
+	f := form{Environment: h.Environment, Model: h.Model, Release: h.Release}
+	if !e.Protected() {
+		f.Action = actQuarantine
+		return offers(ctx, f)
+	}
+	hold, back, quarantine := f, f, f
+	if hold.Action = actHold; h.Hold != "" {
+		hold.Action = actReleaseHold
+	}
+	back.Action, back.Replaces, quarantine.Action = actRollback, h.Release, actQuarantine
+	return offers(ctx, back, hold, quarantine)
 }
 
 // chosenHead is the environment to show: the one that was asked for, or the last one with a head.

@@ -19,7 +19,8 @@ type promotionView struct {
 	Nodes           []coverage
 	NodesCut        bool // there are more node types than are shown
 	Commands        []command
-	May             bool // the reader may promote
+	Offers          []offer
+	There           bool // the destination has the release already
 }
 
 // coverage is the engine that a node type gets of two environments.
@@ -71,7 +72,7 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	view := promotionView{
-		decision: d, Model: model, ModelURL: modelURL(model), ReleaseURL: releaseURL(model, source.Release, from.Name), Digest: digestOf(source.Release),
+		decision: d, There: source.Release == destination.Release, Model: model, ModelURL: modelURL(model), ReleaseURL: releaseURL(model, source.Release, from.Name), Digest: digestOf(source.Release),
 	}
 	if view.Now, err = s.cell(ctx, to, destination); err != nil {
 		return answer{}, err
@@ -82,8 +83,16 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	if view.Nodes, view.NodesCut, err = s.coverage(ctx, model, from.Name, to.Name); err != nil {
 		return answer{}, err
 	}
-	p, _ := registry.PrincipalOf(ctx)
-	view.May = p.May(registry.PermissionPromote, to.Name, model)
+	said := form{Environment: to.Name, Model: model, Release: source.Release}
+	for _, action := range []string{actPromote, actApprove, actWithdraw} {
+		f := said
+		if f.Action = action; action == actPromote {
+			f.Replaces = destination.Release
+		}
+		if source.Release != "" && (action != actPromote || d.State.Class == classGood && !view.There) {
+			view.Offers = append(view.Offers, offers(ctx, f)...)
+		}
+	}
 	address, ref := s.addressOf(r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
 	view.Commands = []command{
 		{"See what would happen", "mlpromote promote " + ref + " --to " + to.Name + " --dry-run --registry " + address},

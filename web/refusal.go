@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -13,6 +14,7 @@ type refusal struct {
 	Hints   []string
 	SignIn  bool   // signing in helps
 	To      string // page on which to sign in; empty where the service has none
+	Typed   string // the reason in a form that was not done
 }
 
 // refusal says what went wrong and what to do. What only the operator may know is logged.
@@ -23,6 +25,12 @@ func (s *site) refusal(r *http.Request, err error) answer {
 	switch code {
 	case registry.CodeUnauthenticated:
 		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, s.signInURL(r)
+		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, actPath) {
+			view.Heading = "Sign in to go on: nothing was done"
+			if f, err := postedForm(r); err == nil {
+				view.Typed = registry.PlainText(f.Reason)
+			}
+		}
 	case registry.CodeForbidden:
 		view.Heading = "You may not see this"
 	case registry.CodeNotFound:

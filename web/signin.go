@@ -94,11 +94,29 @@ func (s *site) signInURL(r *http.Request) string {
 		return ""
 	}
 	back := "/"
-	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, SignInPath) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, SignInPath):
+	case r.Method == http.MethodGet:
 		back = r.URL.RequestURI()
+	case r.Method == http.MethodPost && strings.Contains(r.URL.Path, actPath):
+		back = backToForm(r)
 	}
-	if back == "/" || len(back) > maxValue {
+	if back == "/" || len(back) > maxReturn {
 		return SignInPath
 	}
 	return SignInPath + "?" + url.Values{"return": {back}}.Encode()
+}
+
+// backToForm is the address of the form that a request without a session sent, with what was typed if that is short
+// enough.
+func backToForm(r *http.Request) string {
+	f, err := postedForm(r)
+	if err != nil {
+		return "/"
+	}
+	if back := f.link(); len(back) <= maxReturn {
+		return back
+	}
+	f.Reason = ""
+	return f.link()
 }

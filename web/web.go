@@ -41,8 +41,9 @@ type Config struct {
 
 // maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
 const (
-	maxQuery = 4 << 10
-	maxValue = 512
+	maxQuery  = 4 << 10
+	maxValue  = 512
+	maxReturn = 1 << 10 // of the page to come back to
 )
 
 // site serves the pages.
@@ -60,6 +61,7 @@ type answer struct {
 	api      string // address of the same facts as JSON
 	live     string // query of the event stream that tells of changes; empty if the page does not follow any
 	status   int    // 0: 200
+	location string // page to go to instead; the other fields are unused then
 	body     any
 }
 
@@ -79,6 +81,8 @@ func Routes() []Route {
 		{"GET /{$}", []string{"after"}, (*site).board},
 		{"GET " + modelsPath + "{path...}", []string{"environment", "after"}, (*site).model},
 		{"GET /environments/{environment}/promote/{model...}", nil, (*site).promotion},
+		{"GET /environments/{environment}" + actPath + "{model...}", formFields, (*site).act},
+		{"POST /environments/{environment}" + actPath + "{model...}", nil, (*site).do},
 		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, (*site).nodes},
 		{"POST /nodes", nil, (*site).resolve},
 		{"GET /history", []string{"environment", "model", "kind", "before"}, (*site).history},
@@ -146,6 +150,10 @@ func (s *site) serve(route Route) http.Handler {
 		if err != nil {
 			a = s.refusal(r, err)
 		}
+		if a.location != "" {
+			http.Redirect(w, r, a.location, http.StatusSeeOther)
+			return
+		}
 		s.send(w, r, a)
 	})
 }
@@ -170,8 +178,12 @@ func checkQuery(r *http.Request, names []string) error {
 		return registry.Errorf(registry.CodeInvalid, "the query of the address cannot be read: %w", err)
 	}
 	for name, all := range values {
-		if !slices.Contains(names, name) || len(all) > 1 || len(all[0]) > maxValue {
-			return registry.Errorf(registry.CodeInvalid, "query: %.40q is unknown, given twice or longer than %d bytes", name, maxValue)
+		limit := maxValue
+		if name == "return" {
+			limit = maxReturn
+		}
+		if !slices.Contains(names, name) || len(all) > 1 || len(all[0]) > limit {
+			return registry.Errorf(registry.CodeInvalid, "query: %.40q is unknown, given twice or longer than %d bytes", name, limit)
 		}
 	}
 	return nil

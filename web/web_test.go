@@ -45,7 +45,7 @@ func TestPromotionPage(t *testing.T) {
 	w.Prove(t, next)
 	wantPage(t, "proven", w.get(everything(), promotePage), http.StatusOK, "may be promoted", "signed by a builder")
 	got := w.get(may("**", "**", registry.PermissionRead), promotePage)
-	wantPage(t, "reader", got, http.StatusOK, "You do not have permission to promote this model to prod")
+	wantPage(t, "reader", got, http.StatusOK, "You do not have the permission &#34;promote&#34; for vision/digits in prod")
 	for environment, status := range map[string]int{"staging": http.StatusBadRequest, "qa": http.StatusNotFound} {
 		wantPage(t, environment, w.get(everything(), "/environments/"+environment+"/promote/vision/digits"), status)
 	}

@@ -61,7 +61,7 @@ const unknownFigures = `unknown field "figures"`
 
 // Promote promotes a release.
 func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
-	body := wire.PromoteRequest{Ref: r.Ref, From: r.From, To: r.To, DryRun: r.DryRun, BreakGlass: r.BreakGlass}
+	body := wire.PromoteRequest{Ref: r.Ref, From: r.From, To: r.To, DryRun: r.DryRun, BreakGlass: r.BreakGlass, Replaces: r.Replaces}
 	return c.move(ctx, r.Model, wire.OpPromotions, body)
 }
 
@@ -72,7 +72,7 @@ func (c *Client) Rollback(ctx context.Context, r registry.RollbackRequest) (regi
 		Version:     r.Version,
 		Reason:      r.Reason,
 		Node:        r.Node,
-		DryRun:      r.DryRun,
+		DryRun:      r.DryRun, Replaces: r.Replaces,
 	}
 	return c.move(ctx, r.Model, wire.OpRollbacks, body)
 }

@@ -40,6 +40,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"inspect":                 testInspect,
 		"promote":                 testPromote,
 		"promote again":           testPromoteAgain,
+		"replaces":                testReplaces,
 		"promote dry run":         testPromoteDryRun,
 		"promote without proof":   testPromoteWithoutProof,
 		"promote what is unknown": testPromoteUnknown,

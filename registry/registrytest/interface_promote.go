@@ -45,6 +45,47 @@ func testPromoteAgain(t *testing.T, r Registry) {
 	chained(t, r)
 }
 
+// testReplaces: who names the head that they saw moves it only if it is still there.
+func testReplaces(t *testing.T, r Registry) {
+	nothing := registry.Digest("")
+	first := r.Build(t, Build{})
+	r.Prove(t, first)
+	ask := func(ref string, seen registry.Digest) error {
+		_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: ref, From: "staging", To: "prod", Replaces: &seen})
+		return err
+	}
+	if err := ask("1.0.0", first.Digest); registry.CodeOf(err) != registry.CodeConflict {
+		t.Errorf("to replace what is not there yet: got %v, want CodeConflict", err)
+	}
+	if err := ask("1.0.0", nothing); err != nil {
+		t.Fatalf("to replace nothing where nothing is: %v", err)
+	}
+	if err := ask("1.0.0", nothing); err != nil {
+		t.Errorf("the same request again: got %v, want the release that is there", err)
+	}
+	second := r.Build(t, Build{Version: "1.1.0", Salt: "b"})
+	r.Prove(t, second)
+	for _, seen := range []registry.Digest{nothing, second.Digest} {
+		if err := ask("1.1.0", seen); registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), "not what you saw") {
+			t.Errorf("to replace %q: got %v, want CodeConflict", seen, err)
+		}
+	}
+	headIs(t, r, "prod", first.Digest)
+	if err := ask("1.1.0", first.Digest); err != nil {
+		t.Fatal(err)
+	}
+	back := registry.RollbackRequest{Environment: "prod", Model: Model, Version: "1.0.0", Reason: "slow", Replaces: &first.Digest}
+	if _, err := r.Rollback(t.Context(), back); registry.CodeOf(err) != registry.CodeConflict {
+		t.Errorf("rollback of what is not there any more: got %v, want CodeConflict", err)
+	}
+	headIs(t, r, "prod", second.Digest)
+	back.Replaces = &second.Digest
+	if _, err := r.Rollback(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	headIs(t, r, "prod", first.Digest)
+}
+
 // summarizedEverywhere wants a summary on the release and on every engine, and one that
 // resolve accepts.
 func summarizedEverywhere(t *testing.T, r Registry, release registry.Release, p registry.Promotion) {

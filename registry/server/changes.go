@@ -52,7 +52,7 @@ func (s server) promote(r *request) (*response, error) {
 		return nil, err
 	}
 	promotion, err := s.Registry.Promote(r.Context(), registry.PromoteRequest{
-		Model: r.Name, Ref: body.Ref, From: body.From, To: body.To, DryRun: body.DryRun, BreakGlass: body.BreakGlass})
+		Model: r.Name, Ref: body.Ref, From: body.From, To: body.To, DryRun: body.DryRun, BreakGlass: body.BreakGlass, Replaces: body.Replaces})
 	if err != nil {
 		return nil, refusal{error: err, promotion: &promotion}
 	}
@@ -66,7 +66,7 @@ func (s server) rollback(r *request) (*response, error) {
 	}
 	promotion, err := s.Registry.Rollback(r.Context(), registry.RollbackRequest{
 		Environment: body.Environment, Model: r.Name, Version: body.Version, Reason: body.Reason,
-		Node: body.Node, DryRun: body.DryRun})
+		Node: body.Node, DryRun: body.DryRun, Replaces: body.Replaces})
 	if err != nil {
 		return nil, refusal{error: err, promotion: &promotion}
 	}

@@ -13,7 +13,8 @@ type move struct {
 	from, to registry.Environment
 	release  registry.Release
 	dryRun   bool
-	breaks   bool // unmet requirements are skipped where approvers agreed to that
+	breaks   bool             // unmet requirements are skipped where approvers agreed to that
+	seen     *registry.Digest // the head that the caller wants to replace; nil: any
 
 	// The decision, which may be repeated.
 	basis    registry.DecisionBasis // of the destination
@@ -102,7 +103,7 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 	if err != nil {
 		return move{}, err
 	}
-	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass}
+	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass, seen: req.Replaces}
 	if m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref); err == nil {
 		err = m.release.CheckWhole()
 	}
@@ -117,6 +118,11 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	var err error
 	if m.basis, err = s.basis(ctx, m.to.Name, m.release); err != nil {
 		return err
+	}
+	if m.basis.Head.Release != m.release.Digest {
+		if err := asSeen(m.seen, m.to.Name, m.release.Model, m.basis.Head); err != nil {
+			return err
+		}
 	}
 	restrictions, err := s.restrictions(ctx, m.to.Name)
 	if err != nil {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -95,6 +96,9 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if m.Version == "" && standing.Head.Release != m.from.Release {
 		return elsewhere(m.from, standing.Head)
 	}
+	if err := asSeen(m.Replaces, m.Environment, m.Model, standing.Head); err != nil {
+		return err
+	}
 	target, err := s.earlier(ctx, standing.Head, m.Version)
 	if err != nil {
 		return err
@@ -140,6 +144,20 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 			{Repository: registry.Repository(m.Environment, m.Model), Tag: registry.HeadTag, Digest: r.Digest},
 		},
 	})
+}
+
+// asSeen compares a head with the one that a caller saw when they decided. Errors: CodeConflict.
+func asSeen(seen *registry.Digest, environment, model string, now registry.Head) error {
+	if seen == nil || *seen == now.Release {
+		return nil
+	}
+	there := "nothing"
+	if now.Release != "" {
+		there = fmt.Sprintf("%s (%s)", now.Version, now.Release)
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeConflict, "%s has %s of %s, which is not what you saw when you decided", environment, there, model),
+		"look at what is there now, and decide again")
 }
 
 // elsewhere returns the error that the head changed since the request.

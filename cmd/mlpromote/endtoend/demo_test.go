@@ -121,10 +121,40 @@ func (c *clicker) send(action string, fields url.Values) {
 	c.open(action + "?" + fields.Encode())
 }
 
+// The forms of pages decide in the real service, for pages of the service alone.
+func decideOnDemo(t *testing.T, address string) {
+	t.Helper()
+	release := url.Values{"action": {"release-hold"}, "reason": {"the scanner was wrong"}}
+	for _, c := range []struct {
+		origin string
+		status int
+	}{
+		{"https://elsewhere.example", http.StatusForbidden},
+		{address, http.StatusSeeOther},
+		{address, http.StatusNotFound}, // there is no hold any more
+	} {
+		r, err := http.NewRequest(http.MethodPost, address+"/environments/prod/act/vision/digits", strings.NewReader(release.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", c.origin)
+		response, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != c.status {
+			t.Errorf("a form that a page of %s sends: got %s, want %d", c.origin, response.Status, c.status)
+		}
+	}
+}
+
 // What a release manager asks is answered on the board, or two clicks from there.
 func TestDemoAnswers(t *testing.T) {
 	t.Parallel()
 	address := demo(t)
+	t.Cleanup(func() { decideOnDemo(t, address) }) // after the questions, before the service ends
 	for question, c := range map[string]struct {
 		clicks func(c *clicker)
 		want   string // a pattern of the text of the page that they lead to

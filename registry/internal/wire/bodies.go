@@ -69,6 +69,8 @@ type PromoteRequest struct {
 	DryRun bool   `json:"dryRun,omitempty"`
 	// BreakGlass skips unmet requirements where two approvers agreed to that.
 	BreakGlass bool `json:"breakGlass,omitempty"`
+	// Replaces is the head of the destination when the caller decided, empty if there was none. Another one is refused.
+	Replaces *registry.Digest `json:"replaces,omitempty"`
 }
 
 // RollbackRequest is the body of POST rollbacks.
@@ -78,6 +80,8 @@ type RollbackRequest struct {
 	Reason      string         `json:"reason"`
 	Node        *registry.Node `json:"node,omitempty"` // the response warns if it loses its engine
 	DryRun      bool           `json:"dryRun,omitempty"`
+	// Replaces is the head when the caller decided. Another one is refused.
+	Replaces *registry.Digest `json:"replaces,omitempty"`
 }
 
 // Hold is the body of POST holds.

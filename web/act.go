@@ -1,0 +1,188 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// actPath precedes the model in the address of a form with which a person decides something.
+const actPath = "/act/"
+
+// Limits on such a form.
+const (
+	maxForm   = 16 << 10 // bytes of the request
+	maxReason = 500      // bytes
+)
+
+// form is what a person decides, and what they saw when they did.
+type form struct {
+	Action      string
+	Environment string
+	Model       string
+	Release     registry.Digest // that the decision is about
+	Replaces    registry.Digest // the head of the environment that they saw; empty: there was none
+	Version     string          // to go back to
+	Reason      string
+}
+
+// formFields are the fields of a form in a query or in the body of a request.
+var formFields = []string{"action", "release", "replaces", "version", "reason"}
+
+// values are the fields of a form that have a value.
+func (f form) values() url.Values {
+	all := url.Values{}
+	for i, value := range []string{f.Action, string(f.Release), string(f.Replaces), f.Version, f.Reason} {
+		if value != "" {
+			all.Set(formFields[i], value)
+		}
+	}
+	return all
+}
+
+// url is the address of the form.
+func (f form) url() string {
+	return "/environments/" + pathOf(f.Environment) + actPath + pathOf(f.Model)
+}
+
+// link is the address at which the form is shown as it is filled in.
+func (f form) link() string { return f.url() + "?" + f.values().Encode() }
+
+// readForm reads the form that a request names, of its query or its body.
+func readForm(r *http.Request, value func(string) string) (form, error) {
+	f := form{
+		Action: value("action"), Environment: r.PathValue("environment"), Model: r.PathValue("model"), Release: registry.Digest(value("release")),
+		Replaces: registry.Digest(value("replaces")), Version: value("version"), Reason: strings.TrimSpace(value("reason")),
+	}
+	if _, ok := actions()[f.Action]; !ok {
+		return f, registry.Errorf(registry.CodeNotFound, "there is no form with which to %.40q", f.Action)
+	}
+	for _, d := range []registry.Digest{f.Release, f.Replaces} {
+		if d != "" && d.Validate() != nil {
+			return f, registry.Errorf(registry.CodeInvalid, "the form names %.80q: want a digest", d)
+		}
+	}
+	if len(f.Version) > maxValue {
+		return f, registry.Errorf(registry.CodeInvalid, "the form names a version of %d bytes: want at most %d", len(f.Version), maxValue)
+	}
+	return f, nil
+}
+
+// postedForm reads the form in the body of a request. Errors: CodeInvalid.
+func postedForm(r *http.Request) (form, error) {
+	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return form{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxForm)
+	}
+	return readForm(r, r.PostForm.Get)
+}
+
+// actView is the page with the form: what will be done, what follows from it, and why it was not done.
+type actView struct {
+	Title    string
+	Model    string
+	ModelURL string
+	URL      string
+	Hidden   []field
+	Reason   string
+	Asks     bool // it takes a reason
+	Now      cell // what the environment has
+	Follows  []string
+	Nodes    []nodeChange
+	Button   string
+	Denied   string // why the reader may not; empty: they may
+	Fault    string // why it was not done
+	Hints    []string
+	Max      int // bytes of the reason
+}
+
+// field is a value that a form sends along.
+type field struct{ Name, Value string }
+
+// nodeChange is the engine that a node type gets before and after.
+type nodeChange struct{ Node, From, To string }
+
+// act shows a form. It changes nothing.
+func (s *site) act(r *http.Request) (answer, error) {
+	f, err := readForm(r, r.URL.Query().Get)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.formPage(r.Context(), f)
+}
+
+// do does what a form says, and shows the model. If it is refused, the form is shown again with what was
+// typed, and with what is there now.
+func (s *site) do(r *http.Request) (answer, error) {
+	f, err := postedForm(r)
+	if err != nil {
+		return answer{}, err
+	}
+	a := actions()[f.Action]
+	if a.asks && f.Reason == "" || len(f.Reason) > maxReason {
+		err = registry.Errorf(registry.CodeInvalid, "a reason of %d bytes: want 1 to %d; it stays in the history", len(f.Reason), maxReason)
+	} else {
+		err = a.do(r.Context(), s, f)
+	}
+	if err == nil {
+		return answer{location: with(modelURL(f.Model), "environment", f.Environment)}, nil
+	}
+	text, hints := s.explain(r, err)
+	seen := f.Replaces
+	page, pageErr := s.formPage(r.Context(), f)
+	if pageErr != nil {
+		return answer{}, pageErr
+	}
+	view := page.body.(actView)
+	view.Fault, view.Hints = text, hints
+	if now := registry.Digest(view.Now.Digest.Full); a.replaces && now != seen {
+		f.Replaces = now // a second time is a decision about what is shown now
+		view.Hidden = hidden(f)
+	}
+	page.body, page.status = view, registry.CodeOf(err).HTTPStatus()
+	return page, nil
+}
+
+// formPage is a form with what follows from it.
+func (s *site) formPage(ctx context.Context, f form) (answer, error) {
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	e, err := environments.Find(f.Environment)
+	if err != nil {
+		return answer{}, err
+	}
+	head, err := s.head(ctx, f.Environment, f.Model)
+	if err != nil {
+		return answer{}, err
+	}
+	a := actions()[f.Action]
+	view := actView{
+		Title: a.title(f), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(), Hidden: hidden(f), Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
+		Denied: a.denied(ctx, f),
+	}
+	if view.Now, err = s.cell(ctx, e, head); err != nil {
+		return answer{}, err
+	}
+	if view.Denied == "" && a.follows != nil {
+		if view.Follows, view.Nodes, err = a.follows(ctx, s, f); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{template: "act", title: view.Title, nav: "Models", body: view, api: modelAPI(f.Model, "release", "environment", f.Environment)}, nil
+}
+
+// hidden are the fields that a person does not fill in.
+func hidden(f form) []field {
+	var all []field
+	for _, name := range formFields {
+		if value := f.values().Get(name); value != "" && name != "reason" {
+			all = append(all, field{name, value})
+		}
+	}
+	return all
+}

@@ -1,0 +1,214 @@
+package web_test
+
+import (
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+const actOnProd = "/environments/prod/act/vision/digits"
+
+// post sends a form as a browser does.
+func (w *world) post(as *registry.Principal, target string, fields url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return w.do(as, r)
+}
+
+var inputs = regexp.MustCompile(`<input [^>]*name="([^"]*)" value="([^"]*)"`)
+
+// filled are the fields that the form of a page sends, without the search.
+func filled(page *httptest.ResponseRecorder) url.Values {
+	all := url.Values{}
+	for _, input := range inputs.FindAllStringSubmatch(page.Body.String(), -1) {
+		if input[1] != "q" {
+			all.Set(input[1], html.UnescapeString(input[2]))
+		}
+	}
+	return all
+}
+
+var buttons = regexp.MustCompile(`<a class="button" href="([^"]*)">([^<]*)</a>`)
+
+// offered are the addresses of forms that a page offers, by what their links say.
+func offered(page *httptest.ResponseRecorder) map[string]string {
+	all := make(map[string]string)
+	for _, link := range buttons.FindAllStringSubmatch(page.Body.String(), -1) {
+		all[link[2]] = html.UnescapeString(link[1])
+	}
+	return all
+}
+
+func (w *world) head(t *testing.T, environment string) registry.Head {
+	t.Helper()
+	heads, err := w.Heads(t.Context(), environment, "vision/digits")
+	if err != nil || len(heads) != 1 {
+		t.Fatalf("heads %v, error %v, want one", heads, err)
+	}
+	return heads[0]
+}
+
+func wantDone(t *testing.T, what string, got *httptest.ResponseRecorder) {
+	t.Helper()
+	if got.Code != http.StatusSeeOther || got.Header().Get("Location") != "/models/vision/digits?environment=prod" {
+		t.Fatalf("%s: got %d to %q, want 303 to the model:\n%s", what, got.Code, got.Header().Get("Location"), got.Body)
+	}
+}
+
+// Everything that is decided about a head is decided by two requests, of which the first says what follows.
+func TestDecideOnPages(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	second := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
+	w.Prove(t, second)
+
+	form := w.get(everything(), offered(w.get(everything(), "/environments/prod/promote/vision/digits"))["Promote"])
+	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "There now", "1.0.0", "Every requirement is decided again")
+	wantDone(t, "promotion", w.post(everything(), actOnProd, filled(form)))
+	if got := w.head(t, "prod"); got.Release != second.Digest {
+		t.Fatalf("prod has %s, want %s", got.Release, second.Digest)
+	}
+
+	form = w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
+	wantPage(t, "rollback", form, http.StatusOK, "prod goes back to 1.0.0 and is held there")
+	fields := filled(form)
+	wantPage(t, "rollback without a reason", w.post(everything(), actOnProd, fields), http.StatusBadRequest, "It was not done", "want 1 to 500")
+	fields.Set("reason", "p99 <doubled>")
+	wantDone(t, "rollback", w.post(everything(), actOnProd, fields))
+	if got := w.head(t, "prod"); got.Release != first.Digest || !strings.Contains(got.Hold, "p99 <doubled>") {
+		t.Fatalf("prod has %+v, want the first release, held", got)
+	}
+
+	form = w.get(everything(), offered(w.get(everything(), modelPage))["Release the hold"])
+	fields = filled(form)
+	fields.Set("reason", "it was the network")
+	wantDone(t, "release of the hold", w.post(everything(), actOnProd, fields))
+	form = w.get(everything(), offered(w.get(everything(), modelPage))["Hold promotions"])
+	fields = filled(form)
+	fields.Set("reason", "until the audit")
+	wantDone(t, "hold", w.post(everything(), actOnProd, fields))
+	if got := w.head(t, "prod"); got.Hold != "until the audit" {
+		t.Errorf("prod is held for %q, want the reason of the form", got.Hold)
+	}
+	events, err := w.History(t.Context(), registry.HistoryQuery{Environment: "prod", Descending: true, Limit: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []registry.EventKind{registry.EventHoldSet, registry.EventHoldRelease, registry.EventRollback} {
+		if events[i].Kind != want || events[i].Principal != "token:jane" {
+			t.Errorf("event %d: got %s by %q, want %s by the person who decided", events[i].Seq, events[i].Kind, events[i].Principal, want)
+		}
+	}
+}
+
+// Of two people who decide at once, the second sees what happened, and decides again about that.
+func TestSecondDecisionSeesTheFirst(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	second := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2"})
+	w.Prove(t, second)
+	form := w.get(everything(), offered(w.get(everything(), "/environments/prod/promote/vision/digits"))["Promote"])
+	rollback := w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
+
+	third := w.Promoted(t, registrytest.Build{Version: "3.0.0", Salt: "3"})
+	got := w.post(everything(), actOnProd, filled(form))
+	wantPage(t, "promotion after another one", got, http.StatusConflict, "It was not done", "3.0.0", "not what you saw")
+	back := filled(rollback)
+	back.Set("reason", "typed & kept")
+	late := w.post(everything(), actOnProd, back)
+	wantPage(t, "rollback after another promotion", late, http.StatusConflict, "It was not done", `value="typed &amp; kept"`)
+	if now := w.head(t, "prod"); now.Release != third.Digest {
+		t.Fatalf("prod has %s, want what the first decision put there", now.Version)
+	}
+	wantDone(t, "promotion, decided again", w.post(everything(), actOnProd, filled(got)))
+	if now := w.head(t, "prod"); now.Release != second.Digest {
+		t.Errorf("prod has %s, want 2.0.0", now.Version)
+	}
+	wantDone(t, "the same form twice", w.post(everything(), actOnProd, filled(got)))
+}
+
+// What somebody may not do is not offered, says why, and is refused if they send the form all the same.
+func TestDecideWithoutPermission(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	w.Prove(t, w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2"}))
+	reader := may("**", "**", registry.PermissionRead)
+	for _, page := range []string{modelPage, "/environments/prod/promote/vision/digits"} {
+		got := w.get(reader, page)
+		wantPage(t, page, got, http.StatusOK, "You do not have the permission")
+		if links := offered(got); len(links) > 0 {
+			t.Errorf("%s offers %v to somebody who may only read", page, links)
+		}
+	}
+	for _, action := range []string{"promote", "rollback", "hold", "release-hold", "approve", "withdraw", "quarantine"} {
+		fields := url.Values{"action": {action}, "release": {string(first.Digest)}, "replaces": {string(first.Digest)}, "reason": {"because"}}
+		got := w.post(reader, actOnProd, fields)
+		if got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "It was not done") {
+			t.Errorf("%s: got %d, want 403 and the page that says so", action, got.Code)
+		}
+		got = w.post(nil, actOnProd, fields)
+		wantPage(t, action+" without a session", got, http.StatusUnauthorized, "nothing was done", "You typed: <q>because</q>")
+	}
+	if now := w.head(t, "prod"); now.Release != first.Digest || now.Hold != "" {
+		t.Errorf("prod has %+v, want what was there", now)
+	}
+}
+
+func TestHostileForms(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	for name, c := range map[string]struct {
+		fields url.Values
+		status int
+	}{
+		"no action":          {url.Values{"reason": {"x"}}, http.StatusNotFound},
+		"an unknown action":  {url.Values{"action": {"delete"}}, http.StatusNotFound},
+		"no digest":          {url.Values{"action": {"promote"}, "release": {"latest"}}, http.StatusBadRequest},
+		"a long reason":      {url.Values{"action": {"hold"}, "reason": {strings.Repeat("a", 501)}}, http.StatusBadRequest},
+		"a long form":        {url.Values{"action": {"hold"}, "reason": {strings.Repeat("a", 20<<10)}}, http.StatusBadRequest},
+		"control characters": {url.Values{"action": {"hold"}, "reason": {"a\x1b[31mb"}}, http.StatusBadRequest},
+	} {
+		if got := w.post(everything(), actOnProd, c.fields); got.Code != c.status {
+			t.Errorf("%s: got %d, want %d", name, got.Code, c.status)
+		}
+	}
+	if now := w.head(t, "prod"); now.Hold != "" {
+		t.Errorf("prod is held for %q, want nothing done", now.Hold)
+	}
+	if got := w.get(everything(), actOnProd+"?action=hold&reason="+url.QueryEscape(`"><script>`)); strings.Contains(got.Body.String(), `"><script>`) {
+		t.Error("the form repeats a script of its address")
+	}
+	if got := w.get(everything(), actOnProd+"?action=hold"); got.Code != http.StatusOK || w.head(t, "prod").Hold != "" {
+		t.Errorf("showing the form: got %d, hold %q, want the form and nothing done", got.Code, w.head(t, "prod").Hold)
+	}
+}
+
+// What the service signs for a person, it signs for whoever is signed in, under the rules of the environment.
+func TestPersonDecides(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	ana := everything()
+	ana.Person = registry.Person{Principal: ana.Name, Token: "jane"}
+	form := w.get(ana, offered(w.get(ana, modelPage))["Quarantine"])
+	wantPage(t, "quarantine", form, http.StatusOK, "Quarantine", "Nodes are no longer given this release")
+	fields := filled(form)
+	fields.Set("reason", "wrong labels")
+	wantDone(t, "quarantine", w.post(ana, actOnProd, fields))
+	wantPage(t, "model", w.get(ana, modelPage), http.StatusOK, "in quarantine", "wrong labels")
+	engines, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: first.Model, Node: registrytest.Node("v3")})
+	if err == nil {
+		t.Errorf("a node is given %v of a release in quarantine", engines.Engine)
+	}
+}

@@ -1,0 +1,185 @@
+package web
+
+import (
+	"context"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// action is something that a person decides on a page. Who may, and whether it is done, is decided by the registry; the
+// page says beforehand what it knows of that.
+type action struct {
+	title      func(f form) string
+	button     string
+	permission registry.Permission
+	person     bool // the service signs in the name of somebody who signed in
+	asks       bool // for a reason
+	replaces   bool // it is about the head that the reader saw
+	// follows says what follows from it; nil: nothing but what its title says.
+	follows func(ctx context.Context, s *site, f form) ([]string, []nodeChange, error)
+	do      func(ctx context.Context, s *site, f form) error
+}
+
+// Actions, as the forms name them.
+const (
+	actPromote     = "promote"
+	actApprove     = "approve"
+	actWithdraw    = "withdraw"
+	actQuarantine  = "quarantine"
+	actHold        = "hold"
+	actReleaseHold = "release-hold"
+	actRollback    = "rollback"
+)
+
+// actions are what can be decided on pages.
+func actions() map[string]action {
+	return map[string]action{
+		actPromote: {
+			title:  func(f form) string { return "Promote " + f.Model + " to " + f.Environment },
+			button: "Promote", permission: registry.PermissionPromote, replaces: true, follows: promotionFollows,
+			do: func(ctx context.Context, s *site, f form) error {
+				_, err := s.Registry.Promote(ctx, registry.PromoteRequest{Model: f.Model, Ref: string(f.Release), To: f.Environment, Replaces: &f.Replaces})
+				return err
+			},
+		},
+		actRollback: {
+			title:  func(f form) string { return "Roll " + f.Model + " in " + f.Environment + " back" },
+			button: "Roll back", permission: registry.PermissionPromote, asks: true, replaces: true, follows: rollbackFollows,
+			do: func(ctx context.Context, s *site, f form) error {
+				_, err := s.Registry.Rollback(ctx, f.rollback(false))
+				return err
+			},
+		},
+		actHold: {
+			title:  func(f form) string { return "Hold " + f.Model + " in " + f.Environment },
+			button: "Hold promotions", permission: registry.PermissionPromote, asks: true,
+			follows: func(_ context.Context, _ *site, f form) ([]string, []nodeChange, error) {
+				return []string{"Promotions to " + f.Environment + " are refused, with your reason, until the hold is released. What is there stays."}, nil, nil
+			},
+			do: func(ctx context.Context, s *site, f form) error {
+				return s.Registry.SetHold(ctx, f.Environment, f.Model, f.Reason)
+			},
+		},
+		actReleaseHold: {
+			title:  func(f form) string { return "Release the hold of " + f.Model + " in " + f.Environment },
+			button: "Release the hold", permission: registry.PermissionPromote, asks: true,
+			follows: func(_ context.Context, _ *site, f form) ([]string, []nodeChange, error) {
+				return []string{"Promotions to " + f.Environment + " are decided by its requirements again."}, nil, nil
+			},
+			do: func(ctx context.Context, s *site, f form) error {
+				return s.Registry.ReleaseHold(ctx, f.Environment, f.Model, f.Reason)
+			},
+		},
+		actApprove:    attested(registry.AttestApproval, "Approve", "Approve", "The service signs in your name that this release may be promoted to %s."),
+		actWithdraw:   attested(registry.AttestWithdrawal, "Withdraw your approval of", "Withdraw an approval", "What you approved of this release for %s does not count any more."),
+		actQuarantine: attested(registry.AttestQuarantine, "Quarantine", "Quarantine", "Nodes are no longer given this release, in %s and wherever else you may say so, and it cannot be promoted. Heads do not move."),
+	}
+}
+
+// attested is an action by which the service signs what a person says.
+func attested(kind registry.AttestKind, verb, button, follows string) action {
+	return action{
+		title: func(f form) string {
+			return verb + " " + digestOf(f.Release).Short + " of " + f.Model + " for " + f.Environment
+		},
+		button: button, permission: registry.PermissionAttest, person: true, asks: true,
+		follows: func(_ context.Context, _ *site, f form) ([]string, []nodeChange, error) {
+			return []string{fmt.Sprintf(follows, f.Environment)}, nil, nil
+		},
+		do: func(ctx context.Context, s *site, f form) error {
+			_, err := s.Registry.Attest(ctx, registry.AttestRequest{Kind: kind, Environment: f.Environment, Model: f.Model, Release: f.Release, Comment: f.Reason})
+			return err
+		},
+	}
+}
+
+// denied says why the caller may not do it; empty: nothing that is known here is against it.
+func (a action) denied(ctx context.Context, f form) string {
+	p, _ := registry.PrincipalOf(ctx)
+	switch {
+	case a.person && p.Person == registry.Person{}:
+		return "The service signs this in the name of a person, and you are not signed in as one."
+	case !p.May(a.permission, f.Environment, f.Model):
+		return fmt.Sprintf("You do not have the permission %q for %s in %s. An administrator gives it.", a.permission, f.Model, f.Environment)
+	}
+	return ""
+}
+
+// offer is a link to a form, or why the reader may not use it.
+type offer struct{ Text, URL, Denied string }
+
+// offers are links to forms.
+func offers(ctx context.Context, forms ...form) []offer {
+	var all []offer
+	for _, f := range forms {
+		a := actions()[f.Action]
+		all = append(all, offer{a.button, f.link(), a.denied(ctx, f)})
+	}
+	return all
+}
+
+// promotionFollows says what a promotion changes for nodes.
+func promotionFollows(ctx context.Context, s *site, f form) ([]string, []nodeChange, error) {
+	environments, err := s.Registry.Environments(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	from, _, err := environments.Edge("", f.Environment)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, _, err := s.coverage(ctx, f.Model, from.Name, f.Environment)
+	if err != nil {
+		return nil, nil, err
+	}
+	var changes []nodeChange
+	for _, row := range rows {
+		if row.Differs {
+			changes = append(changes, nodeChange{row.Node, row.Engines[1].gets(), row.Engines[0].gets()})
+		}
+	}
+	return []string{"Every requirement is decided again, and all bytes are read. The release is " + digestOf(f.Release).Short + " of " + from.Name + "."}, changes, nil
+}
+
+// gets is the engine, or why there is none.
+func (f found) gets() string {
+	if f.URL != "" {
+		return f.Label
+	}
+	return f.Missing
+}
+
+// rollback is the request for a rollback. The reason for a dry run is never stored.
+func (f form) rollback(dryRun bool) registry.RollbackRequest {
+	r := registry.RollbackRequest{Environment: f.Environment, Model: f.Model, Version: f.Version, Reason: f.Reason, DryRun: dryRun, Replaces: &f.Replaces}
+	if dryRun {
+		r.Reason, r.Replaces = "to see what follows", nil
+	}
+	return r
+}
+
+// rollbackFollows says where a rollback goes, and which nodes get another engine or none.
+func rollbackFollows(ctx context.Context, s *site, f form) ([]string, []nodeChange, error) {
+	p, err := s.Registry.Rollback(ctx, f.rollback(true))
+	if err != nil {
+		text, _ := registry.TextForClients(err)
+		return []string{"It is refused as things are: " + registry.PlainText(text)}, nil, nil
+	}
+	follows := []string{f.Environment + " goes back to " + p.Version + " and is held there: promotions wait until the hold is released."}
+	for _, w := range p.Warnings {
+		follows = append(follows, registry.PlainText(w))
+	}
+	var changes []nodeChange
+	for _, n := range p.Nodes {
+		changes = append(changes, nodeChange{registry.PlainText(n.Node), orNone(n.From), orNone(n.To)})
+	}
+	return follows, changes, nil
+}
+
+func orNone(engine string) string {
+	if engine == "" {
+		return "none"
+	}
+	return registry.PlainText(engine)
+}
