@@ -8,8 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/sqlite"
@@ -110,6 +112,9 @@ func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, 
 	if err != nil {
 		return nil, err
 	}
+	if err := j.tellTokens(ctx, restored); err != nil {
+		return nil, err
+	}
 	owner := j.At.Ownership(place, catalog, restored)
 	owner.Survey = func(ctx context.Context, p *registry.ContentPlace) error { // its content comes now
 		err := datadir.Survey(restored, place.Blobs, false)(ctx, p)
@@ -133,6 +138,25 @@ func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, 
 	}
 	j.UI.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
 	return datadir.NewGuard(notOwned{verdict}, 0).Blobs(place.Blobs), nil
+}
+
+// tellTokens says that tokens are as they were when the snapshot was made: nothing here knows which were revoked
+// since.
+func (j Job) tellTokens(ctx context.Context, restored registry.Tokens) error {
+	tokens, err := restored.ListTokens(ctx)
+	if err != nil {
+		return err
+	}
+	valid := 0
+	for _, t := range tokens {
+		if access.Usable(t, clock.Now()) == nil {
+			valid++
+		}
+	}
+	if valid > 0 {
+		j.UI.Note("%s of the snapshot can be used, also if revoked since: revoke again what was, before a service starts", registry.Count(valid, "token"))
+	}
+	return nil
 }
 
 // notOwned is content that is not the catalog's.
