@@ -45,6 +45,7 @@ func TestPagesInABrowser(t *testing.T) {
 	for _, path := range []string{
 		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest), promotePage,
 		actOnProd + "?action=rollback&replaces=" + string(release.Digest), actOnProd + "?action=promote&release=" + string(next.Digest) + "&replaces=" + string(release.Digest),
+		modelPage + "/-/compare?a=" + string(release.Digest) + "&b=" + string(next.Digest),
 		"/nodes?model=vision/digits", "/history", "/search?q=digits",
 	} {
 		args = append(args, server.URL+path)

@@ -42,6 +42,7 @@ type tagged struct {
 	URL    string
 	Digest digest
 	IsHead bool
+	Beside string // page that compares it with the head; empty for the head
 }
 
 // model serves everything below a model's address.
@@ -52,6 +53,8 @@ func (s *site) model(r *http.Request) (answer, error) {
 	switch {
 	case rest == "" && !strings.HasSuffix(path, separator):
 		return s.modelPage(r, name)
+	case rest == "compare":
+		return s.comparePage(r, name)
 	case kind == "releases" && registry.Digest(value).Validate() == nil:
 		return s.releasePage(r, name, registry.Digest(value))
 	case kind == "engines" && registry.Digest(value).Validate() == nil:
@@ -175,9 +178,11 @@ func (s *site) listReleases(ctx context.Context, view *modelView, head registry.
 		return err
 	}
 	for _, t := range page.Items {
-		view.Releases = append(view.Releases, tagged{
-			t.Tag, releaseURL(view.Model, t.Release, view.Chosen), digestOf(t.Release), t.Release == head.Release,
-		})
+		one := tagged{Tag: t.Tag, URL: releaseURL(view.Model, t.Release, view.Chosen), Digest: digestOf(t.Release), IsHead: t.Release == head.Release}
+		if head.Release != "" && !one.IsHead {
+			one.Beside = compareURL(view.Model, head.Release, t.Release)
+		}
+		view.Releases = append(view.Releases, one)
 	}
 	if page.Next != "" {
 		view.Next = with(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)

@@ -16,6 +16,7 @@ type promotionView struct {
 	Now             cell // what the destination has
 	Changes         []string
 	Compared        bool
+	Beside          string // page that compares the two releases; empty if there is nothing to compare with
 	Nodes           []coverage
 	NodesCut        bool // there are more node types than are shown
 	Commands        []command
@@ -79,6 +80,9 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	}
 	if view.Changes, view.Compared, err = s.changes(ctx, source, destination); err != nil {
 		return answer{}, err
+	}
+	if view.Compared && !view.There {
+		view.Beside = compareURL(model, destination.Release, source.Release)
 	}
 	if view.Nodes, view.NodesCut, err = s.coverage(ctx, model, from.Name, to.Name); err != nil {
 		return answer{}, err

@@ -31,6 +31,8 @@ type Config struct {
 	// Refused returns why a request has no principal, for a page that says how to sign in. Nil: it is not
 	// known.
 	Refused func(ctx context.Context) error
+	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
+	Compare registry.CompareReleases
 	// URL is where clients reach the service, as commands on pages name it. Empty: as the reader reached it.
 	URL string
 	// SignIn is how people sign in; nil where the service has no sessions.
@@ -79,7 +81,7 @@ type Route struct {
 func Routes() []Route {
 	return []Route{
 		{"GET /{$}", []string{"after"}, (*site).board},
-		{"GET " + modelsPath + "{path...}", []string{"environment", "after"}, (*site).model},
+		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b"}, (*site).model},
 		{"GET /environments/{environment}/promote/{model...}", nil, (*site).promotion},
 		{"GET /environments/{environment}" + actPath + "{model...}", formFields, (*site).act},
 		{"POST /environments/{environment}" + actPath + "{model...}", nil, (*site).do},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -197,6 +198,41 @@ func TestTimeline(t *testing.T) {
 	}
 	wantPage(t, "rolled back", w.get(everything(), modelPage), http.StatusOK, "rolled back", "p99 &lt;doubled&gt;")
 	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", registry.PermissionRead), modelPage), "Timeline", "doubled")
+}
+
+// Two releases are compared for readers who may see both, with the rules that the policy has.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	w := setup(t, func(c *web.Config) {
+		c.Compare = func(_ context.Context, now, was registry.Located) (registry.Comparison, error) {
+			if now.Release.Tag() == "2.0.0" && was.Release.Tag() == "1.0.0" {
+				return registry.Comparison{Looser: []string{"int8: top1 of <logits>: 0.9, was 0.99"}, Interface: []string{"output logits is gone"}}, nil
+			}
+			return registry.Comparison{Looser: []string{"fp32: atol of x: 1, was 2"}}, nil
+		}
+	})
+	first := w.Promoted(t, registrytest.Build{})
+	second := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
+	link := regexp.MustCompile(`href="(/models/vision/digits/-/compare[^"]*)"`)
+	found := link.FindStringSubmatch(w.get(everything(), promotePage).Body.String())
+	if found == nil {
+		t.Fatal("the page of the promotion has no link that compares")
+	}
+	address := html.UnescapeString(found[1])
+	wantPage(t, "comparison", w.get(everything(), address), http.StatusOK, "1.0.0 and 2.0.0", "engine linux-amd64-v1/fp32 is gone", "looser",
+		"int8: top1 of &lt;logits&gt;: 0.9, was 0.99", "tighter", "fp32: atol of x: 1, was 2", "output logits is gone", "it has no such engine", "not verified", "pass</span>")
+	if link.FindString(w.get(everything(), modelPage+"?environment=staging").Body.String()) == "" {
+		t.Error("the list of releases has no link that compares")
+	}
+	if got := w.get(may("prod", "**", registry.PermissionRead), address); got.Code != http.StatusForbidden && got.Code != http.StatusNotFound {
+		t.Errorf("a reader of prod alone: got %d, want it refused", got.Code)
+	}
+	for what, query := range map[string]string{"no releases": "", "a tag": "?a=1.0.0&b=2.0.0", "one": "?a=" + string(first.Digest), "a script": "?a=<script>&b=" + string(second.Digest)} {
+		if got := w.get(everything(), modelPage+"/-/compare"+query); got.Code != http.StatusBadRequest || strings.Contains(got.Body.String(), "<script>") {
+			t.Errorf("%s: got %d, want 400", what, got.Code)
+		}
+	}
+	wantPage(t, "the same twice", w.get(everything(), modelPage+"/-/compare?a="+string(first.Digest)+"&b="+string(first.Digest)), http.StatusOK, "nothing but its version")
 }
 
 // What a promotion would change, the engines with their verdicts and the events are on the page of the model; the

@@ -105,8 +105,8 @@ func (v Verb) run(ctx context.Context, folder string, serve bool, listen string)
 	}
 	if serve {
 		_, err := v.start(ctx, folder, os.Stdout, "serve", "--data", made.Data, "--listen", listen)
-		if ctx.Err() != nil { // that is how a service is ended
-			return nil
+		if errors.Is(err, context.Canceled) { // that is how a service is ended
+			err = nil
 		}
 		return err
 	}

@@ -101,14 +101,14 @@ func takeInto(example, into string) func(string) error {
 }
 
 // edit replaces a text in the spec of a model. Errors: CodeInternal if it is not there.
-func edit(old, new string) func(string) error {
+func edit(old, wanted string) func(string) error {
 	return func(folder string) error {
 		file := filepath.Join(folder, "mlpromote.yaml")
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		changed := bytes.Replace(data, []byte(old), []byte(new), 1)
+		changed := bytes.Replace(data, []byte(old), []byte(wanted), 1)
 		if bytes.Equal(changed, data) {
 			return registry.Errorf(registry.CodeInternal, "%s does not say %q", file, old)
 		}

@@ -22,6 +22,7 @@ type Config struct {
 	Preview   registry.Previewer // as [Preview] makes it
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
+	Compare   registry.CompareReleases
 	Ways      []oidc.Way
 	URL       string // as clients know the service; empty: as a reader reached it
 	Logger    *slog.Logger
@@ -41,7 +42,7 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, URL: c.URL, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, Compare: c.Compare, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 
