@@ -3,7 +3,9 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // AssembleResult is the release that parts made, or what is missing for it.
@@ -65,6 +68,9 @@ func (b *build) assemble(ctx context.Context, s *spec.Spec, w worker) (AssembleR
 	if result.Missing = b.parts.missing(engines, s); len(result.Missing) > 0 {
 		return result, incomplete(*b.parts, result)
 	}
+	if err := b.inspect(ctx, engines, w.scratch); err != nil {
+		return result, err
+	}
 	if err := b.p.openKey(ctx, registry.RoleBuilder); err != nil {
 		return result, err
 	}
@@ -82,6 +88,33 @@ func (b *build) assemble(ctx context.Context, s *spec.Spec, w worker) (AssembleR
 	head, err := b.p.Registry.Publish(ctx, registry.Publication{Model: b.plan.Model, Release: result.Release.Digest})
 	result.Ref = registry.Ref{Environment: b.parts.environment, Model: b.plan.Model, Tag: head.Version, Digest: result.Release.Digest}
 	return result, err
+}
+
+// inspect looks at the bytes of engines that other machines built, before they become a release that is signed here. A
+// service has looked when they were pushed. Errors: CodeTrust, with the engine and its part.
+func (b *build) inspect(ctx context.Context, engines map[string]chosen, scratch string) error {
+	if b.p.Inspected {
+		return nil
+	}
+	repository := registry.Repository(b.parts.environment, b.parts.common.Model)
+	for _, label := range slices.Sorted(maps.Keys(engines)) {
+		c := engines[label]
+		dir := filepath.Join(scratch, "inspected")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		part, err := b.p.Parts.Fetch(ctx, repository, c.engine.Digest, dir)
+		if err == nil {
+			err = format.CheckPart(dir, part)
+		}
+		if err != nil {
+			return registry.Errorf(registry.CodeOf(err), "engine %s of part %s: %w", label, c.part.release.Digest, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readWanted reads what the spec names, and what its parts have in common.

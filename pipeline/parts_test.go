@@ -226,6 +226,44 @@ func TestAssembleRefusesForgedParts(t *testing.T) {
 	}
 }
 
+// What a builder signed and pushed past every check of its own is looked at before it becomes a release.
+func TestAssembleRefusesUnsafeParts(t *testing.T) {
+	t.Parallel()
+	for name, inspected := range map[string]bool{"a registry that looks at nothing": false, "a registry that looked": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.built(t, twoTargets, of(narrow))
+			honest := w.p.Parts
+			w.p.Parts = tampering{PartStore: honest, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
+				if p.Role == registry.PartEngine {
+					p.Files = append(p.Files, fileOf("weights.bin", pickle))
+				}
+			}}
+			w.built(t, twoTargets, of(wide))
+			w.p.Parts, w.p.Inspected = honest, inspected
+			opened := false
+			w.p.OpenKey = func(context.Context, registry.Role) error { opened = true; return nil }
+			_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+			if inspected {
+				if err != nil || !opened {
+					t.Errorf("got %v, key opened: %t, want the release, since the registry looked", err, opened)
+				}
+				return
+			}
+			if registry.CodeOf(err) != registry.CodeUnsafe || !strings.Contains(err.Error(), "wide/fp32") || !strings.Contains(err.Error(), "weights.bin") {
+				t.Errorf("got %v, want CodeUnsafe with the engine and its file", err)
+			}
+			if opened {
+				t.Error("the builder's key was opened for a release that is refused")
+			}
+			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
+				t.Errorf("heads %v, error %v; want none", heads, err)
+			}
+		})
+	}
+}
+
 // Of two engines for one label with different bytes, the first in the history counts, and the other is named.
 func TestAssembleTakesTheFirst(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,9 @@ type Pipeline struct {
 	Registry registry.Interface
 	Parts    registry.PartStore
 	Sign     registry.SignEvidence
+	// Inspected is true where the registry looks at the bytes of every part that is pushed to it. Otherwise Assemble looks
+	// at engines that other machines pushed.
+	Inspected bool
 	// OpenKey opens the key of a role, so that a wrong password is known before the work
 	// that the key is for. Nil opens nothing.
 	OpenKey func(ctx context.Context, role registry.Role) error

@@ -15,9 +15,9 @@ import (
 
 const actOnProd = "/environments/prod/act/vision/digits"
 
-// post sends a form as a browser does.
-func (w *world) post(as *registry.Principal, target string, fields url.Values) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(fields.Encode()))
+// post sends a form about prod as a browser does.
+func (w *world) post(as *registry.Principal, fields url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, actOnProd, strings.NewReader(fields.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return w.do(as, r)
 }
@@ -46,9 +46,10 @@ func offered(page *httptest.ResponseRecorder) map[string]string {
 	return all
 }
 
-func (w *world) head(t *testing.T, environment string) registry.Head {
+// head is that of prod.
+func (w *world) head(t *testing.T) registry.Head {
 	t.Helper()
-	heads, err := w.Heads(t.Context(), environment, "vision/digits")
+	heads, err := w.Heads(t.Context(), "prod", "vision/digits")
 	if err != nil || len(heads) != 1 {
 		t.Fatalf("heads %v, error %v, want one", heads, err)
 	}
@@ -72,30 +73,30 @@ func TestDecideOnPages(t *testing.T) {
 
 	form := w.get(everything(), offered(w.get(everything(), "/environments/prod/promote/vision/digits"))["Promote"])
 	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "There now", "1.0.0", "Every requirement is decided again")
-	wantDone(t, "promotion", w.post(everything(), actOnProd, filled(form)))
-	if got := w.head(t, "prod"); got.Release != second.Digest {
+	wantDone(t, "promotion", w.post(everything(), filled(form)))
+	if got := w.head(t); got.Release != second.Digest {
 		t.Fatalf("prod has %s, want %s", got.Release, second.Digest)
 	}
 
 	form = w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
 	wantPage(t, "rollback", form, http.StatusOK, "prod goes back to 1.0.0 and is held there")
 	fields := filled(form)
-	wantPage(t, "rollback without a reason", w.post(everything(), actOnProd, fields), http.StatusBadRequest, "It was not done", "want 1 to 500")
+	wantPage(t, "rollback without a reason", w.post(everything(), fields), http.StatusBadRequest, "It was not done", "want 1 to 500")
 	fields.Set("reason", "p99 <doubled>")
-	wantDone(t, "rollback", w.post(everything(), actOnProd, fields))
-	if got := w.head(t, "prod"); got.Release != first.Digest || !strings.Contains(got.Hold, "p99 <doubled>") {
+	wantDone(t, "rollback", w.post(everything(), fields))
+	if got := w.head(t); got.Release != first.Digest || !strings.Contains(got.Hold, "p99 <doubled>") {
 		t.Fatalf("prod has %+v, want the first release, held", got)
 	}
 
 	form = w.get(everything(), offered(w.get(everything(), modelPage))["Release the hold"])
 	fields = filled(form)
 	fields.Set("reason", "it was the network")
-	wantDone(t, "release of the hold", w.post(everything(), actOnProd, fields))
+	wantDone(t, "release of the hold", w.post(everything(), fields))
 	form = w.get(everything(), offered(w.get(everything(), modelPage))["Hold promotions"])
 	fields = filled(form)
 	fields.Set("reason", "until the audit")
-	wantDone(t, "hold", w.post(everything(), actOnProd, fields))
-	if got := w.head(t, "prod"); got.Hold != "until the audit" {
+	wantDone(t, "hold", w.post(everything(), fields))
+	if got := w.head(t); got.Hold != "until the audit" {
 		t.Errorf("prod is held for %q, want the reason of the form", got.Hold)
 	}
 	events, err := w.History(t.Context(), registry.HistoryQuery{Environment: "prod", Descending: true, Limit: 3})
@@ -120,20 +121,20 @@ func TestSecondDecisionSeesTheFirst(t *testing.T) {
 	rollback := w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
 
 	third := w.Promoted(t, registrytest.Build{Version: "3.0.0", Salt: "3"})
-	got := w.post(everything(), actOnProd, filled(form))
+	got := w.post(everything(), filled(form))
 	wantPage(t, "promotion after another one", got, http.StatusConflict, "It was not done", "3.0.0", "not what you saw")
 	back := filled(rollback)
 	back.Set("reason", "typed & kept")
-	late := w.post(everything(), actOnProd, back)
+	late := w.post(everything(), back)
 	wantPage(t, "rollback after another promotion", late, http.StatusConflict, "It was not done", `value="typed &amp; kept"`)
-	if now := w.head(t, "prod"); now.Release != third.Digest {
+	if now := w.head(t); now.Release != third.Digest {
 		t.Fatalf("prod has %s, want what the first decision put there", now.Version)
 	}
-	wantDone(t, "promotion, decided again", w.post(everything(), actOnProd, filled(got)))
-	if now := w.head(t, "prod"); now.Release != second.Digest {
+	wantDone(t, "promotion, decided again", w.post(everything(), filled(got)))
+	if now := w.head(t); now.Release != second.Digest {
 		t.Errorf("prod has %s, want 2.0.0", now.Version)
 	}
-	wantDone(t, "the same form twice", w.post(everything(), actOnProd, filled(got)))
+	wantDone(t, "the same form twice", w.post(everything(), filled(got)))
 }
 
 // What somebody may not do is not offered, says why, and is refused if they send the form all the same.
@@ -152,14 +153,14 @@ func TestDecideWithoutPermission(t *testing.T) {
 	}
 	for _, action := range []string{"promote", "rollback", "hold", "release-hold", "approve", "withdraw", "quarantine"} {
 		fields := url.Values{"action": {action}, "release": {string(first.Digest)}, "replaces": {string(first.Digest)}, "reason": {"because"}}
-		got := w.post(reader, actOnProd, fields)
+		got := w.post(reader, fields)
 		if got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), "It was not done") {
 			t.Errorf("%s: got %d, want 403 and the page that says so", action, got.Code)
 		}
-		got = w.post(nil, actOnProd, fields)
+		got = w.post(nil, fields)
 		wantPage(t, action+" without a session", got, http.StatusUnauthorized, "nothing was done", "You typed: <q>because</q>")
 	}
-	if now := w.head(t, "prod"); now.Release != first.Digest || now.Hold != "" {
+	if now := w.head(t); now.Release != first.Digest || now.Hold != "" {
 		t.Errorf("prod has %+v, want what was there", now)
 	}
 }
@@ -179,18 +180,18 @@ func TestHostileForms(t *testing.T) {
 		"a long form":        {url.Values{"action": {"hold"}, "reason": {strings.Repeat("a", 20<<10)}}, http.StatusBadRequest},
 		"control characters": {url.Values{"action": {"hold"}, "reason": {"a\x1b[31mb"}}, http.StatusBadRequest},
 	} {
-		if got := w.post(everything(), actOnProd, c.fields); got.Code != c.status {
+		if got := w.post(everything(), c.fields); got.Code != c.status {
 			t.Errorf("%s: got %d, want %d", name, got.Code, c.status)
 		}
 	}
-	if now := w.head(t, "prod"); now.Hold != "" {
+	if now := w.head(t); now.Hold != "" {
 		t.Errorf("prod is held for %q, want nothing done", now.Hold)
 	}
 	if got := w.get(everything(), actOnProd+"?action=hold&reason="+url.QueryEscape(`"><script>`)); strings.Contains(got.Body.String(), `"><script>`) {
 		t.Error("the form repeats a script of its address")
 	}
-	if got := w.get(everything(), actOnProd+"?action=hold"); got.Code != http.StatusOK || w.head(t, "prod").Hold != "" {
-		t.Errorf("showing the form: got %d, hold %q, want the form and nothing done", got.Code, w.head(t, "prod").Hold)
+	if got := w.get(everything(), actOnProd+"?action=hold"); got.Code != http.StatusOK || w.head(t).Hold != "" {
+		t.Errorf("showing the form: got %d, hold %q, want the form and nothing done", got.Code, w.head(t).Hold)
 	}
 }
 
@@ -205,7 +206,7 @@ func TestPersonDecides(t *testing.T) {
 	wantPage(t, "quarantine", form, http.StatusOK, "Quarantine", "Nodes are no longer given this release")
 	fields := filled(form)
 	fields.Set("reason", "wrong labels")
-	wantDone(t, "quarantine", w.post(ana, actOnProd, fields))
+	wantDone(t, "quarantine", w.post(ana, fields))
 	wantPage(t, "model", w.get(ana, modelPage), http.StatusOK, "in quarantine", "wrong labels")
 	engines, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: first.Model, Node: registrytest.Node("v3")})
 	if err == nil {

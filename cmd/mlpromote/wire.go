@@ -24,6 +24,7 @@ func (a *app) tools() toolchains.Config {
 func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolchains.Replacements) *pipeline.Pipeline {
 	p := a.localPipeline(m, own, a.tools().InstallMissing)
 	p.Registry, p.Parts, p.Sign, p.Space = i, i.Store, i.Keys.Sign, a.space
+	p.Inspected = a.Registry != "" && !i.Envs.First().External()
 	p.OpenKey = func(ctx context.Context, role registry.Role) error {
 		_, err := i.Keys.Signer(ctx, role)
 		return err
