@@ -115,6 +115,7 @@ func (a *arena) replica(t testing.TB, id int) *service.Service {
 	store, now := a.store(), a.now.Add(time.Duration(id)*time.Millisecond)
 	config := service.Config{
 		Environments: a.environments, Catalog: tracedCatalog{a.db}, Records: tracedCatalog{a.db}, Listing: a.db, Intents: tracedCatalog{a.db},
+		Inspect: func(context.Context, registry.Located) error { return nil },
 		Content: tracedContent{store, a}, Mirror: tracedMirror{store}, Verify: a.known.verify(a.keys.Verify), Sign: a.keys.Sign,
 		Tool: registry.ToolIdentity{Name: "mlpromote", Version: fmt.Sprint("0.0.", id)},
 		Now:  func() time.Time { now = now.Add(time.Second); return now },

@@ -20,6 +20,7 @@ const host = "registry.example.com"
 // external puts the content of environments into another registry.
 func external(names ...string) func(c *service.Config) {
 	return func(c *service.Config) {
+		c.Inspect = func(context.Context, registry.Located) error { return nil }
 		for i, e := range c.Environments.List {
 			if slices.Contains(names, e.Name) {
 				c.Environments.List[i].Registry = host
@@ -361,5 +362,41 @@ func TestLostReferrersArePutBack(t *testing.T) {
 		if _, err := w.Resolve(t.Context(), q); err != nil {
 			t.Errorf("after %s was lost and put back: %v", predicateType, err)
 		}
+	}
+}
+
+// What comes from a registry that looks at nothing is looked at before it is let in, and only then.
+func TestPromoteInspects(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from    string // the environment that is on another registry
+		inspect func(context.Context, registry.Located) error
+		code    registry.Code // of the refusal; empty: it is promoted
+	}{
+		"another registry, a file that runs code": {"staging", func(_ context.Context, at registry.Located) error {
+			return registry.Errorf(registry.CodeUnsafe, "engine %s of %s: weights.bin is a pickle", at.Release.Engines[0].Label(), at.Repository)
+		}, registry.CodeUnsafe},
+		"another registry, nothing that could look": {"staging", nil, registry.CodeUnavailable},
+		"another registry, nothing wrong":           {"staging", func(context.Context, registry.Located) error { return nil }, ""},
+		"what was pushed here was looked at then":   {"prod", nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, external(c.from), func(config *service.Config) { config.Inspect = c.inspect })
+			r := w.proven(t, registrytest.Build{})
+			p, err := w.promotion(t, false)
+			if c.code == "" {
+				if err != nil {
+					t.Errorf("got %v (%+v), want it promoted", err, p)
+				}
+				return
+			}
+			if !registry.HasCode(err, c.code) {
+				t.Errorf("got %v, want code %s", err, c.code)
+			}
+			if heads, err := w.Heads(t.Context(), "prod", r.Model); err != nil || len(heads) > 0 {
+				t.Errorf("prod has %v, error %v, want nothing", heads, err)
+			}
+		})
 	}
 }

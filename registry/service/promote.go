@@ -204,8 +204,19 @@ func (s *Service) rehash(ctx context.Context, m *move) error {
 		return nil
 	}
 	err := s.Content.Rehash(ctx, m.source(), m.release)
+	if err == nil && m.from.External() {
+		err = s.inspect(ctx, *m)
+	}
 	m.rehashed = err == nil
 	return err
+}
+
+// inspect looks at engines that come from another registry. Those that were pushed here were looked at then.
+func (s *Service) inspect(ctx context.Context, m move) error {
+	if s.Inspect == nil {
+		return registry.Errorf(registry.CodeUnavailable, "the files of engines of %s cannot be inspected here", m.from.Name)
+	}
+	return s.Inspect(ctx, registry.Located{Repository: m.source(), Release: m.release})
 }
 
 // bring attaches evidence of the source to a release that is already the head: evidence that

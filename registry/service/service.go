@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config configures a Service. Only Mirror, Compare, Manifests, NodeTypes, RestrictionBundles, what
+// Config configures a Service. Only Mirror, Compare, Inspect, Manifests, NodeTypes, RestrictionBundles, what
 // trust bundles need, and Now are optional.
 type Config struct {
 	Environments registry.Environments
@@ -25,7 +25,10 @@ type Config struct {
 	Mirror       Mirror                // required if an environment is external
 	// Compare reads and compares limits and interfaces. Nil: not known, so that requirements that need
 	// it are not met.
-	Compare   registry.CompareReleases
+	Compare registry.CompareReleases
+	// Inspect looks at the bytes of the engines of a release, which is in a registry that does not look at what is pushed
+	// to it. Nil: promotions from such a registry are refused.
+	Inspect   func(ctx context.Context, at registry.Located) error
 	Manifests registry.Manifests // says who pushed evidence; nil: unknown, so any may be pushed
 	NodeTypes registry.NodeTypes // rollbacks warn of types that lose their engine; nil: no node types
 	// CheckStatement holds the predicate of new evidence against its schema. Nil: it is only decoded, strictly.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -69,7 +70,7 @@ func (g *gathering) current(ctx context.Context) {
 	if now.Digest == g.found.Release.Digest {
 		return
 	}
-	compared, err := wiring.Compare(g.i.Store)(ctx,
+	compared, err := parts.Compare(g.i.Store)(ctx,
 		registry.Located{Repository: registry.Repository(g.ref.Environment, g.ref.Model), Release: g.found.Release},
 		registry.Located{Repository: registry.Repository(to, g.ref.Model), Release: now})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
@@ -22,7 +23,7 @@ type Config struct {
 	Preview   registry.Previewer // as [Preview] makes it
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
-	Compare   registry.CompareReleases
+	Parts     registry.PartStore // for comparisons of releases that the reader may see
 	Ways      []oidc.Way
 	URL       string // as clients know the service; empty: as a reader reached it
 	Logger    *slog.Logger
@@ -42,7 +43,7 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, Compare: c.Compare, URL: c.URL, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 

@@ -117,7 +117,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	}
 	g.pages, err = pages.New(pages.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
-		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Compare: wiring.Compare(i.Store), Ways: own.Access.Ways(), URL: sv.config.URL, Logger: sv.logger,
+		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), URL: sv.config.URL, Logger: sv.logger,
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
@@ -115,7 +116,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 		sign = signServed(keys)
 	}
 	svc, err := service.New(service.Config{
-		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB, Content: store, Mirror: store, Compare: Compare(store),
+		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB, Content: store, Mirror: store, Compare: parts.Compare(store), Inspect: parts.Inspect(store),
 		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
 		TrustBundles: here.DB.TrustBundles(), ReadKey: own.Key, KeptCheckpoint: here.keptCheckpoint,
 		Tool: l.Tool(), Now: clock.Now,

@@ -1,4 +1,6 @@
-package wiring
+// Package parts reads parts of releases by the rules of package validators: it compares what releases promise, and looks
+// at the bytes of engines.
+package parts
 
 import (
 	"context"

@@ -1,0 +1,35 @@
+package parts
+
+import (
+	"context"
+	"os"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// Inspect looks at the bytes of every engine of releases, one engine at a time in a temporary folder. Errors: those of
+// [format.CheckPart], with the engine; those of reading.
+func Inspect(parts registry.PartStore) func(ctx context.Context, at registry.Located) error {
+	return func(ctx context.Context, at registry.Located) error {
+		for _, e := range at.Release.Engines {
+			if err := inspect(ctx, parts, at.Repository, e); err != nil {
+				return registry.Errorf(registry.CodeOf(err), "engine %s of %s: %w", e.Label(), at.Repository, err)
+			}
+		}
+		return nil
+	}
+}
+
+func inspect(ctx context.Context, parts registry.PartStore, repository string, e registry.Engine) error {
+	dir, err := os.MkdirTemp("", "mlpromote-inspect-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	part, err := parts.Fetch(ctx, repository, e.Digest, dir)
+	if err != nil {
+		return err
+	}
+	return format.CheckPart(dir, part)
+}
