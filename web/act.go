@@ -85,18 +85,21 @@ type actView struct {
 	Title    string
 	Model    string
 	ModelURL string
-	URL      string
-	Hidden   []field
-	Reason   string
-	Asks     bool // it takes a reason
-	Now      cell // what the environment has
-	Follows  []string
-	Nodes    []nodeChange
-	Button   string
-	Denied   string // why the reader may not; empty: they may
-	Fault    string // why it was not done
-	Hints    []string
-	Max      int // bytes of the reason
+
+	Environment string
+
+	URL     string
+	Hidden  []field
+	Reason  string
+	Asks    bool // it takes a reason
+	Now     cell // what the environment has
+	Follows []string
+	Nodes   []nodeChange
+	Button  string
+	Denied  string // why the reader may not; empty: they may
+	Fault   string // why it was not done
+	Hints   []string
+	Max     int // bytes of the reason
 }
 
 // field is a value that a form sends along.
@@ -162,15 +165,20 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 	}
 	a := actions()[f.Action]
 	view := actView{
-		Title: a.title(f), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(), Hidden: hidden(f), Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
+		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(), Hidden: hidden(f), Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
 		Denied: a.denied(ctx, f),
 	}
 	if view.Now, err = s.cell(ctx, e, head); err != nil {
 		return answer{}, err
 	}
-	if view.Denied == "" && a.follows != nil {
+	if view.Denied == "" {
 		if view.Follows, view.Nodes, err = a.follows(ctx, s, f); err != nil {
-			return answer{}, err
+			switch registry.CodeOf(err) {
+			case registry.CodeInternal, registry.CodeUnavailable:
+				return answer{}, err
+			}
+			text, _ := registry.TextForClients(err)
+			view.Denied = "It is refused as things are: " + registry.PlainText(text)
 		}
 	}
 	return answer{template: "act", title: view.Title, nav: "Models", body: view, api: modelAPI(f.Model, "release", "environment", f.Environment)}, nil

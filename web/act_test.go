@@ -72,7 +72,7 @@ func TestDecideOnPages(t *testing.T) {
 	w.Prove(t, second)
 
 	form := w.get(everything(), offered(w.get(everything(), "/environments/prod/promote/vision/digits"))["Promote"])
-	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "There now", "1.0.0", "Every requirement is decided again")
+	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "In prod now", "1.0.0", "Every requirement is decided again")
 	wantDone(t, "promotion", w.post(everything(), filled(form)))
 	if got := w.head(t); got.Release != second.Digest {
 		t.Fatalf("prod has %s, want %s", got.Release, second.Digest)
@@ -114,6 +114,7 @@ func TestDecideOnPages(t *testing.T) {
 func TestSecondDecisionSeesTheFirst(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
+	w.Promoted(t, registrytest.Build{Version: "0.9.0", Salt: "0"})
 	w.Promoted(t, registrytest.Build{})
 	second := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2"})
 	w.Prove(t, second)
@@ -193,6 +194,16 @@ func TestHostileForms(t *testing.T) {
 	if got := w.get(everything(), actOnProd+"?action=hold"); got.Code != http.StatusOK || w.head(t).Hold != "" {
 		t.Errorf("showing the form: got %d, hold %q, want the form and nothing done", got.Code, w.head(t).Hold)
 	}
+}
+
+// A form that could only be refused says why, and has no button.
+func TestNothingToRollBackTo(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	form := w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
+	wantPage(t, "rollback of the first release", form, http.StatusOK, "It is refused as things are", "no earlier head")
+	wantWithout(t, "rollback of the first release", form, "<button>Roll back")
 }
 
 // What the service signs for a person, it signs for whoever is signed in, under the rules of the environment.

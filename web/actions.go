@@ -16,7 +16,7 @@ type action struct {
 	person     bool // the service signs in the name of somebody who signed in
 	asks       bool // for a reason
 	replaces   bool // it is about the head that the reader saw
-	// follows says what follows from it; nil: nothing but what its title says.
+	// follows says what follows from it. Its error is why it would be refused, or why that is not known.
 	follows func(ctx context.Context, s *site, f form) ([]string, []nodeChange, error)
 	do      func(ctx context.Context, s *site, f form) error
 }
@@ -44,7 +44,7 @@ func actions() map[string]action {
 			},
 		},
 		actRollback: {
-			title:  func(f form) string { return "Roll " + f.Model + " in " + f.Environment + " back" },
+			title:  func(f form) string { return "Roll back " + f.Model + " in " + f.Environment },
 			button: "Roll back", permission: registry.PermissionPromote, asks: true, replaces: true, follows: rollbackFollows,
 			do: func(ctx context.Context, s *site, f form) error {
 				_, err := s.Registry.Rollback(ctx, f.rollback(false))
@@ -163,8 +163,7 @@ func (f form) rollback(dryRun bool) registry.RollbackRequest {
 func rollbackFollows(ctx context.Context, s *site, f form) ([]string, []nodeChange, error) {
 	p, err := s.Registry.Rollback(ctx, f.rollback(true))
 	if err != nil {
-		text, _ := registry.TextForClients(err)
-		return []string{"It is refused as things are: " + registry.PlainText(text)}, nil, nil
+		return nil, nil, err
 	}
 	follows := []string{f.Environment + " goes back to " + p.Version + " and is held there: promotions wait until the hold is released."}
 	for _, w := range p.Warnings {
