@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -153,6 +153,9 @@ bench-registry: build $(DISTRIBUTION) ## Measure the service beside other regist
 
 soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout=60m ./...
+
+screenshots: build ## Take the pictures of README from the demo, with Chromium
+	@sh tools/screenshots.sh
 
 # Packages and sample: make mutants PACKAGES='./pipeline/... ./signer' ARGS='-n 40 -seed 2'
 mutants: ## Change code at random, say how many changes each package's own tests notice; an hour with the defaults
