@@ -99,7 +99,7 @@ func parts(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only what was joined last, not what is wrapped
+	joined, ok := err.(interface{ Unwrap() []error }) // only what was joined last, not what is wrapped
 	if !ok {
 		return []error{err}
 	}
