@@ -25,6 +25,7 @@ func starts() map[string]string {
 		"pipeline/toolchain/install/python.go follow":             "Python, pip, Node.js and npm that make installs from our hash-locked lists: they need the network and write. A spec names none of them",
 		"pipeline/origin/git.go git.run":                          "git on the repository of a spec, without hooks, filters, transports or configuration of the user; it sees PATH alone",
 		"cmd/mlpromote/internal/cistep/step.go Verb.run":          "this program again, with a verb that the user named, and all that the user gave us",
+		"cmd/mlpromote/internal/demo/demo.go Verb.start":          "this program again, with the verbs of the demo, without what names a registry, a database or keys",
 		"registry/node/run.go Run":                                "nvidia-smi, which needs the devices of the machine; it sees PATH and LD_LIBRARY_PATH",
 		"registry/oci/remote/credential.go ask":                   "credential helpers of docker, which are there for credentials of clouds; ours are taken out",
 	}
