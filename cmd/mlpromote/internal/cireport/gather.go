@@ -28,16 +28,22 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 	g := gathering{i: i, ref: ref, found: found, promotion: promotion}
 	g.Report = Report{
 		Release: found.Ref, Model: ref.Model, Version: found.Release.Tag(), Destination: promotion.Environment, Unchanged: promotion.Unchanged,
-		Allowed: promotion.Decision.Allowed() && err == nil, LeftOut: found.LeftOut, Steps: steps(found), Engines: []Engine{}, Requirements: []Requirement{},
+		Allowed: promotion.Decision.Allowed() && err == nil, LeftOut: found.LeftOut, Steps: steps(found), Engines: []Engine{},
 	}
-	name := ref.Environment + "/" + ref.Model + ":" + found.Release.Tag()
-	for _, req := range promotion.Decision.Requirements {
-		g.Requirements = append(g.Requirements, Requirement{req, req.Command(name, promotion.Environment)})
-	}
+	g.Requirements = withRemedies(promotion, ref.Environment+"/"+ref.Model+":"+found.Release.Tag())
 	g.current(ctx)
 	g.engines(ctx)
 	g.nodes(ctx)
 	return g.Report, nil
+}
+
+// withRemedies adds to each requirement what meets it. ref names the release.
+func withRemedies(p registry.Promotion, ref string) []Requirement {
+	all := []Requirement{}
+	for _, req := range p.Decision.Requirements {
+		all = append(all, Requirement{req, req.Command(ref, p.Environment)})
+	}
+	return all
 }
 
 // gathering is a report that is being made.

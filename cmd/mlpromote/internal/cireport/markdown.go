@@ -22,8 +22,28 @@ func marker(r Report) string {
 // Markdown is the report as a comment on a change, or as the summary of a job. It begins with what decides, and lists
 // what is loosened before anything else that changed.
 func Markdown(r Report) string {
-	text := marker(r) + heading(r)
-	for _, part := range []string{requirementsTable(r), enginesTable(r), changes(r), nodesTable(r), costs(r)} {
+	return page(marker(r)+heading(r)+now(r), requirementsTable(r), enginesTable(r), changes(r), nodesTable(r), costs(r))
+}
+
+// Decision is the decision about a promotion in the same form, without what needs the registry. refusal is why it was
+// refused, which is said where no requirement says it; empty if it was not.
+func Decision(p registry.Promotion, refusal string) string {
+	name := registry.Ref{Environment: p.From, Model: p.Model, Tag: p.Version}
+	r := Report{
+		Model: p.Model, Version: p.Version, Destination: p.Environment, Unchanged: p.Unchanged && refusal == "",
+		Allowed: refusal == "" && p.Decision.Allowed(), Requirements: withRemedies(p, name.String()),
+	}
+	name.Digest = p.Release
+	said := ""
+	if refusal != "" && len(r.Unmet()) == 0 {
+		said = md(refusal) + "\n"
+	}
+	return page(heading(r)+md(name.String())+"\n", said, requirementsTable(r))
+}
+
+// page puts parts behind text, as far as there is room.
+func page(text string, parts ...string) string {
+	for _, part := range parts {
 		if part == "" {
 			continue
 		}
@@ -41,14 +61,21 @@ func heading(r Report) string {
 	switch {
 	case r.Unchanged:
 		verdict = "is in " + md(r.Destination) + " already"
+	case !r.Allowed && len(r.Unmet()) == 0: // a hold is no requirement
+		verdict = "**may not be promoted to " + md(r.Destination) + "**"
 	case r.Allowed:
 		verdict = "**may be promoted to " + md(r.Destination) + "**"
 	}
-	now := "It has no release yet."
+	return fmt.Sprintf("### %s %s %s\n\n", md(r.Model), md(r.Version), verdict)
+}
+
+// now says which release the destination has, and which one the report is about.
+func now(r Report) string {
+	text := "It has no release yet."
 	if r.Current != "" {
-		now = "It has " + md(r.Current) + " now."
+		text = "It has " + md(r.Current) + " now."
 	}
-	return fmt.Sprintf("### %s %s %s\n\n%s `%s`\n", md(r.Model), md(r.Version), verdict, now, code(r.Release))
+	return text + " `" + code(r.Release) + "`\n"
 }
 
 // requirementsTable lists what is unmet, each with the command that meets it, and counts the rest.

@@ -40,7 +40,20 @@ func TestHostileMarkdown(t *testing.T) {
 	t.Parallel()
 	r := unmetReport()
 	text := Markdown(r)
-	body := strings.TrimPrefix(text, marker(r))
+	noMarkup(t, strings.TrimPrefix(text, marker(r)))
+	if columns := strings.Count(text, "<!--"); columns != 1 {
+		t.Errorf("%d comments in the text, want the marker alone", columns)
+	}
+	held := registry.Promotion{Environment: hostile, From: hostile, Model: hostile, Version: hostile, Release: hostile}
+	held.Decision.Requirements = []registry.Requirement{{Name: hostile, Subject: hostile, Detail: hostile, Met: true}}
+	noMarkup(t, Decision(held, hostile))
+	held.Decision.Requirements[0].Met = false
+	noMarkup(t, Decision(held, hostile))
+}
+
+// noMarkup fails if a part of hostile is more than text in body.
+func noMarkup(t *testing.T, body string) {
+	t.Helper()
 	for name, unwanted := range map[string]*regexp.Regexp{
 		"HTML": regexp.MustCompile(`<[a-z!/]`), "a link": regexp.MustCompile(`\]\(`), "a URL": regexp.MustCompile(`https?://|www\.`), "a mention": regexp.MustCompile(`@team`),
 		"an issue": regexp.MustCompile(`(^|\s)#1`), "a command of GitHub": regexp.MustCompile(`(?m)^::`), "an escape": regexp.MustCompile(`\x1b`), "a carriage return": regexp.MustCompile(`\r`),
@@ -61,8 +74,34 @@ func TestHostileMarkdown(t *testing.T) {
 			columns = n
 		}
 	}
-	if columns := strings.Count(text, "<!--"); columns != 1 {
-		t.Errorf("%d comments in the text, want the marker alone", columns)
+}
+
+// A decision says whether and why not, also where a hold refuses what the requirements allow.
+func TestDecision(t *testing.T) {
+	t.Parallel()
+	met := registry.Requirement{Name: "signature", Subject: "release", Met: true}
+	unmet := registry.Requirement{Name: registry.RequireParity, Subject: "cpu/int8", Detail: "there is no report"}
+	for name, c := range map[string]struct {
+		requirements []registry.Requirement
+		refusal      string
+		want         []string
+	}{
+		"unmet":           {[]registry.Requirement{met, unmet}, "refused", []string{"**may not be promoted to prod**: 1 requirement unmet", "| parity | cpu/int8 | there is no report | `mlpromote verify staging/m:1.0.0` |"}},
+		"held":            {[]registry.Requirement{met}, "held: a fair", []string{"**may not be promoted to prod**\n", "\nheld: a fair\n", "All 1 requirement is met."}},
+		"tried":           {[]registry.Requirement{met}, "", []string{"**may be promoted to prod**\n"}},
+		"no requirements": {nil, "", []string{"**may not be promoted to prod**\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := registry.Promotion{From: "staging", Environment: "prod", Model: "m", Version: "1.0.0", Release: "sha256:00"}
+			p.Decision.Requirements = c.requirements
+			text := Decision(p, c.refusal)
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("got\n%s\nwant %q in it", text, want)
+				}
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package cistep
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -104,7 +106,7 @@ func (v Verb) step(ctx context.Context, flags, args []string) error {
 	if err := v.handOn(sys, r); err != nil {
 		return err
 	}
-	if err := v.summarize(ctx, sys, flags, r); err != nil {
+	if err := v.summarize(ctx, sys, flags, r, printed); err != nil {
 		return err
 	}
 	v.log(sys.open("result")) // it can quote what a converter said
@@ -180,10 +182,13 @@ func (v Verb) handOn(sys system, r result) error {
 	return appendTo(path, text)
 }
 
-// summarize adds what the release of the step would change to the summary of the job. A release that nothing can be said
-// about, such as one that is not there after a failure, is left out.
-func (v Verb) summarize(ctx context.Context, sys system, flags []string, r result) error {
+// summarize adds what the release of the step would change to the summary of the job, or the decision of a promotion that
+// was refused or tried. A release that nothing can be said about, such as one that is not there after a failure, is left out.
+func (v Verb) summarize(ctx context.Context, sys system, flags []string, r result, printed []byte) error {
 	path, ref := sys.summary(), r.Outputs["ref"]
+	if text := decided(r, printed); path != "" && text != "" {
+		return appendTo(path, text)
+	}
 	if path == "" || ref == "" || !slices.Contains([]string{"build", "assemble", "verify"}, r.Verb) {
 		return nil
 	}
@@ -194,6 +199,20 @@ func (v Verb) summarize(ctx context.Context, sys system, flags []string, r resul
 		return err
 	}
 	return appendTo(path, string(text))
+}
+
+// decided is the decision of a promotion that did not move the head, as Markdown. It is the one that the verb printed: one
+// that is asked for again could be another. Empty: there is none.
+func decided(r result, printed []byte) string {
+	var p registry.Promotion
+	if r.Verb != "promote" || r.Outputs["ref"] != "" || json.Unmarshal(printed, &p) != nil || p.Model == "" {
+		return ""
+	}
+	refusal := ""
+	if r.Failure != nil {
+		refusal = r.Failure.Message
+	}
+	return cireport.Decision(p, refusal)
 }
 
 // failed is the error of the verb, with its exit code, marked in the log.
