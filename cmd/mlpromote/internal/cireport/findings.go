@@ -17,29 +17,30 @@ type finding struct {
 	rule    string // "unmet/parity", "limit", "looser", "interface"
 	subject string // label of an engine, "release" or the place of a limit
 	message string
-	fails   bool // it prevents the promotion or is a failed limit
-	line    int  // of the spec, from 1
+	fails   bool   // it prevents the promotion or is a failed limit
+	line    int    // of the spec, from 1
+	page    string // of the subject; may be empty
 }
 
 // findings lists what failed, then what changed.
 func findings(r Report, spec Spec) []finding {
 	var all []finding
-	add := func(fails bool, rule, subject, message string) {
-		all = append(all, finding{rule, plain(subject), plain(message), fails, spec.line(rule, subject)})
+	add := func(fails bool, rule, subject, message, page string) {
+		all = append(all, finding{rule, plain(subject), plain(message), fails, spec.line(rule, subject), plain(page)})
 	}
 	for _, req := range r.Unmet() {
-		add(true, "unmet/"+req.Name, req.Subject, req.Name+" of "+req.Subject+": "+req.Detail)
+		add(true, "unmet/"+req.Name, req.Subject, req.Name+" of "+req.Subject+": "+req.Detail, req.Page)
 	}
 	for _, e := range r.Engines {
 		for _, c := range failed(e.Checks) {
-			add(true, "limit", e.Label, e.Label+": "+checkText(c))
+			add(true, "limit", e.Label, e.Label+": "+checkText(c), e.Page)
 		}
 	}
 	for _, line := range r.Looser {
-		add(false, "looser", line, "looser than in "+r.Current+": "+line)
+		add(false, "looser", line, "looser than in "+r.Current+": "+line, r.Page)
 	}
 	for _, line := range r.Interface {
-		add(false, "interface", line, "callers of "+r.Current+" notice: "+line)
+		add(false, "interface", line, "callers of "+r.Current+" notice: "+line, r.Page)
 	}
 	return all
 }
@@ -85,27 +86,27 @@ func JUnit(r Report) ([]byte, error) {
 	suites := junitSuites{}
 	policy := junitSuite{Name: plain("requirements of " + r.Destination)}
 	for _, req := range r.Requirements {
-		policy.add(req.Subject, req.Name, !req.Met && !req.Skipped, req.Detail)
+		policy.add(req.Subject, req.Name, !req.Met && !req.Skipped, req.Detail, req.Page)
 	}
 	suites.Suites = append(suites.Suites, policy)
 	for _, e := range r.Engines {
 		engine := junitSuite{Name: plain(e.Label)}
 		for _, c := range e.Checks {
-			engine.add(e.Label, checkName(c), c.Verdict != registry.VerdictPass, checkText(c))
+			engine.add(e.Label, checkName(c), c.Verdict != registry.VerdictPass, checkText(c), e.Page)
 		}
-		engine.add(e.Label, "verdict", !e.Passed(), ui.Dash(strings.Join(e.Reasons, "; ")))
+		engine.add(e.Label, "verdict", !e.Passed(), ui.Dash(strings.Join(e.Reasons, "; ")), e.Page)
 		suites.Suites = append(suites.Suites, engine)
 	}
 	text, err := xml.MarshalIndent(suites, "", "  ")
 	return append([]byte(xml.Header), append(text, '\n')...), err
 }
 
-func (s *junitSuite) add(class, name string, fails bool, detail string) {
+func (s *junitSuite) add(class, name string, fails bool, detail, page string) {
 	c := junitCase{Class: plain(class), Name: plain(name)}
 	s.Tests++
 	if fails {
 		s.Failures++
-		c.Failure = &junitFailure{Message: plain(detail), Text: plain(detail)}
+		c.Failure = &junitFailure{Message: plain(detail), Text: strings.TrimSpace(plain(detail) + "\n" + plain(page))}
 	}
 	s.Cases = append(s.Cases, c)
 }
@@ -144,7 +145,7 @@ func SARIF(r Report, spec Spec, version string) ([]byte, error) {
 		if f.fails {
 			level = "error"
 		}
-		results = append(results, result{f.rule, level, message{f.message}, []location{{physical{artifact{spec.Path}, region{f.line}}}}, map[string]string{"mlpromote/v1": f.fingerprint(r)}})
+		results = append(results, result{f.rule, level, message{f.text()}, []location{{physical{artifact{spec.Path}, region{f.line}}}}, map[string]string{"mlpromote/v1": f.fingerprint(r)}})
 		if !known[f.rule] {
 			known[f.rule], rules = true, append(rules, rule{f.rule})
 		}
@@ -178,9 +179,17 @@ func CodeQuality(r Report, spec Spec) ([]byte, error) {
 		if f.fails {
 			severity = "major"
 		}
-		issues = append(issues, issue{f.message, "mlpromote/" + f.rule, f.fingerprint(r), severity, location{spec.Path, lines{f.line}}})
+		issues = append(issues, issue{f.text(), "mlpromote/" + f.rule, f.fingerprint(r), severity, location{spec.Path, lines{f.line}}})
 	}
 	return indented(issues)
+}
+
+// text is the message with the page of its subject.
+func (f finding) text() string {
+	if f.page == "" {
+		return f.message
+	}
+	return f.message + " (" + f.page + ")"
 }
 
 // fingerprint identifies a finding in later runs: by what it is about, and not by its figures.

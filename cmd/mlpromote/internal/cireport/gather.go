@@ -30,7 +30,11 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 		Release: found.Ref, Model: ref.Model, Version: found.Release.Tag(), Destination: promotion.Environment, Unchanged: promotion.Unchanged,
 		Allowed: promotion.Decision.Allowed() && err == nil, LeftOut: found.LeftOut, Steps: steps(found), Engines: []Engine{},
 	}
+	g.Page = g.page("release")
 	g.Requirements = withRemedies(promotion, ref.Environment+"/"+ref.Model+":"+found.Release.Tag())
+	for n := range g.Requirements {
+		g.Requirements[n].Page = g.page(g.Requirements[n].Subject)
+	}
 	g.current(ctx)
 	g.engines(ctx)
 	g.nodes(ctx)
@@ -41,7 +45,7 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 func withRemedies(p registry.Promotion, ref string) []Requirement {
 	all := []Requirement{}
 	for _, req := range p.Decision.Requirements {
-		all = append(all, Requirement{req, req.Command(ref, p.Environment)})
+		all = append(all, Requirement{Requirement: req, Command: req.Command(ref, p.Environment)})
 	}
 	return all
 }
@@ -59,6 +63,19 @@ type gathering struct {
 // unknown notes what could not be read. The report then says so, instead of leaving it out.
 func (g *gathering) unknown(what string, err error) {
 	g.Unknown = append(g.Unknown, fmt.Sprintf("%s: %v", what, err))
+}
+
+// page is the address of the page of an engine of the release, by its label, and of the release for any other subject.
+func (g *gathering) page(subject string) string {
+	if g.i.Pages == "" {
+		return ""
+	}
+	for _, e := range g.found.Engines {
+		if e.Label == subject {
+			return registry.EnginePage(g.i.Pages, g.ref.Model, e.Digest, g.ref.Environment)
+		}
+	}
+	return registry.ReleasePage(g.i.Pages, g.ref.Model, g.found.Release.Digest, g.ref.Environment)
 }
 
 // current reads what the destination has, and how limits and interface differ from it.
@@ -95,7 +112,7 @@ func (g *gathering) engines(ctx context.Context) {
 		}
 	}
 	for _, from := range g.found.Engines {
-		e := Engine{Label: from.Label, Digest: from.Digest, Bytes: g.size(ctx, g.ref.Environment, from.Digest)}
+		e := Engine{Label: from.Label, Page: g.page(from.Label), Digest: from.Digest, Bytes: g.size(ctx, g.ref.Environment, from.Digest)}
 		if was, ok := old[e.Label]; ok {
 			e.Was, e.WasBytes = was.Digest, g.size(ctx, g.promotion.Environment, was.Digest)
 			delete(old, e.Label)

@@ -75,7 +75,7 @@ func now(r Report) string {
 	if r.Current != "" {
 		text = "It has " + md(r.Current) + " now."
 	}
-	return text + " `" + code(r.Release) + "`\n"
+	return text + " " + link("`"+code(r.Release)+"`", r.Page) + "\n"
 }
 
 // requirementsTable lists what is unmet, each with the command that meets it, and counts the rest.
@@ -87,12 +87,12 @@ func requirementsTable(r Report) string {
 	}
 	rows := [][]string{{"Unmet", "Of", "Why", "What to do"}}
 	for len(unmet) > 0 {
-		req, alike := unmet[0], unmet[0].alike(unmet)
+		req, alike := unmet[0], subjects(unmet[0].alike(unmet))
 		do := ""
 		if req.Command != "" {
 			do = "`" + code(req.Command) + "`"
 		}
-		rows = append(rows, []string{md(req.Name), subjects(alike), md(req.Detail), do})
+		rows = append(rows, []string{md(req.Name), alike, md(req.Detail), do})
 		unmet = slices.DeleteFunc(unmet, func(other Requirement) bool { return other.like(req) })
 	}
 	return table(rows) + "\n" + registry.Count(met, "other requirement is", "other requirements are") + " met.\n"
@@ -104,23 +104,27 @@ func (req Requirement) like(other Requirement) bool {
 }
 
 // alike are the subjects for which the requirement is unmet for one reason.
-func (req Requirement) alike(all []Requirement) []string {
-	var names []string
+func (req Requirement) alike(all []Requirement) []Requirement {
+	var same []Requirement
 	for _, other := range all {
 		if other.like(req) {
-			names = append(names, other.Subject)
+			same = append(same, other)
 		}
 	}
-	return names
+	return same
 }
 
-// subjects names at most three.
-func subjects(names []string) string {
+// subjects names at most three, with their pages.
+func subjects(all []Requirement) string {
 	const most = 3
-	if more := len(names) - most; more > 0 {
-		names = append(slices.Clone(names[:most]), registry.Count(more, "more", "more"))
+	var names []string
+	for _, req := range all[:min(most, len(all))] {
+		names = append(names, link(md(req.Subject), req.Page))
 	}
-	return md(strings.Join(names, ", "))
+	if more := len(all) - most; more > 0 {
+		names = append(names, registry.Count(more, "more", "more"))
+	}
+	return strings.Join(names, ", ")
 }
 
 // enginesTable has a row for each engine, those that did not pass first.
@@ -133,7 +137,7 @@ func enginesTable(r Report) string {
 		rows[0] = []string{"Engine", "Verdict", "Tightest limit", "Accuracy", "p50", "p99", "Size"}
 	}
 	for _, e := range engines {
-		row := []string{md(e.Label), verdict(e), limit(e), accuracy(e)}
+		row := []string{link(md(e.Label), e.Page), verdict(e), limit(e), accuracy(e)}
 		p50, p99 := latency(e)
 		if r.Current == "" {
 			rows = append(rows, append(row, p50, p99, ui.Size(e.Bytes)))
@@ -313,6 +317,14 @@ var mdEscapes = strings.NewReplacer(
 
 // md is text that Markdown shows as it is, in one line.
 func md(s string) string { return mdEscapes.Replace(plain(s)) }
+
+// link is text that leads to a page; the text alone if there is none, or its address could end the link.
+func link(text, page string) string {
+	if page == "" || page != plain(page) || strings.ContainsAny(page, "()<>|`\\\" ") {
+		return text
+	}
+	return "[" + text + "](" + page + ")"
+}
 
 // code is text between backticks.
 func code(s string) string { return strings.NewReplacer("`", "'", "|", "/").Replace(plain(s)) }

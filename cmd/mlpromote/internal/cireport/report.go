@@ -14,7 +14,8 @@ import (
 
 // Report is what is known about the promotion of a release.
 type Report struct {
-	Release     string `json:"release"` // ref with its digest
+	Release     string `json:"release"`        // ref with its digest
+	Page        string `json:"page,omitempty"` // of the release at the service; empty without one
 	Model       string `json:"model"`
 	Version     string `json:"version"`
 	Destination string `json:"destination"` // environment
@@ -37,12 +38,14 @@ type Report struct {
 // Requirement is a requirement of the destination, and how to meet it.
 type Requirement struct {
 	registry.Requirement
+	Page    string `json:"page,omitempty"`    // of the subject at the service; empty without one
 	Command string `json:"command,omitempty"` // that meets it; empty where no single one does, or it is met
 }
 
 // Engine is an engine beside the one with its label in the destination.
 type Engine struct {
 	Label   string           `json:"label"`
+	Page    string           `json:"page,omitempty"` // at the service; empty without one
 	Digest  registry.Digest  `json:"digest"`
 	Bytes   int64            `json:"bytes"`
 	Verdict registry.Verdict `json:"verdict"` // empty: no report of a trusted verifier

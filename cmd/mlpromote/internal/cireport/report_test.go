@@ -21,9 +21,9 @@ func unmetReport() Report {
 	return Report{
 		Release: "staging/vision/digits:1.1.0@sha256:00", Model: "vision/digits", Version: "1.1.0", Destination: "prod", Current: "1.0.0",
 		Requirements: []Requirement{
-			{registry.Requirement{Name: "parity", Subject: "cpu/int8", Detail: hostile}, "mlpromote verify x"},
-			{registry.Requirement{Name: "parity", Subject: "cpu/fp32", Detail: hostile}, "mlpromote verify x"},
-			{registry.Requirement{Name: "signature", Subject: "release", Met: true}, ""},
+			{registry.Requirement{Name: "parity", Subject: "cpu/int8", Detail: hostile}, "", "mlpromote verify x"},
+			{registry.Requirement{Name: "parity", Subject: "cpu/fp32", Detail: hostile}, "", "mlpromote verify x"},
+			{registry.Requirement{Name: "signature", Subject: "release", Met: true}, "", ""},
 		},
 		Engines: []Engine{
 			{Label: "cpu/fp32", Verdict: registry.VerdictPass, LatencyVerdict: registry.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5},
@@ -125,6 +125,35 @@ func TestMarkdown(t *testing.T) {
 	allowed := Markdown(Report{Model: "m", Version: "1.0.0", Destination: "prod", Allowed: true})
 	if !strings.Contains(allowed, "**may be promoted to prod**") || !strings.Contains(allowed, "It has no release yet.") {
 		t.Errorf("an allowed promotion reads\n%s", allowed)
+	}
+}
+
+// Each refusal leads to the page of its subject, in every format. An address that could end a link is shown in none.
+func TestReportLinksPages(t *testing.T) {
+	t.Parallel()
+	const engine, release = "https://models.example/models/a/-/engines/sha256:11?environment=staging", "https://models.example/models/a/-/releases/sha256:00?environment=staging"
+	r := unmetReport()
+	r.Page, r.Requirements[0].Page, r.Requirements[1].Page, r.Engines[0].Page, r.Engines[1].Page = release, engine, "https://x.example/) [evil](http://y.example", engine, engine
+	text := Markdown(r)
+	for _, want := range []string{"[`" + r.Release + "`](" + release + ")", "| [cpu/int8](" + engine + "), cpu/fp32 |", "| [cpu/fp32](" + engine + ") | pass |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "[evil](") {
+		t.Errorf("an address made a link of its own:\n%s", text)
+	}
+	junit, err := JUnit(r)
+	if err != nil || !strings.Contains(string(junit), "&#xA;"+engine+"<") {
+		t.Errorf("JUnit without the page, error %v:\n%s", err, junit)
+	}
+	sarif, err := SARIF(r, Spec{}, "1")
+	if err != nil || !strings.Contains(string(sarif), "("+engine+")") {
+		t.Errorf("SARIF without the page, error %v:\n%s", err, sarif)
+	}
+	quality, err := CodeQuality(r, Spec{})
+	if err != nil || !strings.Contains(string(quality), "("+engine+")") {
+		t.Errorf("code quality without the page, error %v:\n%s", err, quality)
 	}
 }
 

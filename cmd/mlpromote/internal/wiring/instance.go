@@ -27,6 +27,8 @@ type Instance struct {
 	Events        events           // of a service; nil for the local directory
 	Local         *Local           // nil for a service
 	Service       *service.Service // nil for a service elsewhere
+	// Pages is the address of a service, where its pages are. Empty for the local directory.
+	Pages string
 	// Agreed refuses to work by files that are not those which the catalog agreed on; a
 	// service says that itself.
 	Agreed func(context.Context) error

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"net/url"
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 )
@@ -16,8 +17,19 @@ func (l Location) openRemote(ctx context.Context) (*Instance, error) {
 	}
 	return &Instance{
 		Registry: *far, Keys: l.Keyring(), NodeTypes: api.NodeTypes(), Tokens: api, Configuration: api, Checkpoints: api, Events: api.Events,
-		Agreed: func(context.Context) error { return nil }, Close: func() error { return nil },
+		Pages: pages(l.Registry), Agreed: func(context.Context) error { return nil }, Close: func() error { return nil },
 	}, nil
+}
+
+// pages is the address of a service without a name, a password, a query and a fragment, since it is shown to people. Empty
+// if people cannot open it.
+func pages(service string) string {
+	u, err := url.Parse(service)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = nil, "", "", "", false
+	return u.String()
 }
 
 // agent is what this program calls itself in requests.
