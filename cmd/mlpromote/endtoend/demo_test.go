@@ -153,10 +153,10 @@ func decideOnDemo(t *testing.T, address string) {
 
 // What a release manager asks is answered on the board, or two clicks from there.
 func TestDemoAnswers(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("the answers name engines for linux/amd64")
 	}
-	t.Parallel()
 	address := demo(t)
 	t.Cleanup(func() { decideOnDemo(t, address) }) // after the questions, before the service ends
 	for question, c := range map[string]struct {
