@@ -91,8 +91,9 @@ type actView struct {
 	URL     string
 	Hidden  []field
 	Reason  string
-	Asks    bool // it takes a reason
-	Now     cell // what the environment has
+	Asks    bool  // it takes a reason
+	Now     cell  // what the environment has
+	Release *side // that the decision is about; nil: it is about the head
 	Follows []string
 	Nodes   []nodeChange
 	Button  string
@@ -170,6 +171,19 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 	}
 	if view.Now, err = s.cell(ctx, e, head); err != nil {
 		return answer{}, err
+	}
+	if f.Release != "" {
+		// The address of a form may come from anybody, so the page says in full which release it is about.
+		_, _, err := s.place(ctx, "", func(environment string) error {
+			r, err := s.Registry.Release(ctx, environment, f.Model, string(f.Release))
+			if err == nil {
+				view.Release = &side{r.Tag(), releaseURL(f.Model, r.Digest, environment), environment, digestOf(r.Digest)}
+			}
+			return err
+		})
+		if err != nil {
+			return answer{}, err
+		}
 	}
 	if view.Denied == "" {
 		if view.Follows, view.Nodes, err = a.follows(ctx, s, f); err != nil {

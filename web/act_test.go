@@ -72,7 +72,7 @@ func TestDecideOnPages(t *testing.T) {
 	w.Prove(t, second)
 
 	form := w.get(everything(), offered(w.get(everything(), "/environments/prod/promote/vision/digits"))["Promote"])
-	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "In prod now", "1.0.0", "Every requirement is decided again")
+	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "It is about", ">2.0.0</a>", "In prod now", "1.0.0", "Every requirement is decided again")
 	wantDone(t, "promotion", w.post(everything(), filled(form)))
 	if got := w.head(t); got.Release != second.Digest {
 		t.Fatalf("prod has %s, want %s", got.Release, second.Digest)
@@ -187,6 +187,9 @@ func TestHostileForms(t *testing.T) {
 	}
 	if now := w.head(t); now.Hold != "" {
 		t.Errorf("prod is held for %q, want nothing done", now.Hold)
+	}
+	if got := w.get(everything(), actOnProd+"?action=approve&release=sha256:"+strings.Repeat("0", 64)); got.Code != http.StatusNotFound {
+		t.Errorf("a form about a release that there is not: got %d, want 404", got.Code)
 	}
 	if got := w.get(everything(), actOnProd+"?action=hold&reason="+url.QueryEscape(`"><script>`)); strings.Contains(got.Body.String(), `"><script>`) {
 		t.Error("the form repeats a script of its address")
