@@ -2,6 +2,13 @@
 # Runs a verb. Environment: PROGRAM, STEP, ARGS with an argument in each line. The program writes the outputs.
 set -euo pipefail
 
+case $STEP in
+matrix | build | assemble | verify | promote | rollback) ;;
+*)
+  echo '::error title=mlpromote::the input step is none of setup, matrix, build, assemble, verify, promote and rollback'
+  exit 2
+  ;;
+esac
 [[ -n $MLPROMOTE_REGISTRY ]] || unset MLPROMOTE_REGISTRY
 args=()
 while IFS= read -r line; do

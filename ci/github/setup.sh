@@ -3,8 +3,19 @@
 # Environment: PROGRAM, or URL and SHA256. Output: program.
 set -euo pipefail
 
+# Errors of other programs quote inputs. None of what they say is a command to the runner; only who knows the random text ends that.
+exec 2>&1
+token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+failure=
+end() {
+  printf '\n::%s::\n' "$token"
+  [[ -z $failure ]] || echo "::error title=mlpromote setup::$failure"
+}
+echo "::stop-commands::$token"
+trap end EXIT
+
 fail() {
-  echo "::error title=mlpromote setup::$1"
+  failure=$1
   exit 2
 }
 

@@ -154,7 +154,8 @@ func (v Verb) run(ctx context.Context, args []string) (printed []byte, exit int,
 	case errors.As(err, &ended) && ended.ExitCode() > 0:
 		return stdout.Bytes(), ended.ExitCode(), nil
 	case err != nil:
-		return nil, 0, registry.Errorf(registry.CodeUnavailable, "%q was interrupted: %w", args, err)
+		// Without the arguments: this is said outside of what the system takes for no command.
+		return nil, 0, registry.Errorf(registry.CodeUnavailable, "the step was interrupted: %w", err)
 	}
 	return stdout.Bytes(), 0, nil
 }
