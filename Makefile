@@ -75,6 +75,19 @@ $(TIMESTAMPSERVER): $(wildcard tools/timestampserver/*.go) tools/timestampserver
 	@echo 'building a server for timestamps, to sign with; minutes, once' >&2
 	cd tools/timestampserver && go build -o bin/timestampserver .
 
+# What Tekton's controller does with a task before it takes it.
+TEKTON := $(CURDIR)/tools/tekton/bin/tekton
+$(TEKTON): $(wildcard tools/tekton/*.go) tools/tekton/go.mod tools/tekton/go.sum
+	@echo 'building the check of tasks of Tekton; a minute, once' >&2
+	cd tools/tekton && go build -o bin/tekton .
+
+# Checks of workflows and pipelines. Their versions are those of CPython 3.11.
+CILINT := $(CURDIR)/tools/cilint/.venv/bin
+$(CILINT)/zizmor: tools/cilint/requirements.lock
+	python3 -m venv tools/cilint/.venv
+	$(CILINT)/python -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/cilint/requirements.lock
+	touch $@
+
 # What opens pages in Chromium, and axe-core, which checks them there.
 PAGECHECK := $(CURDIR)/tools/pagecheck/bin/pagecheck
 AXE       := $(CURDIR)/tools/pagecheck/node_modules/axe-core/axe.min.js
@@ -99,6 +112,9 @@ INTERLEAVING := ^(TestTwoAtOnce|TestFourAtOnce|TestPauseDuringRemoval)$$
 LONGEST      := ./registry/service ./pipeline ./registry/sqlite ./registry/postgres
 test: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act
 test: export MLPROMOTE_ACTIONLINT := $(CURDIR)/tools/actionlint/bin/actionlint
+test: export MLPROMOTE_TEKTON := $(TEKTON)
+test: export MLPROMOTE_ZIZMOR = $(wildcard $(CILINT)/zizmor)
+test: export MLPROMOTE_CHECK_JSONSCHEMA = $(wildcard $(CILINT)/check-jsonschema)
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
@@ -107,9 +123,10 @@ test: export MLPROMOTE_PAGECHECK = $(shell command -v chromium >/dev/null 2>&1 &
 test: export MLPROMOTE_AXE := $(AXE)
 test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
 test: export MLPROMOTE_TIMESTAMPSERVER := $(TIMESTAMPSERVER)
-test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(PAGECHECK) ## Run all tests; the last line is the count
+test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(PAGECHECK) ## Run all tests; the last line is the count
 	@sh tools/setup.sh test
 	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
+	@$(MAKE) --no-print-directory $(CILINT)/zizmor || echo 'checks of workflows by zizmor and check-jsonschema will be skipped' >&2
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...

@@ -38,15 +38,6 @@ if [ ! -f "$program" ] || [ ! -x "$program" ]; then
   fail 'MLPROMOTE_PROGRAM is no file that can be run'
 fi
 
-set --
-while IFS= read -r line; do
-  [ -z "$line" ] || set -- "$@" "$line"
-done <<ARGS
-${MLPROMOTE_ARGS-}
-ARGS
-if [ -n "${MLPROMOTE_REF-}" ]; then
-  set -- "$@" -- "$MLPROMOTE_REF" # behind --, a ref is never a flag
-fi
 status=0
-"$program" ci step "$MLPROMOTE_STEP" "$@" || status=$?
+"$program" ci step || status=$? # the program reads the other variables itself
 exit "$status"

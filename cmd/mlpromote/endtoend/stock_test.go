@@ -19,13 +19,16 @@ import (
 // programs are those by others that tests run, with the variable that names each, and how
 // it is to be had.
 var programs = map[string]struct{ variable, from string }{
-	"act":        {"MLPROMOTE_ACT", "make test builds it"},
-	"actionlint": {"MLPROMOTE_ACTIONLINT", "make test builds it"},
-	"cosign":     {"MLPROMOTE_COSIGN", "make test builds it"},
-	"crane":      {"MLPROMOTE_CRANE", "make test builds it"},
-	"oras":       {"MLPROMOTE_ORAS", "make test builds it"},
-	"regctl":     {"MLPROMOTE_REGCTL", "make test builds it"},
-	"skopeo":     {"MLPROMOTE_SKOPEO", "Debian: apt-get install skopeo"},
+	"act":              {"MLPROMOTE_ACT", "make test builds it"},
+	"check-jsonschema": {"MLPROMOTE_CHECK_JSONSCHEMA", "make test installs it for CPython 3.11"},
+	"tekton":           {"MLPROMOTE_TEKTON", "make test builds it"},
+	"zizmor":           {"MLPROMOTE_ZIZMOR", "make test installs it for CPython 3.11"},
+	"actionlint":       {"MLPROMOTE_ACTIONLINT", "make test builds it"},
+	"cosign":           {"MLPROMOTE_COSIGN", "make test builds it"},
+	"crane":            {"MLPROMOTE_CRANE", "make test builds it"},
+	"oras":             {"MLPROMOTE_ORAS", "make test builds it"},
+	"regctl":           {"MLPROMOTE_REGCTL", "make test builds it"},
+	"skopeo":           {"MLPROMOTE_SKOPEO", "Debian: apt-get install skopeo"},
 }
 
 // findProgram gives the path of a program by others, if it is here: the one that its

@@ -184,6 +184,30 @@ func CodeQuality(r Report, spec Spec) ([]byte, error) {
 	return indented(issues)
 }
 
+// Annotations are links of a GitLab job to the page of the release and of each engine that did not pass.
+func Annotations(r Report) ([]byte, error) {
+	type link struct {
+		Label string `json:"label"`
+		URL   string `json:"url"`
+	}
+	type annotation struct {
+		Link link `json:"external_link"`
+	}
+	all := []annotation{}
+	add := func(label, page string) {
+		if page != "" {
+			all = append(all, annotation{link{plain(label), plain(page)}})
+		}
+	}
+	add(r.Model+" "+r.Version, r.Page)
+	for _, e := range r.Engines {
+		if !e.Passed() {
+			add(e.Label, e.Page)
+		}
+	}
+	return indented(map[string][]annotation{"mlpromote": all})
+}
+
 // text is the message with the page of its subject.
 func (f finding) text() string {
 	if f.page == "" {

@@ -43,7 +43,7 @@ limits, accuracy, latency and size. It lists limits and interface that changed, 
 another engine, and each requirement that is unmet with the command that meets it. REF defaults to the
 last build here.
 
---format: markdown (a comment of at most 60 KB), junit, sarif, codequality (GitLab) or json. --out
+--format: markdown (a comment of at most 60 KB), junit, sarif, codequality or annotations (GitLab), or json. --out
 writes it to a file. The exit code is 0 whether the promotion is allowed or not: "allowed" of json says it,
 and promote decides.`,
 		Example: "  mlpromote ci report --to prod --out comment.md\n  mlpromote ci report staging/vision/digits:1.1.0 --format junit --out report.xml",
@@ -72,7 +72,9 @@ and promote decides.`,
 	return c
 }
 
-func formats() []string { return []string{"markdown", "junit", "sarif", "codequality", "json"} }
+func formats() []string {
+	return []string{"markdown", "junit", "sarif", "codequality", "annotations", "json"}
+}
 
 func (v Verb) print(r Report, format, out string, spec Spec) error {
 	var text []byte
@@ -86,6 +88,8 @@ func (v Verb) print(r Report, format, out string, spec Spec) error {
 		text, err = SARIF(r, spec, v.Version)
 	case "codequality":
 		text, err = CodeQuality(r, spec)
+	case "annotations":
+		text, err = Annotations(r)
 	default:
 		text, err = indented(r)
 	}

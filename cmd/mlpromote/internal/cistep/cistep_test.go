@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const hostile = "one\n::error::two\r\nMLPROMOTE_REF=three%0A $(id) `id`\x1b[31m"
@@ -40,12 +42,38 @@ func TestGitHub(t *testing.T) {
 	if sys.outputs() != "out" || sys.summary() != "summary" {
 		t.Errorf("outputs %q, summary %q", sys.outputs(), sys.summary())
 	}
-	text, err := sys.encode([]string{"a", "b"}, map[string]string{"a": hostile, "b": "x"})
+	text, err := encoded(sys, []string{"a", "b"}, map[string]string{"a": hostile, "b": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := readOutputs(t, text); len(got) != 2 || got["a"] != hostile || got["b"] != "x" {
 		t.Errorf("outputs are read as %q", got)
+	}
+}
+
+// encoded is what outputs add to the only file.
+func encoded(sys system, names []string, values map[string]string) (string, error) {
+	files, err := sys.encode(names, values)
+	return files[sys.outputs()], err
+}
+
+// Each output is a result of its own, Chains gets what it looks for, and results that are too many lose the lists.
+func TestTekton(t *testing.T) {
+	t.Parallel()
+	sys := detect(env(map[string]string{"MLPROMOTE_CI_RESULTS": "/r", "MLPROMOTE_STEP": "build", "MLPROMOTE_REGISTRY": "https://registry.example.com:5443/"}), at)
+	const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	values := map[string]string{"ref": "staging/vision/digits:1.0.0@" + digest, "release-digest": digest, "verdicts": `{"a":"pass"}`}
+	got, err := sys.encode([]string{"ref", "release-digest", "verdicts"}, values)
+	want := map[string]string{
+		"/r/ref": values["ref"], "/r/release-digest": digest, "/r/verdicts": values["verdicts"],
+		"/r/release_ARTIFACT_OUTPUTS": `{"digest":"` + digest + `","isBuildArtifact":"true","uri":"registry.example.com:5443/staging/vision/digits"}`,
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("results (error %v):\n%s", err, diff)
+	}
+	values["verdicts"] = "{" + strings.Repeat("x", maxResults) + "}"
+	if got, err := sys.encode([]string{"ref", "release-digest", "verdicts"}, values); err != nil || got["/r/verdicts"] != "" || got["/r/ref"] == "" {
+		t.Errorf("results that are too large: %v, error %v", got, err)
 	}
 }
 
@@ -73,12 +101,12 @@ func TestGitLab(t *testing.T) {
 	if !strings.HasPrefix(section, "mlpromote_") || sys.close() != "\x1b[0Ksection_end:1700000000:"+section+"\r\x1b[0K\n" {
 		t.Errorf("opened by %q, closed by %q", opened, sys.close())
 	}
-	text, err := sys.encode([]string{"ref", "verdicts"}, map[string]string{"ref": hostile, "verdicts": `{"a":"pass"}`})
+	text, err := encoded(sys, []string{"ref", "verdicts"}, map[string]string{"ref": hostile, "verdicts": `{"a":"pass"}`})
 	if err != nil || strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "MLPROMOTE_REF=one ::error::two") || !strings.HasSuffix(text, "\nMLPROMOTE_VERDICTS={\"a\":\"pass\"}\n") {
 		t.Errorf("dotenv (error %v):\n%s", err, text)
 	}
 	large := map[string]string{"ref": "x", "verdicts": "{" + strings.Repeat("x", maxDotenv) + "}"}
-	if text, err := sys.encode([]string{"ref", "verdicts"}, large); err != nil || text != "MLPROMOTE_REF=x\n" {
+	if text, err := encoded(sys, []string{"ref", "verdicts"}, large); err != nil || text != "MLPROMOTE_REF=x\n" {
 		t.Errorf("a report that is too large: %d bytes, error %v", len(text), err)
 	}
 }
@@ -125,7 +153,7 @@ func FuzzEncode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, name := range []string{"GITHUB_ACTIONS", "GITLAB_CI", "OTHER"} {
 			sys := detect(env(map[string]string{name: "true"}), at)
-			text, err := sys.encode([]string{"a", "b"}, map[string]string{"a": a, "b": b})
+			text, err := encoded(sys, []string{"a", "b"}, map[string]string{"a": a, "b": b})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -120,5 +120,10 @@ func object(values map[string]string) string {
 	return string(text)
 }
 
+// changes says whether the step made or measured a release, so that a report on it has news.
+func (r result) changes() bool {
+	return r.Outputs["ref"] != "" && slices.Contains([]string{"build", "assemble", "verify"}, r.Verb)
+}
+
 // names are the outputs in the order of their names.
 func (r result) names() []string { return slices.Sorted(maps.Keys(r.Outputs)) }

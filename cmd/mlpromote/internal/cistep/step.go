@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"reflect"
@@ -47,7 +48,7 @@ func verbs() []string { return []string{"build", "assemble", "verify", "promote"
 // Command runs a verb as a step of a CI job.
 func (v Verb) Command() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "step VERB [ARG...]",
+		Use:   "step [VERB [ARG...]]",
 		Short: "Run a verb as a step of a CI job, with outputs and a summary",
 		Long: `Runs build, assemble, verify, promote or rollback with its arguments, in the form of the system that the job runs
 in: GitHub Actions (GITHUB_ACTIONS), GitLab (GITLAB_CI), or another one. In GitHub Actions, secrets in
@@ -56,18 +57,40 @@ an error is an annotation. In other systems mask secrets by their own settings. 
 
 Outputs: release-digest, ref, version, engine-digests and verdicts (JSON objects by label), allowed and
 environment. They go to GITHUB_OUTPUT, or else as NAME=VALUE to the file that MLPROMOTE_CI_OUTPUTS
-names (a dotenv report of GitLab); names there begin with MLPROMOTE_.`,
+names (a dotenv report of GitLab); names there begin with MLPROMOTE_. Where MLPROMOTE_CI_RESULTS names the
+folder of a Tekton task's results, each is a file there.
+
+Without VERB, MLPROMOTE_STEP names it, each line of MLPROMOTE_ARGS is an argument, and MLPROMOTE_REF is the ref,
+which is never read as a flag. MLPROMOTE_CI_JUNIT, MLPROMOTE_CI_CODEQUALITY and MLPROMOTE_CI_ANNOTATIONS name
+files for what ci report says in these formats after a build and a verification.`,
 		Example: "  mlpromote ci step build -f mlpromote.yaml\n  mlpromote ci step promote --to prod --dry-run",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || !slices.Contains(verbs(), args[0]) {
-				return command.Usage(c, errors.New("want one of "+strings.Join(verbs(), ", ")))
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = v.variables()
 			}
-			return nil
+			if !slices.Contains(verbs(), args[0]) {
+				return command.Usage(c, errors.New("want one of "+strings.Join(verbs(), ", ")+", as VERB or in MLPROMOTE_STEP"))
+			}
+			return v.step(c.Context(), shared(c), args)
 		},
-		RunE: func(c *cobra.Command, args []string) error { return v.step(c.Context(), shared(c), args) },
 	}
 	c.Flags().SetInterspersed(false) // what comes behind VERB is its own
 	return c
+}
+
+// variables are the verb and its arguments as variables of the job have them, for systems in which those cannot be arguments
+// safely: a shell, or Kubernetes, which puts values of other variables into arguments.
+func (v Verb) variables() []string {
+	args := []string{v.Getenv("MLPROMOTE_STEP")}
+	for line := range strings.SplitSeq(v.Getenv("MLPROMOTE_ARGS"), "\n") {
+		if line != "" {
+			args = append(args, line)
+		}
+	}
+	if ref := v.Getenv("MLPROMOTE_REF"); ref != "" {
+		args = append(args, "--", ref)
+	}
+	return args
 }
 
 // shared are the flags in front of the verb that every verb takes, such as --registry URL.
@@ -107,6 +130,9 @@ func (v Verb) step(ctx context.Context, flags, args []string) error {
 		return err
 	}
 	if err := v.summarize(ctx, sys, flags, r, printed); err != nil {
+		return err
+	}
+	if err := v.report(ctx, sys, flags, r); err != nil {
 		return err
 	}
 	v.log(sys.open("result")) // it can quote what a converter said
@@ -172,15 +198,19 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // handOn gives the outputs to later steps.
 func (v Verb) handOn(sys system, r result) error {
-	path := sys.outputs()
-	if path == "" {
+	if sys.outputs() == "" {
 		return nil
 	}
-	text, err := sys.encode(r.names(), r.Outputs)
+	files, err := sys.encode(r.names(), r.Outputs)
 	if err != nil {
 		return err
 	}
-	return appendTo(path, text)
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if err := appendTo(path, files[path]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // summarize adds what the release of the step would change to the summary of the job, or the decision of a promotion that
@@ -190,7 +220,7 @@ func (v Verb) summarize(ctx context.Context, sys system, flags []string, r resul
 	if text := decided(r, printed); path != "" && text != "" {
 		return appendTo(path, text)
 	}
-	if path == "" || ref == "" || !slices.Contains([]string{"build", "assemble", "verify"}, r.Verb) {
+	if path == "" || !r.changes() {
 		return nil
 	}
 	v.log(sys.open("mlpromote ci report"))
@@ -200,6 +230,23 @@ func (v Verb) summarize(ctx context.Context, sys system, flags []string, r resul
 		return err
 	}
 	return appendTo(path, string(text))
+}
+
+// report writes the files that variables of the job ask for.
+func (v Verb) report(ctx context.Context, sys system, flags []string, r result) error {
+	for _, format := range []string{"junit", "codequality", "annotations"} {
+		path := v.Getenv("MLPROMOTE_CI_" + strings.ToUpper(format))
+		if path == "" || !r.changes() {
+			continue
+		}
+		v.log(sys.open("mlpromote ci report " + format))
+		_, _, err := v.run(ctx, slices.Concat(flags, []string{"ci", "report", "--format", format, "--out", path, "--", r.Outputs["ref"]}))
+		v.log(sys.close())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // decided is the decision of a promotion that did not move the head, as Markdown. It is the one that the verb printed: one

@@ -23,11 +23,11 @@ type system interface {
 	close() string
 	// failure marks what went wrong.
 	failure(title, message string) string
-	// files are where outputs and the summary of the step go; empty for none.
+	// Files, to which the step can write before it begins, for outputs and the summary; empty for none.
 	outputs() string
 	summary() string
-	// encode writes outputs, sorted by name, in the form of the file.
-	encode(names []string, values map[string]string) (string, error)
+	// encode gives what outputs, sorted by name, add to files, by their paths.
+	encode(names []string, values map[string]string) (map[string]string, error)
 }
 
 // detect finds the system by the variables that it sets.
@@ -37,6 +37,9 @@ func detect(getenv func(string) string, now func() time.Time) system {
 		return &github{getenv: getenv, token: rand.Text()}
 	case getenv("GITLAB_CI") == "true":
 		return &gitlab{getenv: getenv, now: now, section: "mlpromote_" + strings.ToLower(rand.Text())}
+	}
+	if folder := getenv("MLPROMOTE_CI_RESULTS"); folder != "" {
+		return tekton{generic{getenv}, folder}
 	}
 	return generic{getenv}
 }
@@ -79,16 +82,16 @@ func (g *github) outputs() string { return g.getenv("GITHUB_OUTPUT") }
 func (g *github) summary() string { return g.getenv("GITHUB_STEP_SUMMARY") }
 
 // encode writes each value between lines of a random text, so that no value can end itself and begin another one.
-func (g *github) encode(names []string, values map[string]string) (string, error) {
+func (g *github) encode(names []string, values map[string]string) (map[string]string, error) {
 	var text strings.Builder
 	for _, name := range names {
 		end := rand.Text()
 		if strings.Contains(values[name], end) {
-			return "", registry.Errorf(registry.CodeInternal, "output %s contains a random text", name)
+			return nil, registry.Errorf(registry.CodeInternal, "output %s contains a random text", name)
 		}
 		text.WriteString(name + "<<" + end + "\n" + values[name] + "\n" + end + "\n")
 	}
-	return text.String(), nil
+	return map[string]string{g.outputs(): text.String()}, nil
 }
 
 // gitlab is GitLab CI/CD. Source: https://docs.gitlab.com/ci/jobs/job_logs/ and, for dotenv reports,
@@ -121,16 +124,20 @@ func (g *gitlab) summary() string { return g.getenv("MLPROMOTE_CI_SUMMARY") }
 const maxDotenv = 5 << 10
 
 // encode writes a dotenv report, which knows neither quotes nor values of several lines.
-func (g *gitlab) encode(names []string, values map[string]string) (string, error) {
+func (g *gitlab) encode(names []string, values map[string]string) (map[string]string, error) {
 	text := dotenv(names, values)
 	if len(text) > maxDotenv {
-		short := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(values[name], "{") })
-		text = dotenv(short, values) // the lists are in the JSON of stdout too
+		text = dotenv(withoutLists(names, values), values)
 	}
-	return text, nil
+	return map[string]string{g.outputs(): text}, nil
 }
 
-// generic is a system that says nothing of itself: Tekton, Jenkins, or a shell.
+// withoutLists leaves out outputs that grow with the engines. They are in the JSON of stdout too.
+func withoutLists(names []string, values map[string]string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(values[name], "{") })
+}
+
+// generic is a system that says nothing of itself: Jenkins, or a shell.
 type generic struct{ getenv func(string) string }
 
 func (g generic) mask(string) string       { return "" }
@@ -142,8 +149,8 @@ func (g generic) failure(title, message string) string {
 func (g generic) outputs() string { return g.getenv("MLPROMOTE_CI_OUTPUTS") }
 func (g generic) summary() string { return g.getenv("MLPROMOTE_CI_SUMMARY") }
 
-func (g generic) encode(names []string, values map[string]string) (string, error) {
-	return dotenv(names, values), nil
+func (g generic) encode(names []string, values map[string]string) (map[string]string, error) {
+	return map[string]string{g.outputs(): dotenv(names, values)}, nil
 }
 
 // dotenv is a line NAME=VALUE for each output, with names as variables have them.
@@ -151,10 +158,13 @@ func dotenv(names []string, values map[string]string) string {
 	var text strings.Builder
 	for _, name := range names {
 		variable := "MLPROMOTE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		text.WriteString(variable + "=" + strings.NewReplacer("\r", " ", "\n", " ").Replace(values[name]) + "\n")
+		text.WriteString(variable + "=" + oneLine(values[name]) + "\n")
 	}
 	return text.String()
 }
+
+// oneLine is a text with spaces for ends of lines.
+func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
 // appendTo adds to a file that the system gave to the step.
 func appendTo(path, text string) (err error) {
