@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -170,6 +170,21 @@ bench-registry: build $(DISTRIBUTION) ## Measure the service beside other regist
 
 soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout=60m ./...
+
+# TO is a reference such as registry.example.com/tekton/mlpromote:1.0.0
+tekton-bundle: setup ## Push the task of Tekton to a registry as a bundle: make tekton-bundle TO=REGISTRY/REPOSITORY:TAG
+	@go run ./tools/tektonbundle ci/tekton/mlpromote.yaml '$(TO)'
+
+mirror-action: ## Write the repository of the GitHub action that a marketplace lists: make mirror-action DIR=FOLDER
+	@sh tools/mirroraction.sh '$(DIR)'
+
+ci-examples: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act
+ci-examples: export MLPROMOTE_ACTIONLINT := $(CURDIR)/tools/actionlint/bin/actionlint
+ci-examples: export MLPROMOTE_TEKTON := $(TEKTON)
+ci-examples: export MLPROMOTE_ZIZMOR := $(CILINT)/zizmor
+ci-examples: export MLPROMOTE_CHECK_JSONSCHEMA := $(CILINT)/check-jsonschema
+ci-examples: setup tools/act/bin/act tools/actionlint/bin/actionlint $(TEKTON) $(CILINT)/zizmor ## Run what the pages on CI systems say: GitHub, GitLab, Tekton, Jenkins, and gates of release managers
+	@$(COUNT) -count=1 -timeout=10m -run 'GitHub|GitLab|Tekton|Jenkins|GenericStep|GatesPage|AccessPage|MirrorAction|TestPush' ./cmd/mlpromote ./cmd/mlpromote/endtoend ./tools/tektonbundle
 
 screenshots: build ## Take the pictures of README from the demo, with Chromium
 	@sh tools/screenshots.sh
