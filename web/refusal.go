@@ -1,8 +1,11 @@
 package web
 
 import (
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -39,6 +42,14 @@ func (s *site) refusal(r *http.Request, err error) answer {
 		view.Heading = "This page cannot be shown now"
 	}
 	return answer{template: "refusal", title: view.Heading, status: code.HTTPStatus(), body: view}
+}
+
+// tooMany is the page of a caller that asks too often. It reads nothing and writes no line into the log: both are what the limit protects.
+func tooMany(header http.Header, wait time.Duration) answer {
+	seconds := int(math.Ceil(wait.Seconds()))
+	header.Set("Retry-After", strconv.Itoa(seconds))
+	view := refusal{Heading: "Too many requests", Text: "You asked for more pages than this service shows at once. Wait " + registry.Count(seconds, "second") + " and try again."}
+	return answer{template: "refusal", title: view.Heading, status: http.StatusTooManyRequests, body: view}
 }
 
 // explain returns what a reader may know of an error, and logs the rest.

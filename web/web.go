@@ -33,6 +33,9 @@ type Config struct {
 	Refused func(ctx context.Context) error
 	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
 	Compare registry.CompareReleases
+	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.
+	// Nil: there is no limit.
+	Wait func(r *http.Request) time.Duration
 	// URL is where clients reach the service, as commands on pages name it. Empty: as the reader reached it.
 	URL string
 	// SignIn is how people sign in; nil where the service has no sessions.
@@ -148,6 +151,12 @@ func New(c Config) (*Site, error) {
 // serve answers requests for one page.
 func (s *site) serve(route Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Wait != nil {
+			if wait := s.Wait(r); wait > 0 {
+				s.send(w, r, tooMany(w.Header(), wait))
+				return
+			}
+		}
 		a, err := s.read(route, r)
 		if err != nil {
 			a = s.refusal(r, err)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -51,6 +52,33 @@ func TestPromotionPage(t *testing.T) {
 		wantPage(t, environment, w.get(everything(), "/environments/"+environment+"/promote/vision/digits"), status)
 	}
 	wantPage(t, "no such model", w.get(everything(), "/environments/prod/promote/vision/other"), http.StatusNotFound)
+}
+
+// A caller that asks too often gets a page that says when to come back, and its own limit alone.
+func TestTooManyPages(t *testing.T) {
+	t.Parallel()
+	asked := map[string]int{}
+	w := setup(t, func(c *web.Config) {
+		c.Wait = func(r *http.Request) time.Duration {
+			p, _ := registry.PrincipalOf(r.Context())
+			if asked[p.Name]++; asked[p.Name] > 2 {
+				return 1500 * time.Millisecond
+			}
+			return 0
+		}
+	})
+	reader := may("**", "**", registry.PermissionRead)
+	for range 2 {
+		wantPage(t, "within the limit", w.get(reader, "/nodes"), http.StatusOK)
+	}
+	got := w.get(reader, modelPage)
+	wantPage(t, "over the limit", got, http.StatusTooManyRequests, "Too many requests", "Wait 2 seconds")
+	if after := got.Header().Get("Retry-After"); after != "2" {
+		t.Errorf("got Retry-After %q, want 2", after)
+	}
+	other := *reader
+	other.Name = "another"
+	wantPage(t, "another caller", w.get(&other, "/nodes"), http.StatusOK)
 }
 
 // A pasted node gets its engine and the reasons against all others, or a sentence about what is wrong with it.

@@ -12,18 +12,39 @@ import (
 // zero Rate means no limit.
 type Rate = ratelimit.Rate
 
-// allow counts a request, or returns an error that says when to retry.
-func (s server) allow(r *http.Request, now time.Time) error {
-	if s.limiter == nil {
+// Limiter counts the requests of callers, of every part of a service that it is given to. A nil Limiter allows all.
+type Limiter struct {
+	rate  Rate
+	now   registry.Clock
+	inner *ratelimit.Limiter
+}
+
+// NewLimiter returns a limiter for a rate; nil for the zero Rate.
+func NewLimiter(rate Rate, now registry.Clock) *Limiter {
+	inner := ratelimit.New(rate)
+	if inner == nil {
 		return nil
 	}
-	wait := s.limiter.Take(callerOf(r), now)
+	return &Limiter{rate, now, inner}
+}
+
+// Wait counts a request and returns 0, or returns how long its caller must wait before the next one.
+func (l *Limiter) Wait(r *http.Request) time.Duration {
+	if l == nil {
+		return 0
+	}
+	return l.inner.Take(callerOf(r), l.now())
+}
+
+// allow counts a request, or returns an error that says when to retry.
+func (s server) allow(r *http.Request) error {
+	wait := s.Limiter.Wait(r)
 	if wait == 0 {
 		return nil
 	}
 	return refusal{
 		error: registry.Errorf(registry.CodeUnavailable, "more than %v requests a second: wait and try again",
-			s.Rate.PerSecond),
+			s.Limiter.rate.PerSecond),
 		status: http.StatusTooManyRequests,
 		header: http.Header{"Retry-After": {ratelimit.RetryAfter(wait)}},
 	}

@@ -176,7 +176,8 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	w := setup(t, func(c *server.Config) {
-		c.Rate, c.Now = server.Rate{PerSecond: 0.5, Burst: 3}, func() time.Time { return now }
+		c.Now = func() time.Time { return now }
+		c.Limiter = server.NewLimiter(server.Rate{PerSecond: 0.5, Burst: 3}, c.Now)
 	})
 	ask := func(who string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/heads", nil)

@@ -124,7 +124,7 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	if !ok {
 		return nil, notAllowed(r.Request, allowed(m)...)
 	}
-	if err := s.allow(r.Request, s.Now()); err != nil {
+	if err := s.allow(r.Request); err != nil {
 		return nil, err
 	}
 	if method == http.MethodGet && IsLookup(r.Request) { // sent again and again, so parsed once

@@ -11,7 +11,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
-	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 )
 
 // Config configures the API. All fields up to Clock are required, but for URL and Checkpoints.
@@ -60,8 +59,8 @@ type Config struct {
 	// with the same grants; others if the sender could not be checked. Nil keeps all streams open.
 	StillAdmitted func(r *http.Request) error
 
-	Rate Rate          // per caller; the zero Rate means no limit
-	Poll time.Duration // interval of queries for events of other replicas; 0 means a second
+	Limiter *Limiter      // of requests per caller; nil means no limit
+	Poll    time.Duration // interval of queries for events of other replicas; 0 means a second
 	// Heartbeat is the interval of keep-alive messages in silent event streams, so that proxies do
 	// not close the connection; 0 means 15 seconds.
 	Heartbeat time.Duration
@@ -114,13 +113,12 @@ type server struct {
 	answers     *lru.Cache[question, answered]
 	feed        *feed
 	streams     *streams
-	limiter     *ratelimit.Limiter
 	document    []byte // OpenAPI
 }
 
 func newServer(c Config) server {
 	return server{
 		Config: c, engineCache: new(engineCache), answers: newAnswers(), feed: newFeed(c.History, c.Poll),
-		streams: newStreams(), limiter: ratelimit.New(c.Rate),
+		streams: newStreams(),
 	}
 }

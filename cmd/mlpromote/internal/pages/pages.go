@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
@@ -25,7 +26,8 @@ type Config struct {
 	Runtimes  registry.Runtimes
 	Parts     registry.PartStore // for comparisons of releases that the reader may see
 	Ways      []oidc.Way
-	URL       string // as clients know the service; empty: as a reader reached it
+	Wait      func(*http.Request) time.Duration // before a caller may ask again
+	URL       string                            // as clients know the service; empty: as a reader reached it
 	Logger    *slog.Logger
 }
 
@@ -43,7 +45,7 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), URL: c.URL, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Wait: c.Wait, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 

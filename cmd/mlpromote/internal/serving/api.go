@@ -23,7 +23,7 @@ func (sv *Service) apiConfig(i *wiring.Instance, preview registry.Previewer) ser
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv, Checkpoints: sv.points,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
 		StillAdmitted:   func(r *http.Request) error { return sv.authn.StillAdmitted(r) }, // the authenticator is made later
-		Rate:            sv.config.Limit(), Stop: sv.stop, Now: clock.Now, Logger: sv.logger,
+		Limiter:         sv.limiter, Stop: sv.stop, Now: clock.Now, Logger: sv.logger,
 	}
 }
 

@@ -39,6 +39,7 @@ type Service struct {
 	stop   <-chan struct{}    // closed when the service stops
 
 	gate     *gate.Gate
+	limiter  *server.Limiter // shared by all generations, by the API and by pages
 	scrubber *scrub.Background
 	damaged  atomic.Int64 // pieces of content that are known to be
 }
@@ -62,6 +63,7 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 		return nil, err
 	}
 	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done(), gate: gate.New(here.Blobs.Open, filegate.Inspect)}
+	sv.limiter = server.NewLimiter(sv.config.Limit(), clock.Now)
 	sv.points = here.Keeper(wiring.SignNoteServed(sv.keys), func() *wiring.Instance { return sv.keeper.InForce().Instance })
 	sv.points.May = func(ctx context.Context) error {
 		return sv.lastAgreement(sv.keeper.InForce().own).Check(ctx, "environments", "promoter")
@@ -117,7 +119,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	}
 	g.pages, err = pages.New(pages.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
-		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), URL: sv.config.URL, Logger: sv.logger,
+		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), Wait: sv.limiter.Wait, URL: sv.config.URL, Logger: sv.logger,
 	})
 	if err != nil {
 		return nil, err
