@@ -72,7 +72,7 @@ func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.We
 			state.Delivered = e.Seq
 			continue
 		}
-		m, err := newMessage(hook.Name, e)
+		m, err := newMessage(hook.Name, d.URL, e)
 		if err == nil {
 			err = d.send(ctx, hook, m)
 		}

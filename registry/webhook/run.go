@@ -24,6 +24,8 @@ type Config struct {
 	// Damages lists damaged content, of which webhooks are notified too. It may be nil.
 	Damages registry.Damages
 
+	// URL is where people reach the pages of the service, to which deliveries link. Empty: they have no links.
+	URL string
 	// PrivateUnsafe also allows addresses of this machine and of private networks, and http. A
 	// caller who may register a webhook can then reach services that only this machine should
 	// reach.

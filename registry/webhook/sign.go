@@ -15,7 +15,9 @@ import (
 type Payload struct {
 	Type      registry.EventKind `json:"type"`
 	Timestamp time.Time          `json:"timestamp"` // of the event
-	Data      registry.Event     `json:"data"`
+	// Page is the address of the page of the event's release; empty where there is none.
+	Page string         `json:"page,omitempty"`
+	Data registry.Event `json:"data"`
 }
 
 // DamagePayload is the body of a delivery about damaged content.
@@ -31,8 +33,12 @@ type message struct {
 	body []byte
 }
 
-func newMessage(hook string, e registry.Event) (message, error) {
-	body, err := json.Marshal(Payload{Type: e.Kind, Timestamp: e.Time, Data: e})
+func newMessage(hook, service string, e registry.Event) (message, error) {
+	p := Payload{Type: e.Kind, Timestamp: e.Time, Data: e}
+	if service != "" && e.Model != "" && e.Release != "" {
+		p.Page = registry.ReleasePage(service, e.Model, e.Release, e.Environment)
+	}
+	body, err := json.Marshal(p)
 	return message{id: hook + "." + strconv.FormatInt(e.Seq, 10), body: body}, err
 }
 

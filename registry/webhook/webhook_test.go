@@ -159,6 +159,32 @@ func TestDeliveriesAreSigned(t *testing.T) {
 	}
 }
 
+// A delivery links to the page of the release that it is about, where the service says at which address people reach it.
+func TestDeliveriesLinkToPages(t *testing.T) {
+	t.Parallel()
+	for service, want := range map[string]bool{"": false, "https://registry.example.com/": true} {
+		w := setup(t)
+		w.config.URL = service
+		w.register(t, "h", nil)
+		e := registry.Event{Time: w.clock.Now(), Kind: registry.EventPromote, Environment: "prod", Model: "digits", Release: registry.Digest("sha256:" + strings.Repeat("a", 64))}
+		if _, err := w.db.Apply(t.Context(), registry.Change{Event: e}); err != nil {
+			t.Fatal(err)
+		}
+		got := w.round(t, w.deliverer(t))
+		var p webhook.Payload
+		if len(got) != 1 || json.Unmarshal(got[0].body, &p) != nil {
+			t.Fatalf("%d deliveries, want one", len(got))
+		}
+		link := ""
+		if want {
+			link = registry.ReleasePage(service, p.Data.Model, p.Data.Release, "prod")
+		}
+		if p.Page != link {
+			t.Errorf("a service at %q links to %q, want %q", service, p.Page, link)
+		}
+	}
+}
+
 func TestWhatIsWantedIsToldOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

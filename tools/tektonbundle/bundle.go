@@ -7,22 +7,22 @@ import (
 	"io"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"sigs.k8s.io/yaml"
 )
 
 // bundle is an image with the resource in text as its only layer, by version 0.1 of Tekton's contract for bundles
 // (https://tekton.dev/docs/pipelines/tekton-bundle-contracts/). The same text gives the same digest.
 func bundle(text []byte) (v1.Image, error) {
 	var resource struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string `yaml:"kind"`
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
 		Metadata   struct {
-			Name string `yaml:"name"`
-		} `yaml:"metadata"`
+			Name string `json:"name"`
+		} `json:"metadata"`
 	}
 	if err := yaml.Unmarshal(text, &resource); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "tektonbundle:", err)
 		os.Exit(1)
 	}
-	fmt.Println(pushed)
+	fmt.Fprintln(os.Stdout, pushed)
 }
 
 // push gives the bundle's name with its digest. It signs in as `docker login` has stored.

@@ -293,7 +293,11 @@ func costs(r Report) string {
 	if r.Steps == nil {
 		return ""
 	}
-	return fmt.Sprintf("Build: %s, %d of them from a cache; the others took %s.\n", registry.Count(r.Steps.Count, "step"), r.Steps.Cached, r.Steps.Elapsed.Round(100*time.Millisecond))
+	cost := ""
+	if r.Steps.Cost != nil {
+		cost = fmt.Sprintf(", which cost %.2f", *r.Steps.Cost)
+	}
+	return fmt.Sprintf("Build: %s, %d of them from a cache; the others took %s%s.\n", registry.Count(r.Steps.Count, "step"), r.Steps.Cached, r.Steps.Elapsed.Round(100*time.Millisecond), cost)
 }
 
 // table is a table in GitHub's Markdown. The cells are Markdown already.

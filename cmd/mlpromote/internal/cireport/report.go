@@ -79,6 +79,16 @@ type Steps struct {
 	Count   int           `json:"count"`
 	Cached  int           `json:"cached"`    // taken from a cache
 	Elapsed time.Duration `json:"elapsedNs"` // of the others
+	// Cost is what a runner of a given price was paid for that time, in the currency of the price. Nil: none was given.
+	Cost *float64 `json:"cost,omitempty"`
+}
+
+// price says what the time of the build cost on a runner that costs perHour; 0 says nothing.
+func (r *Report) price(perHour float64) {
+	if r.Steps != nil && perHour > 0 {
+		cost := r.Steps.Elapsed.Hours() * perHour
+		r.Steps.Cost = &cost
+	}
 }
 
 // Unmet are the requirements that are neither met nor skipped.

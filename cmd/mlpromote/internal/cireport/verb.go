@@ -35,6 +35,7 @@ func Documents() map[string][]reflect.Type {
 // Command says what a promotion would change and what it lacks.
 func (v Verb) Command() *cobra.Command {
 	var to, format, out, spec string
+	var perHour float64
 	c := &cobra.Command{
 		Use:   "report [REF]",
 		Short: "Say what a promotion would change and what it lacks, for a comment or a CI system",
@@ -52,6 +53,9 @@ and promote decides.`,
 			if !slices.Contains(formats(), format) {
 				return registry.Errorf(registry.CodeInvalid, "--format %q: want one of %s", format, strings.Join(formats(), ", "))
 			}
+			if !(perHour >= 0 && perHour < 1e9) {
+				return registry.Errorf(registry.CodeInvalid, "--price-per-hour %v: want the price of an hour, 0 or more", perHour)
+			}
 			return v.With(c.Context(), func(i *wiring.Instance) error {
 				ref, err := v.Reference(i, args)
 				if err != nil {
@@ -61,6 +65,7 @@ and promote decides.`,
 				if err != nil {
 					return err
 				}
+				report.price(perHour)
 				return v.print(report, format, out, ReadSpec(spec))
 			})
 		},
@@ -68,6 +73,7 @@ and promote decides.`,
 	c.Flags().StringVar(&to, "to", "", "environment to promote to (default: the only edge there is)")
 	c.Flags().StringVar(&format, "format", "markdown", strings.Join(formats(), ", "))
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: stdout)")
+	c.Flags().Float64Var(&perHour, "price-per-hour", 0, "price of an hour of the runner, to say what the build cost; 0: unknown")
 	c.Flags().StringVar(&spec, "spec", "mlpromote.yaml", "spec of the release, to whose lines findings point")
 	return c
 }

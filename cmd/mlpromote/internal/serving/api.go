@@ -32,10 +32,10 @@ type hooks struct {
 	privateUnsafe bool // also addresses of this machine and network
 }
 
-// deliverer tells webhooks of events while it runs.
-func (h hooks) deliverer(db wiring.Database, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
+// deliverer tells webhooks of events while it runs. url is that of the service, for links; empty for none.
+func (h hooks) deliverer(db wiring.Database, url, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
 	return webhook.New(webhook.Config{
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, Clock: db, History: db.History, Damages: db.Damages(),
-		PrivateUnsafe: h.privateUnsafe, Holder: holder, Logger: logger,
+		URL: url, PrivateUnsafe: h.privateUnsafe, Holder: holder, Logger: logger,
 	})
 }

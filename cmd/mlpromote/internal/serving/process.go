@@ -89,7 +89,7 @@ func (sv *Service) background(ctx context.Context) (stop func(), err error) {
 	running.Go(func() { sv.makeCheckpoints(ctx) })
 	running.Go(func() { sv.publishTrust(ctx) })
 	running.Go(func() { sv.scrubber.Run(ctx) })
-	deliverer, err := s.config.hooks.deliverer(sv.Here.DB, s.holder, s.logger)
+	deliverer, err := s.config.hooks.deliverer(sv.Here.DB, s.config.URL, s.holder, s.logger)
 	if err != nil {
 		stop()
 		return nil, err
