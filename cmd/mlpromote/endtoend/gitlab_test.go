@@ -28,6 +28,7 @@ type componentInput struct {
 // gitlabJob is the job of the component, as far as a runner needs it.
 type gitlabJob struct {
 	Variables map[string]any `yaml:"variables"`
+	Before    []string       `yaml:"before_script"`
 	Script    []string       `yaml:"script"`
 	Artifacts struct {
 		Reports map[string]string `yaml:"reports"`
@@ -94,7 +95,7 @@ func runGitLab(t *testing.T, dir, rendered string, env ...string) (gitlabJob, st
 		}
 		all = append(all, name+"="+fmt.Sprint(variable["value"]))
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eo pipefail\n"+strings.Join(job.Script, "\n"))
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eo pipefail\n"+strings.Join(append(job.Before, job.Script...), "\n"))
 	cmd.Dir, cmd.Env = dir, append(all, env...) // variables of a project and of dotenv reports come before those of a job
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
@@ -108,23 +109,32 @@ func runGitLab(t *testing.T, dir, rendered string, env ...string) (gitlabJob, st
 func TestGitLabComponent(t *testing.T) {
 	t.Parallel()
 	work, state := t.TempDir(), t.TempDir()
-	if err := programtest.Digits(work); err != nil {
+	keys, before := jobKeys(t, work, state), map[string]gitlabJob{}
+	if err := yaml.Unmarshal([]byte(workflowBlock.FindAllStringSubmatch(lines(t, programtest.Root("docs/how-to/gitlab.md")), -1)[1][1]), &before); err != nil {
 		t.Fatal(err)
 	}
-	project := []string{"HOME=" + state, "MLPROMOTE_DATA=" + filepath.Join(state, "data"), "MLPROMOTE_CACHE=" + programtest.Cache(t)}
+	project := []string{"COSIGN_PASSWORD=" + jobPassword, "BUILDER_KEY=" + keys("builder"), "VERIFIER_KEY=" + keys("verifier"), "CI_PROJECT_DIR=" + work, "HOME=" + state, "MLPROMOTE_DATA=" + filepath.Join(state, "data"), "MLPROMOTE_CACHE=" + programtest.Cache(t)}
 	var handed []string
 	for _, step := range []string{"build", "verify", "promote"} {
 		rendered, err := renderComponent(t, map[string]string{"step": step, "job": "digits " + step, "program": programtest.Program(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
+		first, err := yaml.Marshal(map[string]any{"before_script": before[step+"-digits"].Before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered += "  " + strings.ReplaceAll(strings.TrimSpace(string(first)), "\n", "\n  ") + "\n"
+		if step == "promote" { // a service would sign with its own key
+			project = append(project, "MLPROMOTE_KEYS="+filepath.Dir(keys("promoter")))
+		}
 		job, log, exit := runGitLab(t, work, rendered, append(project, handed...)...)
 		if exit != 0 || !strings.Contains(log, "section_start:") {
 			t.Fatalf("%s: exit code %d\n%s", step, exit, log)
 		}
-		before := handed
+		last := handed
 		handed = dotenvReport(t, filepath.Join(work, job.Artifacts.Reports["dotenv"]))
-		if len(before) > 0 && valueOf(handed, "MLPROMOTE_RELEASE_DIGEST") != valueOf(before, "MLPROMOTE_RELEASE_DIGEST") {
+		if len(last) > 0 && valueOf(handed, "MLPROMOTE_RELEASE_DIGEST") != valueOf(last, "MLPROMOTE_RELEASE_DIGEST") {
 			t.Errorf("%s: digest %q, want that of the build", step, valueOf(handed, "MLPROMOTE_RELEASE_DIGEST"))
 		}
 		if step == "promote" {

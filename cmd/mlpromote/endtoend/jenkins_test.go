@@ -20,19 +20,21 @@ var jenkinsStep = regexp.MustCompile(`sh '([^']+)'|env\.(\w+) = sh\(script: "([^
 func TestJenkinsfile(t *testing.T) {
 	t.Parallel()
 	work, state := t.TempDir(), t.TempDir()
-	if err := programtest.Digits(work); err != nil {
-		t.Fatal(err)
-	}
+	keys := jobKeys(t, work, state)
 	if err := programtest.CopyTree(programtest.Root("ci", "generic"), filepath.Join(work, "ci", "generic")); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + state, "MLPROMOTE_DATA=" + filepath.Join(state, "data"), "MLPROMOTE_CACHE=" + programtest.Cache(t),
+		"COSIGN_PASSWORD=" + jobPassword, "BUILDER_KEY=" + keys("builder"), "VERIFIER_KEY=" + keys("verifier"), "MLPROMOTE_KEYS=.keys",
 		"MLPROMOTE_PROGRAM=" + programtest.Program(t), "MLPROMOTE_CI_OUTPUTS=mlpromote.env", "MLPROMOTE_CI_SUMMARY=mlpromote.md", "MLPROMOTE_CI_JUNIT=mlpromote-junit.xml"}
 	steps := jenkinsStep.FindAllStringSubmatch(lines(t, programtest.Root("ci", "jenkins", "Jenkinsfile")), -1)
-	if len(steps) != 4 {
-		t.Fatalf("the example has %d lines of shell, want 4", len(steps))
+	if len(steps) != 8 {
+		t.Fatalf("the example has %d lines of shell, want 8", len(steps))
 	}
 	for _, step := range steps {
+		if strings.Contains(step[1], "STEP=promote") { // a service would sign with its own key
+			env = append(env, "MLPROMOTE_KEYS="+filepath.Dir(keys("promoter")))
+		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-xe", "-c", step[1]+step[3])
 		cmd.Dir, cmd.Env = work, env
 		cmd.Stderr = nil
@@ -44,10 +46,39 @@ func TestJenkinsfile(t *testing.T) {
 			env = append(env, step[2]+"="+strings.TrimSpace(string(out)))
 		}
 	}
+	if _, err := os.Stat(filepath.Join(work, ".keys")); err == nil {
+		t.Error("the keys are still there")
+	}
 	if got := dotenvReport(t, filepath.Join(work, "mlpromote.env")); valueOf(got, "MLPROMOTE_ENVIRONMENT") != "prod" {
 		t.Errorf("outputs %q, want a promotion to prod", got)
 	}
 	if junit := lines(t, filepath.Join(work, "mlpromote-junit.xml")); !strings.Contains(junit, "<testsuite ") {
 		t.Errorf("JUnit %.80q, want suites", junit)
 	}
+}
+
+// jobPassword is that of the keys of [jobKeys].
+const jobPassword = "a password"
+
+// jobKeys puts the example into work, makes a key for each role that signs and trusts it, as docs/how-to/keys.md says, and gives
+// the path of the private key of a role.
+func jobKeys(t *testing.T, work, state string) func(role string) string {
+	t.Helper()
+	if err := programtest.Digits(work); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), programtest.Program(t), args...)
+		cmd.Dir = work
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + state, "COSIGN_PASSWORD=" + jobPassword, "MLPROMOTE_DATA=" + filepath.Join(state, "data")}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+	of := func(role string) string { return filepath.Join(state, role, role+".key") }
+	for _, role := range []string{"builder", "verifier", "promoter"} {
+		run("key", "generate", "--role", role, "--keys", filepath.Dir(of(role)))
+		run("trust", "add", strings.TrimSuffix(of(role), ".key")+".pub", "--role", role)
+	}
+	return of
 }
