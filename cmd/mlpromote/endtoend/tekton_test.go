@@ -46,8 +46,8 @@ func readTask(t *testing.T) tektonTask {
 }
 
 // runTask runs the step as Tekton and the kubelet do: parameters are put into values once, then variables that were set before,
-// where a value has $(NAME). It gives the results by name. Secrets are the values of the secret, by variable.
-func runTask(t *testing.T, work string, params, secrets map[string]string, env ...string) (results map[string]string, log string, exit int) {
+// where a value has $(NAME). It gives the results by name. keys is the folder of the workspace, empty for none; secrets are the values of the secret, by variable.
+func runTask(t *testing.T, work, keys string, params, secrets map[string]string, env ...string) (results map[string]string, log string, exit int) {
 	t.Helper()
 	task, folder := readTask(t), t.TempDir()
 	var pairs []string
@@ -60,7 +60,7 @@ func runTask(t *testing.T, work string, params, secrets map[string]string, env .
 		}
 		pairs = append(pairs, "$(params."+p.Name+")", value)
 	}
-	fill := strings.NewReplacer(append(pairs, "$(workspaces.source.path)", work, "$(workspaces.keys.path)", "", "/tekton/results", folder)...)
+	fill := strings.NewReplacer(append(pairs, "$(workspaces.source.path)", work, "$(workspaces.keys.path)", keys, "/tekton/results", folder)...)
 	step, set := task.Spec.Steps[0], []string{}
 	for _, variable := range step.Env {
 		value, ok := fill.Replace(variable.Value), true
@@ -110,12 +110,11 @@ func runTask(t *testing.T, work string, params, secrets map[string]string, env .
 func TestTektonTask(t *testing.T) {
 	t.Parallel()
 	work, state := t.TempDir(), t.TempDir()
-	if err := programtest.Digits(work); err != nil {
-		t.Fatal(err)
-	}
+	keys := jobKeys(t, work, state)
 	ref, digest := "", ""
-	for _, step := range []string{"build", "verify", "promote"} {
-		got, log, exit := runTask(t, work, map[string]string{"step": step, "image": "x", "registry": "", "ref": ref}, nil,
+	for _, run := range [][2]string{{"build", "builder"}, {"verify", "verifier"}, {"promote", "promoter"}} {
+		step, role := run[0], run[1]
+		got, log, exit := runTask(t, work, filepath.Dir(keys(role)), map[string]string{"step": step, "image": "x", "registry": "", "ref": ref}, map[string]string{"COSIGN_PASSWORD": jobPassword},
 			"HOME="+state, "MLPROMOTE_DATA="+filepath.Join(state, "data"), "MLPROMOTE_CACHE="+programtest.Cache(t))
 		if exit != 0 {
 			t.Fatalf("%s: exit code %d\n%s", step, exit, log)
@@ -133,16 +132,19 @@ func TestTektonTaskHostileParameters(t *testing.T) {
 	const secret = "mlp_secretsecretsecret"
 	for _, name := range []string{"step", "ref", "args", "registry"} {
 		for _, value := range []string{hostileText, "--help", "$(MLPROMOTE_TOKEN)", "staging/$(MLPROMOTE_TOKEN):1", "$(COSIGN_PASSWORD)"} {
-			work := t.TempDir()
-			params := map[string]string{"step": "verify", "image": "x", "registry": "http://127.0.0.1:1", "ref": "staging/x:1"}
-			params[name] = value
-			_, log, exit := runTask(t, work, params, map[string]string{"MLPROMOTE_TOKEN": secret, "COSIGN_PASSWORD": secret}, "HOME="+work)
 			if name == "args" && value == "--help" {
 				continue // a flag is an argument
 			}
-			if _, err := os.Stat(filepath.Join(work, "ran")); exit == 0 || err == nil || strings.Contains(log, secret) {
-				t.Errorf("%s %q: exit code %d, file made: %v, want a refusal without the secret\n%s", name, value, exit, err == nil, log)
-			}
+			t.Run(name+" "+value, func(t *testing.T) {
+				t.Parallel()
+				work := t.TempDir()
+				params := map[string]string{"step": "verify", "image": "x", "registry": "http://127.0.0.1:1", "ref": "staging/x:1"}
+				params[name] = value
+				_, log, exit := runTask(t, work, "", params, map[string]string{"MLPROMOTE_TOKEN": secret, "COSIGN_PASSWORD": secret}, "HOME="+work)
+				if _, err := os.Stat(filepath.Join(work, "ran")); exit == 0 || err == nil || strings.Contains(log, secret) {
+					t.Errorf("exit code %d, file made: %v, want a refusal without the secret\n%s", exit, err == nil, log)
+				}
+			})
 		}
 	}
 }
