@@ -103,6 +103,13 @@ e2e-web: setup $(PAGECHECK) $(AXE) ## Check the pages of the service in Chromium
 	@MLPROMOTE_PAGECHECK=$(PAGECHECK) MLPROMOTE_AXE=$(AXE) MLPROMOTE_ALL_COLORS=1 $(COUNT) -count=1 -run TestPagesInABrowser ./web
 
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
+# What tests can do without. It comes before `test`, whose variables are read when its first line begins.
+.PHONY: optional
+optional: setup
+	@sh tools/setup.sh test
+	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
+	@$(MAKE) --no-print-directory $(CILINT)/zizmor || echo 'checks of workflows by zizmor and check-jsonschema will be skipped' >&2
+
 # Without the race detector run: programs that tests of cmd and of drivers start, since they mostly wait for one another;
 # packages without goroutines whose tests compute for long, ten times as long with it; and interleavings of a service's
 # operations, of which one is at work at a time. `make soak` runs all of them with it. Fuzz targets run their seeds here,
@@ -123,10 +130,7 @@ test: export MLPROMOTE_PAGECHECK = $(shell command -v chromium >/dev/null 2>&1 &
 test: export MLPROMOTE_AXE := $(AXE)
 test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
 test: export MLPROMOTE_TIMESTAMPSERVER := $(TIMESTAMPSERVER)
-test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(PAGECHECK) ## Run all tests; the last line is the count
-	@sh tools/setup.sh test
-	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
-	@$(MAKE) --no-print-directory $(CILINT)/zizmor || echo 'checks of workflows by zizmor and check-jsonschema will be skipped' >&2
+test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(PAGECHECK) optional ## Run all tests; the last line is the count
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
