@@ -4,11 +4,13 @@ package endtoend
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +33,7 @@ type gitlabJob struct {
 	Before    []string       `yaml:"before_script"`
 	Script    []string       `yaml:"script"`
 	Artifacts struct {
+		Paths   []string          `yaml:"paths"`
 		Reports map[string]string `yaml:"reports"`
 	} `yaml:"artifacts"`
 }
@@ -104,8 +107,8 @@ func runGitLab(t *testing.T, dir, rendered string, env ...string) (gitlabJob, st
 	return job, string(out), cmd.ProcessState.ExitCode()
 }
 
-// TestGitLabComponent builds, verifies and promotes by jobs of the component. What a job hands on reaches the next by its dotenv
-// report alone.
+// TestGitLabComponent builds, verifies and promotes by jobs of the component. What a job hands on reaches the next by its artifacts
+// alone.
 func TestGitLabComponent(t *testing.T) {
 	t.Parallel()
 	work, state := t.TempDir(), t.TempDir()
@@ -128,12 +131,15 @@ func TestGitLabComponent(t *testing.T) {
 		if step == "promote" { // a service would sign with its own key
 			project = append(project, "MLPROMOTE_KEYS="+filepath.Dir(keys("promoter")))
 		}
-		job, log, exit := runGitLab(t, work, rendered, append(project, handed...)...)
+		job, log, exit := runGitLab(t, work, rendered, project...)
 		if exit != 0 || !strings.Contains(log, "section_start:") {
 			t.Fatalf("%s: exit code %d\n%s", step, exit, log)
 		}
 		last := handed
-		handed = dotenvReport(t, filepath.Join(work, job.Artifacts.Reports["dotenv"]))
+		if job.Artifacts.Reports["dotenv"] != "" || !slices.Contains(job.Artifacts.Paths, "mlpromote.env") {
+			t.Errorf("%s: artifacts %v, want mlpromote.env as a file: a dotenv report sets any variable of later jobs", step, job.Artifacts)
+		}
+		handed = dotenvReport(t, filepath.Join(work, "mlpromote.env"))
 		if len(last) > 0 && valueOf(handed, "MLPROMOTE_RELEASE_DIGEST") != valueOf(last, "MLPROMOTE_RELEASE_DIGEST") {
 			t.Errorf("%s: digest %q, want that of the build", step, valueOf(handed, "MLPROMOTE_RELEASE_DIGEST"))
 		}
@@ -224,6 +230,38 @@ func TestGitLabComponentHostileInputs(t *testing.T) {
 	_, log, exit := runGitLab(t, dir, rendered, "HOME="+dir, "MLPROMOTE_DATA="+filepath.Join(dir, "data"), "MLPROMOTE_REF="+hostileText, "CI_COMMIT_REF_NAME="+hostileText)
 	if _, err := os.Stat(filepath.Join(dir, "ran")); exit == 0 || err == nil {
 		t.Errorf("exit code %d, file made: %v, want a refusal alone\n%s", exit, err == nil, log)
+	}
+}
+
+// What ran in the job before can write what it likes into the file that is handed on. The ref is read of it, and nothing else.
+func TestGitLabComponentHostileOutputs(t *testing.T) {
+	t.Parallel()
+	const ref = "staging/vision/digits:1.0.0"
+	for name, c := range map[string]struct{ text, want string }{
+		"other variables": {"MLPROMOTE_PROGRAM=/bin/false\nMLPROMOTE_STEP=build\nMLPROMOTE_REGISTRY=http://127.0.0.1:9\nMLPROMOTE_ARGS=--force\nMLPROMOTE_REF=" + ref + "\n", ref},
+		"a command":       {"MLPROMOTE_REF=$(touch ran)`touch ran`\n", "$(touch ran)`touch ran`"},
+		"nothing":         {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			program := filepath.Join(dir, "program") // says what the component hands to the program
+			rendered, err := renderComponent(t, map[string]string{"step": "verify", "job": "x", "program": program})
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := "#!/bin/sh\nprintf '%s|' \"$*\" \"$MLPROMOTE_STEP\" \"$MLPROMOTE_REF\" \"${MLPROMOTE_REGISTRY-unset}\" \"$MLPROMOTE_ARGS\"\n"
+			if err := errors.Join(os.WriteFile(program, []byte(script), 0o700), os.WriteFile(filepath.Join(dir, "mlpromote.env"), []byte(c.text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			_, got, exit := runGitLab(t, dir, rendered, "HOME="+dir)
+			if want := "ci step|verify|" + c.want + "|unset||"; exit != 0 || got != want {
+				t.Errorf("exit code %d, the program got %q, want %q", exit, got, want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+				t.Error("what the file says was run")
+			}
+		})
 	}
 }
 
