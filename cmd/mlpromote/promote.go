@@ -24,7 +24,8 @@ func (a *app) promoteCommand() *cobra.Command {
 signs a verification summary, and moves the head last. REF defaults to the last build here.
 
 If only evidence is missing, such as reports or approvals, promote --wait waits for it and decides again whenever
-new evidence arrives, until the time is up. stderr says whose is missing. It does not wait where anything else is in
+new evidence arrives, until the time is up. stderr says whose is missing. If the destination gets another release
+meanwhile, it ends and promotes nothing: evidence that comes late does not replace a newer head. It does not wait where anything else is in
 the way, such as a report that failed, a quarantine or a hold. With --dry-run it waits too, and then shows the decision.
 
 stdout: the ref in the destination. Exit code 4: the policy refuses, also when the time is over.`,
@@ -58,9 +59,15 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	}
 	before := newestEvent(ctx, i, req.Model)
 	promotion, err := i.Promote(ctx, req)
+	if w.overtaken = req.Replaces != nil && registry.HasCode(err, registry.CodeConflict) && headMoved(ctx, i, req); w.overtaken {
+		return registry.Errorf(registry.CodeConflict, "the head of %s moved while promote --wait waited: %w", req.To, err)
+	}
 	if err != nil && w.goesOn(ctx, a, i, promotion, err) {
 		w.model, w.before = req.Model, before
 		req.Ref, req.From, req.To = string(promotion.Release), cmp.Or(req.From, promotion.From), cmp.Or(req.To, promotion.Environment)
+		if req.Replaces == nil {
+			req.Replaces = headSeen(promotion)
+		}
 		w.first = &req
 		return nil
 	}

@@ -20,13 +20,14 @@ const (
 
 // waiting is a promotion that waits for evidence.
 type waiting struct {
-	deadline time.Time
-	again    bool            // the last look wants another one
-	told     string          // what stderr says is missing
-	model    string          // that the promotion is of
-	before   registry.Digest // its newest event before the last look
-	// first is what the first look was about; nil before it. Whatever happens to heads meanwhile, the release that
-	// was asked for is the one that is promoted.
+	deadline  time.Time
+	again     bool            // the last look wants another one
+	told      string          // what stderr says is missing
+	model     string          // that the promotion is of
+	before    registry.Digest // its newest event before the last look
+	overtaken bool            // the destination has another head than at the first look
+	// first is what the first look was about; nil before it: the release that was asked for, in place of the head that
+	// was there, whatever happens to heads meanwhile.
 	first *registry.PromoteRequest
 }
 
@@ -38,7 +39,7 @@ func (a *app) promoteWaiting(ctx context.Context, req registry.PromoteRequest, w
 	for {
 		w.again = false
 		err := a.with(ctx, func(i *wiring.Instance) error { return a.promote(ctx, i, req, w, args) })
-		unreachable := w.told != "" && registry.ExitCode(err) == registry.ExitAgain && ctx.Err() == nil && time.Until(w.deadline) > 0
+		unreachable := !w.overtaken && w.told != "" && registry.ExitCode(err) == registry.ExitAgain && ctx.Err() == nil && time.Until(w.deadline) > 0
 		if !w.again && !unreachable {
 			return err
 		}
@@ -46,6 +47,27 @@ func (a *app) promoteWaiting(ctx context.Context, req registry.PromoteRequest, w
 			return err
 		}
 	}
+}
+
+// headSeen is the head of the destination that a refused promotion would have replaced.
+func headSeen(p registry.Promotion) *registry.Digest {
+	if p.Unchanged {
+		return &p.Release
+	}
+	return &p.Previous
+}
+
+// headMoved reports whether the destination has another head than the request replaces.
+func headMoved(ctx context.Context, i *wiring.Instance, req registry.PromoteRequest) bool {
+	heads, err := i.Heads(ctx, req.To, req.Model)
+	if err != nil {
+		return false
+	}
+	var now registry.Digest
+	if len(heads) > 0 {
+		now = heads[0].Release
+	}
+	return now != *req.Replaces
 }
 
 // goesOn reports whether another look can help, and says what is missing if it has not been said.
