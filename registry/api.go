@@ -88,8 +88,9 @@ type Operator interface {
 	// protected or the reason is empty.
 	SetHold(ctx context.Context, environment, model, reason string) error
 	// ReleaseHold lets promotions move a held head again. Errors: CodeNotFound if there is no
-	// head, or it has no hold; CodeInvalid if the reason is empty.
-	ReleaseHold(ctx context.Context, environment, model, reason string) error
+	// head, or it has no hold; CodeInvalid if the reason is empty; CodeConflict if it is another
+	// hold than the caller saw.
+	ReleaseHold(ctx context.Context, r HoldRelease) error
 }
 
 // Auditor compares the catalog with its history.
@@ -222,6 +223,15 @@ type RollbackRequest struct {
 	DryRun      bool  // decide, but change nothing
 	// Replaces is the head as the caller saw it. Nil: any. Another head gives CodeConflict.
 	Replaces *Digest
+}
+
+// HoldRelease asks to let promotions move a held head again.
+type HoldRelease struct {
+	Environment string
+	Model       string
+	Reason      string
+	// Seen is the reason of the hold as the caller saw it. Nil: any. Another one gives CodeConflict.
+	Seen *string
 }
 
 // Promotion describes a head that moved, or why it did not move.

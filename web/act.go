@@ -26,16 +26,17 @@ type form struct {
 	Release     registry.Digest // that the decision is about
 	Replaces    registry.Digest // the head of the environment that they saw; empty: there was none
 	Version     string          // to go back to
+	Hold        string          // the reason of the hold that they saw
 	Reason      string
 }
 
 // formFields are the fields of a form in a query or in the body of a request.
-var formFields = []string{"action", "release", "replaces", "version", "reason"}
+var formFields = []string{"action", "release", "replaces", "version", "hold", "reason"}
 
 // values are the fields of a form that have a value.
 func (f form) values() url.Values {
 	all := url.Values{}
-	for i, value := range []string{f.Action, string(f.Release), string(f.Replaces), f.Version, f.Reason} {
+	for i, value := range []string{f.Action, string(f.Release), string(f.Replaces), f.Version, f.Hold, f.Reason} {
 		if value != "" {
 			all.Set(formFields[i], value)
 		}
@@ -55,10 +56,14 @@ func (f form) link() string { return f.url() + "?" + f.values().Encode() }
 func readForm(r *http.Request, value func(string) string) (form, error) {
 	f := form{
 		Action: value("action"), Environment: r.PathValue("environment"), Model: r.PathValue("model"), Release: registry.Digest(value("release")),
-		Replaces: registry.Digest(value("replaces")), Version: value("version"), Reason: strings.TrimSpace(value("reason")),
+		Replaces: registry.Digest(value("replaces")), Version: value("version"), Hold: value("hold"), Reason: strings.TrimSpace(value("reason")),
 	}
-	if _, ok := actions()[f.Action]; !ok {
+	a, ok := actions()[f.Action]
+	if !ok {
 		return f, registry.Errorf(registry.CodeNotFound, "there is no form with which to %.40q", f.Action)
+	}
+	if a.release && f.Release == "" {
+		return f, registry.Errorf(registry.CodeInvalid, "the form names no release: want its digest, so that what is done is about the release that you saw")
 	}
 	for _, d := range []registry.Digest{f.Release, f.Replaces} {
 		if d != "" && d.Validate() != nil {
@@ -165,8 +170,11 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 		return answer{}, err
 	}
 	a := actions()[f.Action]
+	if f.Hold = ""; a.holds {
+		f.Hold = head.Hold
+	}
 	view := actView{
-		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(), Hidden: hidden(f), Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
+		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(), Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
 		Denied: a.denied(ctx, f),
 	}
 	if view.Now, err = s.cell(ctx, e, head); err != nil {
@@ -186,7 +194,7 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 		}
 	}
 	if view.Denied == "" {
-		if view.Follows, view.Nodes, err = a.follows(ctx, s, f); err != nil {
+		if view.Follows, view.Nodes, err = a.follows(ctx, s, &f); err != nil {
 			switch registry.CodeOf(err) {
 			case registry.CodeInternal, registry.CodeUnavailable:
 				return answer{}, err
@@ -195,6 +203,7 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 			view.Denied = "It is refused as things are: " + registry.PlainText(text)
 		}
 	}
+	view.Hidden = hidden(f)
 	return answer{template: "act", title: view.Title, nav: "Models", body: view, api: modelAPI(f.Model, "release", "environment", f.Environment)}, nil
 }
 

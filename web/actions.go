@@ -16,8 +16,11 @@ type action struct {
 	person     bool // the service signs in the name of somebody who signed in
 	asks       bool // for a reason
 	replaces   bool // it is about the head that the reader saw
-	// follows says what follows from it. Its error is why it would be refused, or why that is not known.
-	follows func(ctx context.Context, s *site, f form) ([]string, []nodeChange, error)
+	holds      bool // it is about the hold that the reader saw
+	release    bool // it is about the release that the form names
+	// follows says what follows from it, and puts into the form what was left open, so that what is done is what the
+	// page said. Its error is why it would be refused, or why that is not known.
+	follows func(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error)
 	do      func(ctx context.Context, s *site, f form) error
 }
 
@@ -37,7 +40,7 @@ func actions() map[string]action {
 	return map[string]action{
 		actPromote: {
 			title:  func(f form) string { return "Promote " + f.Model + " to " + f.Environment },
-			button: "Promote", permission: registry.PermissionPromote, replaces: true, follows: promotionFollows,
+			button: "Promote", permission: registry.PermissionPromote, replaces: true, release: true, follows: promotionFollows,
 			do: func(ctx context.Context, s *site, f form) error {
 				_, err := s.Registry.Promote(ctx, registry.PromoteRequest{Model: f.Model, Ref: string(f.Release), To: f.Environment, Replaces: &f.Replaces})
 				return err
@@ -54,7 +57,7 @@ func actions() map[string]action {
 		actHold: {
 			title:  func(f form) string { return "Hold " + f.Model + " in " + f.Environment },
 			button: "Hold promotions", permission: registry.PermissionPromote, asks: true,
-			follows: func(_ context.Context, _ *site, f form) ([]string, []nodeChange, error) {
+			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
 				return []string{"Promotions to " + f.Environment + " are refused, with your reason, until the hold is released. What is there stays."}, nil, nil
 			},
 			do: func(ctx context.Context, s *site, f form) error {
@@ -63,12 +66,12 @@ func actions() map[string]action {
 		},
 		actReleaseHold: {
 			title:  func(f form) string { return "Release the hold of " + f.Model + " in " + f.Environment },
-			button: "Release the hold", permission: registry.PermissionPromote, asks: true,
-			follows: func(_ context.Context, _ *site, f form) ([]string, []nodeChange, error) {
+			button: "Release the hold", permission: registry.PermissionPromote, asks: true, holds: true,
+			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
 				return []string{"Promotions to " + f.Environment + " are decided by its requirements again."}, nil, nil
 			},
 			do: func(ctx context.Context, s *site, f form) error {
-				return s.Registry.ReleaseHold(ctx, f.Environment, f.Model, f.Reason)
+				return s.Registry.ReleaseHold(ctx, registry.HoldRelease{Environment: f.Environment, Model: f.Model, Reason: f.Reason, Seen: &f.Hold})
 			},
 		},
 		actApprove:    attested(registry.AttestApproval, "Approve", "Approve", "The service signs in your name that this release may be promoted to %s."),
@@ -83,8 +86,8 @@ func attested(kind registry.AttestKind, verb, button, follows string) action {
 		title: func(f form) string {
 			return verb + " " + digestOf(f.Release).Short + " of " + f.Model + " for " + f.Environment
 		},
-		button: button, permission: registry.PermissionAttest, person: true, asks: true,
-		follows: func(_ context.Context, _ *site, f form) ([]string, []nodeChange, error) {
+		button: button, permission: registry.PermissionAttest, person: true, asks: true, release: true,
+		follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
 			return []string{fmt.Sprintf(follows, f.Environment)}, nil, nil
 		},
 		do: func(ctx context.Context, s *site, f form) error {
@@ -120,7 +123,7 @@ func offers(ctx context.Context, forms ...form) []offer {
 }
 
 // promotionFollows says what a promotion changes for nodes.
-func promotionFollows(ctx context.Context, s *site, f form) ([]string, []nodeChange, error) {
+func promotionFollows(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error) {
 	environments, err := s.Registry.Environments(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -129,9 +132,18 @@ func promotionFollows(ctx context.Context, s *site, f form) ([]string, []nodeCha
 	if err != nil {
 		return nil, nil, err
 	}
+	follows := []string{"Every requirement is decided again, and all bytes are read. The release is " + digestOf(f.Release).Short + " of " + from.Name + "."}
 	rows, _, err := s.coverage(ctx, f.Model, from.Name, f.Environment)
 	if err != nil {
 		return nil, nil, err
+	}
+	// Nodes were asked about the head, which can be another release than the form is about.
+	head, err := s.head(ctx, from.Name, f.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	if head.Release != f.Release {
+		return append(follows, from.Name+" has another release by now, so it is not known here which node types get another engine or none."), nil, nil
 	}
 	var changes []nodeChange
 	for _, row := range rows {
@@ -139,7 +151,7 @@ func promotionFollows(ctx context.Context, s *site, f form) ([]string, []nodeCha
 			changes = append(changes, nodeChange{row.Node, row.Engines[1].gets(), row.Engines[0].gets()})
 		}
 	}
-	return []string{"Every requirement is decided again, and all bytes are read. The release is " + digestOf(f.Release).Short + " of " + from.Name + "."}, changes, nil
+	return follows, changes, nil
 }
 
 // gets is the engine, or why there is none.
@@ -159,12 +171,14 @@ func (f form) rollback(dryRun bool) registry.RollbackRequest {
 	return r
 }
 
-// rollbackFollows says where a rollback goes, and which nodes get another engine or none.
-func rollbackFollows(ctx context.Context, s *site, f form) ([]string, []nodeChange, error) {
+// rollbackFollows says where a rollback goes, and which nodes get another engine or none. The form then names that version:
+// by the time it is sent, the release before the head may be another one.
+func rollbackFollows(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error) {
 	p, err := s.Registry.Rollback(ctx, f.rollback(true))
 	if err != nil {
 		return nil, nil, err
 	}
+	f.Version = p.Version
 	follows := []string{f.Environment + " goes back to " + p.Version + " and is held there: promotions wait until the hold is released."}
 	for _, w := range p.Warnings {
 		follows = append(follows, registry.PlainText(w))

@@ -189,11 +189,11 @@ func (g guard) SetHold(ctx context.Context, environment, model, reason string) e
 	return g.inner.SetHold(ctx, environment, model, reason)
 }
 
-func (g guard) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	if err := Allow(ctx, registry.PermissionPromote, environment, model); err != nil {
+func (g guard) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
+	if err := Allow(ctx, registry.PermissionPromote, r.Environment, r.Model); err != nil {
 		return err
 	}
-	return g.inner.ReleaseHold(ctx, environment, model, reason)
+	return g.inner.ReleaseHold(ctx, r)
 }
 
 // HistoryFaults returns only faults that the caller may read.

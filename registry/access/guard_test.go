@@ -107,7 +107,7 @@ func (r *recorder) AcceptHistory(context.Context, string, string, string) error 
 	return nil
 }
 
-func (r *recorder) ReleaseHold(context.Context, string, string, string) error {
+func (r *recorder) ReleaseHold(context.Context, registry.HoldRelease) error {
 	r.asked = "ReleaseHold"
 	return nil
 }
@@ -247,7 +247,7 @@ func calls(t *testing.T) []call {
 			return r.AcceptHistory(ctx, "prod", model, "x")
 		}},
 		{"ReleaseHold", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
-			return r.ReleaseHold(ctx, "prod", model, "x")
+			return r.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "x"})
 		}},
 		{"Release", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
 			_, err := r.Release(ctx, "prod", model, "1.0.0")

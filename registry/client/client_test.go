@@ -78,8 +78,10 @@ func calls(c *client.Client) (act, list map[string]func(ctx context.Context) err
 			_, _, err := c.Claims(ctx, "staging", registry.Release{Model: model})
 			return err
 		},
-		"hold":         func(ctx context.Context) error { return c.SetHold(ctx, "prod", model, "why") },
-		"release hold": func(ctx context.Context) error { return c.ReleaseHold(ctx, "prod", model, "why") },
+		"hold": func(ctx context.Context) error { return c.SetHold(ctx, "prod", model, "why") },
+		"release hold": func(ctx context.Context) error {
+			return c.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "why"})
+		},
 	}
 	return act, list
 }

@@ -105,8 +105,8 @@ func (c *Client) AcceptHistory(ctx context.Context, environment, model, reason s
 }
 
 // ReleaseHold lets promotions move a held head again.
-func (c *Client) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	_, err := c.post(ctx, model, wire.OpHoldReleases, wire.HoldRelease{Environment: environment, Reason: reason}, nil)
+func (c *Client) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
+	_, err := c.post(ctx, r.Model, wire.OpHoldReleases, wire.HoldRelease{Environment: r.Environment, Reason: r.Reason, Seen: r.Seen}, nil)
 	return err
 }
 

@@ -70,7 +70,7 @@ func TestRegistryRefuses(t *testing.T) {
 		},
 			true, registry.CodeNotFound},
 		"release hold": {func(ctx context.Context, r registry.Interface) error {
-			return r.ReleaseHold(ctx, "prod", model, "go on")
+			return r.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
 		},
 			true, registry.CodeNotFound},
 		"accept history": {func(ctx context.Context, r registry.Interface) error {

@@ -105,11 +105,11 @@ func (g guarded) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, er
 	return g.inner.HistoryFaults(ctx)
 }
 
-func (g guarded) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+func (g guarded) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
 	if err := g.write(ctx); err != nil {
 		return err
 	}
-	return g.inner.ReleaseHold(ctx, environment, model, reason)
+	return g.inner.ReleaseHold(ctx, r)
 }
 
 // Resolve is checked in every environment: the configuration also decides which are protected.

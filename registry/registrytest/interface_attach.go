@@ -149,7 +149,7 @@ func testQuarantine(t *testing.T, r Registry) {
 	_, err = r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "bad"})
 	must(t, err)
 	headIs(t, r, "prod", first.Digest)
-	must(t, r.ReleaseHold(t.Context(), "prod", Model, "try it again"))
+	must(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: "try it again"}))
 	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.1.0"})
 	refused(t, err, registry.CodePolicy, "quarantine")
 	if p.Decision.Allowed() {

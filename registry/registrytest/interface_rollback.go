@@ -77,15 +77,18 @@ func testRollbackRefuses(t *testing.T, r Registry) {
 func testHoldOfRollback(t *testing.T, r Registry) {
 	r.Promoted(t, Build{})
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
-	refused(t, r.ReleaseHold(t.Context(), "prod", Model, "mended"), registry.CodeNotFound, "not held")
+	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: "mended"}), registry.CodeNotFound, "not held")
 	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"})
 	must(t, err)
 	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
 	refused(t, err, registry.CodePolicy, "held at 1.0.0: it is slow")
-	refused(t, r.ReleaseHold(t.Context(), "prod", Model, " "), registry.CodeInvalid, "reason")
-	refused(t, r.ReleaseHold(t.Context(), "moon", Model, "mended"), registry.CodeNotFound)
-	refused(t, r.ReleaseHold(t.Context(), "prod", "vision/letters", "mended"), registry.CodeNotFound)
-	must(t, r.ReleaseHold(t.Context(), "prod", Model, "mended"))
+	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: " "}), registry.CodeInvalid, "reason")
+	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "moon", Model: Model, Reason: "mended"}), registry.CodeNotFound)
+	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: "vision/letters", Reason: "mended"}), registry.CodeNotFound)
+	release := registry.HoldRelease{Environment: "prod", Model: Model, Reason: "mended", Seen: new(string)}
+	refused(t, r.ReleaseHold(t.Context(), release), registry.CodeConflict, "held for another reason than you saw: it is slow")
+	*release.Seen = "it is slow"
+	must(t, r.ReleaseHold(t.Context(), release))
 	if got := events(t, r, registry.EventHoldRelease); len(got) != 1 || got[0].Reason != "mended" {
 		t.Errorf("history has %+v", got)
 	}
@@ -120,7 +123,7 @@ func testSetHold(t *testing.T, r Registry) {
 	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil || answer.Version != "1.0.0" {
 		t.Errorf("resolve of a held head gives %+v, error %v", answer, err)
 	}
-	must(t, r.ReleaseHold(t.Context(), "prod", Model, "it is night"))
+	must(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: "it is night"}))
 	if got := events(t, r, registry.EventHoldSet); len(got) != 2 || got[0].Reason != "wait" || got[0].Release != release.Digest {
 		t.Errorf("history has %+v, want both holds", got)
 	}

@@ -38,7 +38,7 @@ func testTexts(t *testing.T, r Registry) {
 		for verb, err := range map[string]error{
 			"rollback":       rollback,
 			"hold set":       r.SetHold(t.Context(), "prod", Model, reason),
-			"hold release":   r.ReleaseHold(t.Context(), "prod", Model, reason),
+			"hold release":   r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: reason}),
 			"history accept": r.AcceptHistory(t.Context(), "prod", Model, reason),
 			"quarantine":     attach(registry.PredicateQuarantine, registry.Quarantine{Reason: reason}),
 			"approval": attach(registry.PredicateApproval, registry.Approval{

@@ -133,7 +133,7 @@ func TestResolveShowsEveryChange(t *testing.T) {
 	}
 	delete(tags, "a promotion") // this is its head
 	see("a rollback")
-	if err := w.ReleaseHold(t.Context(), "prod", registrytest.Model, "x"); err != nil {
+	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	third := w.Promoted(t, registrytest.Build{Version: "1.2.0", Salt: "c"})

@@ -100,7 +100,7 @@ func (s server) releaseHold(r *request) (*response, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	if err := s.Registry.ReleaseHold(r.Context(), body.Environment, r.Name, body.Reason); err != nil {
+	if err := s.Registry.ReleaseHold(r.Context(), registry.HoldRelease{Environment: body.Environment, Model: r.Name, Reason: body.Reason, Seen: body.Seen}); err != nil {
 		return nil, err
 	}
 	return done()

@@ -76,7 +76,7 @@ func TestPromotionCheckFollowsEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask("held", "version=1.1.0", ": vision/digits in prod is held at 1.0.0: the answers are looked at")
-	if err := w.ReleaseHold(t.Context(), "prod", registrytest.Model, "they are right"); err != nil {
+	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "they are right"}); err != nil {
 		t.Fatal(err)
 	}
 	ask("no longer held", "version=1.1.0")

@@ -172,7 +172,7 @@ func TestRollbackAndReleaseMeanOneHead(t *testing.T) {
 		}},
 		"release of a hold": {registry.EventHoldRelease, func(t *testing.T, w *world) error {
 			must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "the fair"))
-			return w.ReleaseHold(t.Context(), "prod", registrytest.Model, "it is over")
+			return w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "it is over"})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestBreakGlassPromotion(t *testing.T) {
 			must(t, err)
 			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "worse"})
 			must(t, err)
-			must(t, w.ReleaseHold(t.Context(), "prod", registrytest.Model, "tried"))
+			must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
 			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "the head was moved after it was given") || w.head(t).Release != r.Digest {
 				t.Errorf("again, over the head that is back: %v", err)
 			}

@@ -182,7 +182,7 @@ func TestEveryFaultIsHeardOf(t *testing.T) {
 			return w.SetHold(ctx, "prod", model, "wait")
 		}},
 		"release hold": {3, func(ctx context.Context, w *world, _ registry.Release) error {
-			return w.ReleaseHold(ctx, "prod", model, "go on")
+			return w.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
 		}},
 		"delete an engine": {2, func(ctx context.Context, w *world, r registry.Release) error {
 			return kept(w.faultyGuard().DeleteManifest(ctx, "staging/"+model, r.Engines[0].Digest))

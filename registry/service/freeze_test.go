@@ -75,7 +75,7 @@ func TestFreezeOfPromotions(t *testing.T) {
 			if !c.meanwhile.IsZero() {
 				// An event at the time at which the promotion began, as a busy service has.
 				must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "tried"))
-				must(t, w.ReleaseHold(t.Context(), "prod", registrytest.Model, "tried"))
+				must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
 				m.then = func() { now.set(c.meanwhile) }
 			}
 			p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})

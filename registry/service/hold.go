@@ -34,28 +34,33 @@ func (s *Service) SetHold(ctx context.Context, environment, model, reason string
 }
 
 // ReleaseHold lets promotions move a held head again. It fails if another request replaced the
-// hold meanwhile.
-func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	head, err := s.existingHead(ctx, environment, model)
+// hold meanwhile, or before it the one that the caller saw.
+func (s *Service) ReleaseHold(ctx context.Context, req registry.HoldRelease) error {
+	head, err := s.existingHead(ctx, req.Environment, req.Model)
 	if err != nil {
 		return err
 	}
 	if head.Hold == "" {
-		return registry.WithHint(registry.Errorf(registry.CodeNotFound, "nothing to release: %s in %s is not held", model, environment),
+		return registry.WithHint(registry.Errorf(registry.CodeNotFound, "nothing to release: %s in %s is not held", req.Model, req.Environment),
 			"mlpromote list shows what is held")
 	}
-	if err := checkReason("hold release", "it stays in the history", reason); err != nil {
+	if err := checkReason("hold release", "it stays in the history", req.Reason); err != nil {
 		return err
 	}
+	if req.Seen != nil && *req.Seen != head.Hold {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeConflict, "%s in %s is held for another reason than you saw: %s", req.Model, req.Environment, head.Hold),
+			"look at the hold that is there now, and decide again")
+	}
 	return decided(func() error {
-		standing, err := s.Catalog.ModelState(ctx, environment, model)
+		standing, err := s.Catalog.ModelState(ctx, req.Environment, req.Model)
 		if err != nil {
 			return err
 		}
 		if standing.Head.Release != head.Release || standing.Head.Hold != head.Hold {
 			return elsewhere(head, standing.Head)
 		}
-		return s.hold(ctx, standing, registry.EventHoldRelease, "", reason)
+		return s.hold(ctx, standing, registry.EventHoldRelease, "", req.Reason)
 	})
 }
 

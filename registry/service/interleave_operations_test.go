@@ -71,7 +71,7 @@ func setHold(environment, reason string) operation {
 func liftHold(environment string) operation {
 	return operation{"lift the hold of " + environment, environment,
 		func(_ testing.TB, ctx context.Context, _ *arena, s *service.Service) answer {
-			return said(s.ReleaseHold(ctx, environment, registrytest.Model, "mended"), "ok")
+			return said(s.ReleaseHold(ctx, registry.HoldRelease{Environment: environment, Model: registrytest.Model, Reason: "mended"}), "ok")
 		},
 		func(m *model, _ string) string { return m.hold(environment, "hold-release", "mended") }}
 }

@@ -34,8 +34,10 @@ func TestNamesThatAreRefused(t *testing.T) {
 		"hold where builds write":          {registry.CodeInvalid, func() error { return w.SetHold(t.Context(), "staging", model, "wait") }},
 		"hold without a reason":            {registry.CodeInvalid, func() error { return w.SetHold(t.Context(), "prod", model, " \t") }},
 		"hold with a reason of many lines": {registry.CodeInvalid, func() error { return w.SetHold(t.Context(), "prod", model, "wait\x1b[2J") }},
-		"release of no hold":               {registry.CodeNotFound, func() error { return w.ReleaseHold(t.Context(), "prod", model, "go on") }},
-		"accept in no environment":         {registry.CodeNotFound, func() error { return w.AcceptHistory(t.Context(), "prd", model, "known") }},
+		"release of no hold": {registry.CodeNotFound, func() error {
+			return w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
+		}},
+		"accept in no environment": {registry.CodeNotFound, func() error { return w.AcceptHistory(t.Context(), "prd", model, "known") }},
 		"rollback where builds write": {registry.CodeInvalid, func() error {
 			_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "staging", Model: model, Reason: "slow"})
 			return err

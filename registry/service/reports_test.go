@@ -58,7 +58,7 @@ func TestOldReports(t *testing.T) {
 	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
 		t.Errorf("rollback: error %v, head %+v, want %s", err, w.head(t), first.Digest)
 	}
-	must(t, w.ReleaseHold(t.Context(), "prod", registrytest.Model, "verified again"))
+	must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "verified again"}))
 	w.AttachTo(t, "staging", third, third.Engines[0].Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(third, third.Engines[0], registry.VerdictPass)))
 	if err := promote(); registry.ExitCode(err) != 4 {
 		t.Errorf("a report of years ago, attached now: error %v, want a refusal", err)

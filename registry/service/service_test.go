@@ -63,7 +63,7 @@ func TestHistoryNamesThePrincipal(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Interface = as{w.service, ""}
-	if err := w.ReleaseHold(t.Context(), "prod", first.Model, "mended"); err != nil {
+	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: first.Model, Reason: "mended"}); err != nil {
 		t.Fatal(err)
 	}
 	w.Interface = w.service
@@ -122,6 +122,6 @@ func (a as) SetHold(ctx context.Context, environment, model, reason string) erro
 	return a.Interface.SetHold(a.in(ctx), environment, model, reason)
 }
 
-func (a as) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	return a.Interface.ReleaseHold(a.in(ctx), environment, model, reason)
+func (a as) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
+	return a.Interface.ReleaseHold(a.in(ctx), r)
 }

@@ -56,8 +56,8 @@ func (s suggesting) SetHold(ctx context.Context, environment, model, reason stri
 	return notFound(s.Interface.SetHold(ctx, environment, model, reason), environment, model, "")
 }
 
-func (s suggesting) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	return notFound(s.Interface.ReleaseHold(ctx, environment, model, reason), environment, model, "")
+func (s suggesting) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
+	return notFound(s.Interface.ReleaseHold(ctx, r), r.Environment, r.Model, "")
 }
 
 // Around runs a verb on a registry, and adds to its error what was probably meant.

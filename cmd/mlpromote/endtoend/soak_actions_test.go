@@ -270,7 +270,7 @@ func (c *stormClient) rollback(ctx context.Context) error {
 		c.s.told.move(move{kind: registry.EventRollback, environment: "prod", release: p.Release, reason: reason})
 	}
 	reason = c.s.told.reason()
-	if held := c.registry.ReleaseHold(ctx, "prod", registrytest.Model, reason); held == nil { // also that of one who got no answer
+	if held := c.registry.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: reason}); held == nil { // also that of one who got no answer
 		c.s.told.move(move{kind: registry.EventHoldRelease, environment: "prod", reason: reason})
 	}
 	return err

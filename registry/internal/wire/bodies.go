@@ -94,6 +94,8 @@ type Hold struct {
 type HoldRelease struct {
 	Environment string `json:"environment"`
 	Reason      string `json:"reason"`
+	// Seen is the reason of the hold when the caller decided. A hold with another one is not released.
+	Seen *string `json:"seen,omitempty"`
 }
 
 // HistoryAcceptance is the body of POST history-acceptances.
