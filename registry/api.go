@@ -49,6 +49,9 @@ type Previewer interface {
 	// model or its environments came since and for a minute at most. It never allows anything: Promote decides anew.
 	// Only model, ref and environments of the request are regarded. Errors: those of Promote.
 	Preview(ctx context.Context, r PromoteRequest) (Promotion, error)
+	// PreviewRollback decides about a rollback as a dry run of [Operator.Rollback] does, but reads no bytes of the release.
+	// The reason and the head that the request replaces are not regarded. Errors: those of Rollback.
+	PreviewRollback(ctx context.Context, r RollbackRequest) (Promotion, error)
 	// Standing lists the engines of a head. The reasons of an engine say why nodes are not given it any more, whatever
 	// the node: it is in quarantine, or a key that vouched for it was revoked. No engine is chosen. Errors: as
 	// [Reader.Resolve]; CodePolicy if the promotion of the head does not count any more, so that nodes are given no engine.

@@ -50,7 +50,7 @@ func actions() map[string]action {
 			title:  func(f form) string { return "Roll back " + f.Model + " in " + f.Environment },
 			button: "Roll back", permission: registry.PermissionPromote, asks: true, replaces: true, follows: rollbackFollows,
 			do: func(ctx context.Context, s *site, f form) error {
-				_, err := s.Registry.Rollback(ctx, f.rollback(false))
+				_, err := s.Registry.Rollback(ctx, f.rollback())
 				return err
 			},
 		},
@@ -162,24 +162,20 @@ func (f found) gets() string {
 	return f.Missing
 }
 
-// rollback is the request for a rollback. The reason for a dry run is never stored.
-func (f form) rollback(dryRun bool) registry.RollbackRequest {
-	r := registry.RollbackRequest{Environment: f.Environment, Model: f.Model, Version: f.Version, Reason: f.Reason, DryRun: dryRun, Replaces: &f.Replaces}
-	if dryRun {
-		r.Reason, r.Replaces = "to see what follows", nil
-	}
-	return r
+// rollback is the request for a rollback.
+func (f form) rollback() registry.RollbackRequest {
+	return registry.RollbackRequest{Environment: f.Environment, Model: f.Model, Version: f.Version, Reason: f.Reason, Replaces: &f.Replaces}
 }
 
 // rollbackFollows says where a rollback goes, and which nodes get another engine or none. The form then names that version:
 // by the time it is sent, the release before the head may be another one.
 func rollbackFollows(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error) {
-	p, err := s.Registry.Rollback(ctx, f.rollback(true))
+	p, err := s.Preview.PreviewRollback(ctx, f.rollback())
 	if err != nil {
 		return nil, nil, err
 	}
 	f.Version = p.Version
-	follows := []string{f.Environment + " goes back to " + p.Version + " and is held there: promotions wait until the hold is released."}
+	follows := []string{f.Environment + " goes back to " + p.Version + " and is held there: promotions wait until the hold is released. All its bytes are read first."}
 	for _, w := range p.Warnings {
 		follows = append(follows, registry.PlainText(w))
 	}

@@ -22,6 +22,7 @@ type margin struct {
 	Value   string
 	Limit   string // "at most 0.01"
 	Bounds  string
+	Case    string // the worst one; empty if there is none
 	State   state
 	Margin  string // how much of what the limit allows is left: "17 %"; empty where a share means nothing
 	share   float64
@@ -41,12 +42,16 @@ type engineView struct {
 	Ran             []fact // under which conditions the parity report was made
 	Reasons         []string
 	Slices          []fact
+	Worst           []worst         // of each output, the element that differs most
 	Errors          []template.HTML // charts, made by package chart from numbers and escaped names
 	Latency         template.HTML
 	Commands        []command
 	Evidence        []evidence
 	Quarantined     []quarantine
 }
+
+// worst is the element of an output that differs most from the reference.
+type worst struct{ Output, Case, Index, Reference, Engine string }
 
 // command is something to copy.
 type command struct{ What, Text string }
@@ -78,7 +83,7 @@ func row(in read, e registry.Engine) engineRow {
 		Toolchain: e.Toolchain.Name + " " + e.Toolchain.Version, Verdict: stateOf(classWait, "not verified"),
 	}
 	if e.Bytes > 0 {
-		view.Size = byteSize(e.Bytes)
+		view.Size, view.bytes = byteSize(e.Bytes), e.Bytes
 	}
 	if p := newest[registry.ParityReport](in.counted, e.Digest, registry.PredicateParity); p != nil {
 		view.Verdict = verdictState(p.Verdict)
@@ -92,7 +97,7 @@ func row(in read, e registry.Engine) engineRow {
 		}
 	}
 	if p := newest[registry.PerformanceReport](in.counted, e.Digest, registry.PredicatePerformance); p != nil {
-		view.P50, view.P99 = latency(p.P50Ns), latency(p.P99Ns)
+		view.P50, view.P99, view.p50, view.p99 = latency(p.P50Ns), latency(p.P99Ns), p.P50Ns, p.P99Ns
 		if p.CurrentLatency != nil {
 			view.Current = latency(p.CurrentLatency.P99Ns)
 		}
@@ -138,6 +143,9 @@ func marginOf(c registry.Check, metric string) margin {
 	if c.Low != nil && c.High != nil {
 		m.Bounds = validators.BoundsText(c)
 	}
+	if c.Case != nil {
+		m.Case = fmt.Sprint(*c.Case)
+	}
 	if left := validators.Margin(c); !math.IsNaN(left) {
 		m.share, m.counted, m.Margin = 1-left, true, validators.MarginText(c)
 	}
@@ -179,9 +187,9 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 	}, nil
 }
 
-// releaseOf finds a release of an environment with an engine: that of the query, or the head.
+// releaseOf finds a release of an environment with an engine: the head, else the first by tag.
 func (s *site) releaseOf(r *http.Request, environment, model string, d registry.Digest) (read, error) {
-	in, err := s.readRelease(r.Context(), environment, model, r.URL.Query().Get("release"))
+	in, err := s.readRelease(r.Context(), environment, model, "")
 	if err == nil {
 		if _, ok := in.Engine(d); ok {
 			return in, nil
@@ -232,6 +240,11 @@ func (view *engineView) parity(p *registry.ParityReport, s *site) {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
+		if w := p.Outputs[name].Worst; w != nil {
+			view.Worst = append(view.Worst, worst{
+				registry.PlainText(name), fmt.Sprint(w.Case), fmt.Sprint(w.Index), fmt.Sprintf("%.6g", float64(w.Reference)), fmt.Sprintf("%.6g", float64(w.Engine)),
+			})
+		}
 		if counts := p.Outputs[name].CaseErrors; len(counts) > 0 {
 			view.Errors = append(view.Errors, errorChart(name, counts))
 		}

@@ -92,6 +92,7 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 		if view.Release, err = s.summary(ctx, environments, view.Chosen, name, h.Release); err != nil {
 			return answer{}, err
 		}
+		view.Release.Engines = enginesBy(query, view.Release.Engines.Rows)
 	}
 	view.Offers = headOffers(ctx, environments, headIn(heads, view.Chosen))
 	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {

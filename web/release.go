@@ -13,7 +13,7 @@ type releaseSummary struct {
 	URL         string
 	Digest      digest
 	Environment string
-	Engines     []engineRow
+	Engines     engineTable
 	Quarantined []quarantine
 	Skipped     string // what its promotion skipped
 	LeftOut     []string
@@ -37,6 +37,9 @@ type engineRow struct {
 	P50, P99  string
 	Current   string // p99 of the engine that the next environment had, measured beside it
 	Size      string
+
+	p50, p99 int64 // ns; 0: not measured
+	bytes    int64 // 0: unknown
 }
 
 // releaseView is the page of a release.
@@ -111,7 +114,7 @@ func summarize(in read, environments registry.Environments) releaseSummary {
 		Version: in.Tag(), URL: releaseURL(in.Model, in.Digest, in.environment), Digest: digestOf(in.Digest), Environment: in.environment,
 	}
 	for _, e := range in.Engines {
-		view.Engines = append(view.Engines, row(in, e))
+		view.Engines.Rows = append(view.Engines.Rows, row(in, e))
 	}
 	for _, subject := range in.Subjects() {
 		for _, c := range registry.Quarantines(in.Release, in.claims, subject.Digest) {
@@ -171,6 +174,7 @@ func (s *site) releasePage(r *http.Request, model string, d registry.Digest) (an
 			{Name: "Limits", Digest: digestOf(in.Limits)}, {Name: "Interface", Digest: digestOf(in.Interface)},
 		},
 	}
+	view.Engines = enginesBy(r.URL.Query(), view.Engines.Rows)
 	for _, i := range in.ignored.Ignored {
 		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), i.Reason})
 	}

@@ -84,7 +84,7 @@ type Route struct {
 func Routes() []Route {
 	return []Route{
 		{"GET /{$}", []string{"after"}, (*site).board},
-		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b"}, (*site).model},
+		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, (*site).model},
 		{"GET /environments/{environment}/promote/{model...}", nil, (*site).promotion},
 		{"GET /environments/{environment}" + actPath + "{model...}", formFields, (*site).act},
 		{"POST /environments/{environment}" + actPath + "{model...}", nil, (*site).do},

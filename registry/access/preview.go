@@ -40,6 +40,13 @@ func (g guardedPreview) Preview(ctx context.Context, r registry.PromoteRequest) 
 	return g.inner.Preview(ctx, r)
 }
 
+func (g guardedPreview) PreviewRollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	if err := Allow(ctx, registry.PermissionRead, r.Environment, r.Model); err != nil {
+		return registry.Promotion{}, err
+	}
+	return g.inner.PreviewRollback(ctx, r)
+}
+
 func (g guardedPreview) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
 	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
 		return nil, err

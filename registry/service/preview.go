@@ -60,6 +60,12 @@ func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) 
 	return p, err
 }
 
+// PreviewRollback decides about a rollback without reading the bytes of the release.
+func (m *Remembering) PreviewRollback(ctx context.Context, req registry.RollbackRequest) (registry.Promotion, error) {
+	req.DryRun, req.Replaces, req.Reason = true, nil, "preview" // a reason is required, and this one is stored nowhere
+	return m.retreat(ctx, retreat{RollbackRequest: req, preview: true})
+}
+
 // lastEvents are the events from which a preview is another one. They are read before it is decided,
 // so that a concurrent change is read again the next time.
 func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]registry.Digest, err error) {

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 
@@ -68,5 +69,37 @@ func TestPreviewFollowsNodeTypes(t *testing.T) {
 		if p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); p.Decision.Allowed() != c.allowed || (err == nil) != c.allowed {
 			t.Errorf("%s: got a preview that allows %v, error %v; want %v", c.now, p.Decision.Allowed(), err, c.allowed)
 		}
+	}
+}
+
+// unreadable has content whose bytes cannot be read.
+type unreadable struct{ registry.Content }
+
+func (unreadable) Rehash(context.Context, string, registry.Release) error {
+	return registry.Errorf(registry.CodeDigest, "the bytes were read")
+}
+
+// A preview of a rollback says where it goes and refuses what a rollback refuses, and reads no bytes; the rollback does.
+func TestPreviewRollback(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	w.config.Content = unreadable{w.config.Content}
+	s := w.replica(t, 1<<20, new(atomic.Int64))
+	request := registry.RollbackRequest{Environment: "prod", Model: registrytest.Model}
+	if p, err := s.PreviewRollback(t.Context(), request); err != nil || p.Release != first.Digest || p.Previous != second.Digest {
+		t.Errorf("got a preview to %s from %s, error %v; want 1.0.0 from 1.1.0", p.Version, p.Previous, err)
+	}
+	request.Reason = "it is slow"
+	if _, err := s.Rollback(t.Context(), request); !registry.HasCode(err, registry.CodeDigest) {
+		t.Errorf("a rollback without a look at the bytes: error %v", err)
+	}
+	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "x"})
+	if _, err := s.PreviewRollback(t.Context(), request); registry.CodeOf(err) != registry.CodePolicy {
+		t.Errorf("to what is in quarantine: error %v, want a refusal", err)
+	}
+	if heads, err := w.service.Heads(t.Context(), "prod", registrytest.Model); err != nil || len(heads) != 1 || heads[0].Release != second.Digest || heads[0].Hold != "" {
+		t.Errorf("after previews prod has %+v, error %v; want 1.1.0 without a hold", heads, err)
 	}
 }

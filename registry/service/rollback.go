@@ -13,6 +13,12 @@ import (
 // release had then allows it now. So neither the age of a report nor a newer policy stops an
 // operator; changed bytes, a quarantine and revoked keys do.
 func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (registry.Promotion, error) {
+	return s.retreat(ctx, retreat{RollbackRequest: req})
+}
+
+// retreat does a rollback, or says what it would do.
+func (s *Service) retreat(ctx context.Context, r retreat) (registry.Promotion, error) {
+	req := r.RollbackRequest
 	environment, err := s.find(req.Environment)
 	if err != nil {
 		return registry.Promotion{}, err
@@ -33,7 +39,7 @@ func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (r
 			return p, err
 		}
 	}
-	r := retreat{RollbackRequest: req, environment: environment, from: head}
+	r.environment, r.from = environment, head
 	err = decided(func() error { return s.rollback(ctx, &r) })
 	if r.announced.Release == "" {
 		return r.promotion, err
@@ -61,6 +67,7 @@ type retreat struct {
 	registry.RollbackRequest
 	environment registry.Environment
 	from        registry.Head   // the head to leave
+	preview     bool            // no bytes are read; only with DryRun
 	rehashed    registry.Digest // the release whose bytes were checked
 	announced   registry.Intent // of the last attempt
 	promotion   registry.Promotion
@@ -121,7 +128,7 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 		return err
 	}
 	m.promotion.Warnings, m.promotion.Nodes = s.consequences(ctx, m, standing.Head, r)
-	if m.DryRun {
+	if m.DryRun || m.preview {
 		return nil
 	}
 	m.announced = registry.Intent{Environment: m.Environment, Model: m.Model, From: m.Environment, Release: r.Digest}
@@ -223,11 +230,11 @@ func (s *Service) usedUp(ctx context.Context, head registry.Head, r registry.Rel
 	return err
 }
 
-// mayReturn checks the bytes of a release that was a head before, and whether it may still be
-// used.
+// mayReturn checks the bytes of a release that was a head before, unless this is a preview, and whether it may
+// still be used.
 func (s *Service) mayReturn(ctx context.Context, m *retreat, r registry.Release) (registry.Decision, error) {
 	var rehash error
-	if m.rehashed != r.Digest {
+	if !m.preview && m.rehashed != r.Digest {
 		if rehash = s.Content.Rehash(ctx, registry.Repository(m.Environment, r.Model), r); rehash == nil {
 			m.rehashed = r.Digest
 		}

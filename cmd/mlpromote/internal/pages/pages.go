@@ -97,6 +97,13 @@ func (p agreedPreview) Preview(ctx context.Context, r registry.PromoteRequest) (
 	return p.Previewer.Preview(ctx, r)
 }
 
+func (p agreedPreview) PreviewRollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	if err := p.check(ctx); err != nil {
+		return registry.Promotion{}, err
+	}
+	return p.Previewer.PreviewRollback(ctx, r)
+}
+
 func (p agreedPreview) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
