@@ -36,7 +36,7 @@ flags, print the same and end with the same exit codes. The registry is a servic
   mlpromote-node trust DIR --trust FILE
   mlpromote-node describe`,
 		Version:           version,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.configure() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.configure(c) },
 	}, a.ui, &a.output)
 	a.Flags.Add(root, "")
 	verbs := nodeverbs.Verbs{
@@ -48,13 +48,13 @@ flags, print the same and end with the same exit codes. The registry is a servic
 	return root
 }
 
-func (a *app) configure() error {
+func (a *app) configure(c *cobra.Command) error {
 	getenv, err := command.SecretFiles(a.getenv, "MLPROMOTE_TOKEN")
 	if err != nil {
 		return err
 	}
 	a.getenv = getenv
-	if err := a.output.Check(); err != nil {
+	if err := a.output.Check(c); err != nil {
 		return err
 	}
 	a.Flags.Default(a.getenv)

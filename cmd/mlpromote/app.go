@@ -71,7 +71,7 @@ identical bytes from staging to prod.
   mlpromote resolve MODEL --env prod
   mlpromote pull MODEL --env prod -o DIR`,
 		Version:           a.version,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.configure() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.configure(c) },
 	}, a.ui, &a.output)
 	flags := root.PersistentFlags()
 	a.Flags.Add(root, ", else the data directory")
@@ -98,13 +98,13 @@ func secretVariables() []string {
 	return []string{"COSIGN_PASSWORD", "MLPROMOTE_CI_TOKEN", "MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE", "MLPROMOTE_TOKEN"}
 }
 
-func (a *app) configure() error {
+func (a *app) configure(c *cobra.Command) error {
 	getenv, err := command.SecretFiles(a.getenv, secretVariables()...)
 	if err != nil {
 		return err
 	}
 	a.getenv = getenv
-	if err := a.output.Check(); err != nil {
+	if err := a.output.Check(c); err != nil {
 		return err
 	}
 	a.Flags.Default(a.getenv)

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -28,10 +29,15 @@ new evidence arrives, until the time is up. stderr says whose is missing. If the
 meanwhile, it ends and promotes nothing: evidence that comes late does not replace a newer head. It does not wait where anything else is in
 the way, such as a report that failed, a quarantine or a hold. With --dry-run it waits too, and then shows the decision.
 
-stdout: the ref in the destination. Exit code 4: the policy refuses, also when the time is over.`,
-		Example: "  mlpromote promote --dry-run\n  mlpromote promote --wait 30m",
-		Args:    command.AtMost("REF"),
+stdout: the ref in the destination; with --dry-run the requirements, which --output markdown writes for a comment, with
+the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
+		Example:     "  mlpromote promote --dry-run\n  mlpromote promote --dry-run --output markdown >decision.md\n  mlpromote promote --wait 30m",
+		Args:        command.AtMost("REF"),
+		Annotations: map[string]string{command.Markdown: "the decision"},
 		RunE: func(c *cobra.Command, args []string) error {
+			if a.output.Format == command.Markdown && !req.DryRun {
+				return registry.Errorf(registry.CodeInvalid, "--output markdown shows a decision: want --dry-run with it")
+			}
 			if wait < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--wait %s: want a time such as 30m, or 0 for none", wait)
 			}
@@ -81,7 +87,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}
 	if req.DryRun && promotion.Model != "" {
-		if out := a.ui.Result(decisionText(promotion.Decision), movement{Promotion: promotion}); out != nil {
+		if out := a.ui.Result(a.decisionText(promotion, err), movement{Promotion: promotion}); out != nil {
 			return out
 		}
 		return err
@@ -185,7 +191,19 @@ func (a *app) refused(p registry.Promotion) {
 	}
 }
 
-func decisionText(d registry.Decision) string {
+// decisionText is a decision, and refused the error with which the promotion would end.
+func (a *app) decisionText(p registry.Promotion, refused error) string {
+	if a.output.Format != command.Markdown {
+		return requirementsText(p.Decision)
+	}
+	why := ""
+	if refused != nil {
+		why = refused.Error()
+	}
+	return integration.DecisionMarkdown(p, why)
+}
+
+func requirementsText(d registry.Decision) string {
 	rows := [][]string{{"REQUIREMENT", "OF", "STATE", "DETAIL"}}
 	for _, r := range d.Requirements {
 		state := "met"

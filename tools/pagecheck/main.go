@@ -1,6 +1,6 @@
 // Command pagecheck opens pages in Chromium and says what is wrong with them: what axe-core finds by the rules of
 // WCAG 2.2 AA, errors of the console, violations of the content policy, requests to other hosts, pages that are
-// too large, and pages that are wider than 320 pixels.
+// too large, that are wider than 320 pixels (which are 1280 at 400 %) or than paper, and where Tab does not reach everything.
 //
 //	pagecheck -axe node_modules/axe-core/axe.min.js [-colors light,dark,forced] URL...
 package main
@@ -131,14 +131,16 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 		media = append(media, &emulation.MediaFeature{Name: "forced-colors", Value: "active"})
 	}
 	var violations []violation
-	var wide, focused string
+	var wide, cut, focused, tabbed string
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 	err = chromedp.Run(ctx,
 		network.Enable(), log.Enable(), emulation.SetEmulatedMedia().WithFeatures(media), emulation.SetFocusEmulationEnabled(true), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(page),
 		chromedp.Evaluate(script+"; true", nil),
 		chromedp.Evaluate(`axe.run(document, `+rules+`).then((r) => r.violations)`, &violations, wait),
 		chromedp.Evaluate(walk, &focused),
+		chromedp.ActionFunc(func(ctx context.Context) error { return tabs(ctx, &tabbed) }),
 		chromedp.EmulateViewport(320, 800), chromedp.Evaluate(overflow, &wide),
+		emulation.SetEmulatedMedia().WithMedia("print"), chromedp.EmulateViewport(paper, 1000), chromedp.Evaluate(overflow, &cut),
 	)
 	if err != nil {
 		return nil, err
@@ -153,14 +155,50 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 	if wide != "" {
 		found = append(found, "at 320 pixels it is wider than the window: "+wide)
 	}
-	if focused != "" {
-		found = append(found, focused)
+	if cut != "" {
+		found = append(found, "printed, it is wider than the paper: "+cut)
+	}
+	for _, f := range []string{focused, tabbed} {
+		if f != "" {
+			found = append(found, f)
+		}
 	}
 	if w.bytes > maxTransfer {
 		found = append(found, fmt.Sprintf("it loads %.0f bytes: want at most %d", w.bytes, maxTransfer))
 	}
 	return found, nil
 }
+
+// paper is the width of A4 in pixels of CSS, without margins of 1 cm.
+const paper = 718
+
+// tabs presses Tab until the focus has been on everything that can have it, and says what it missed.
+func tabs(ctx context.Context, found *string) error {
+	var count, at int
+	if err := chromedp.Evaluate(reachable+`; document.activeElement.blur(); reachable().length`, &count).Do(ctx); err != nil {
+		return err
+	}
+	reached := map[int]bool{}
+	for range count + 10 { // a browser also stops at what scrolls
+		if err := chromedp.KeyEvent("\t").Do(ctx); err != nil {
+			return err
+		}
+		if err := chromedp.Evaluate(`reachable().indexOf(document.activeElement)`, &at).Do(ctx); err != nil {
+			return err
+		}
+		if reached[at] = true; at == count-1 {
+			break
+		}
+	}
+	delete(reached, -1)
+	if len(reached) != count {
+		*found = fmt.Sprintf("Tab reaches %d of %d things", len(reached), count)
+	}
+	return nil
+}
+
+// reachable lists what a keyboard reaches.
+const reachable = `var reachable = () => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter((e) => e.offsetParent)`
 
 // overflow names an element that makes the page wider than the window.
 const overflow = `(() => {

@@ -34,12 +34,19 @@ func Root(c *cobra.Command, u *ui.UI, o *Output) *cobra.Command {
 	return c
 }
 
-// Check refuses a format that there is none of. Errors: CodeInvalid.
-func (o Output) Check() error {
-	if o.Format != "text" && o.Format != "json" {
-		return registry.Errorf(registry.CodeInvalid, "--output %q: want text or json", o.Format)
+// Markdown is the annotation of a command that also prints Markdown with --output markdown.
+const Markdown = "markdown"
+
+// Check refuses a format that a command does not have. Errors: CodeInvalid.
+func (o Output) Check(c *cobra.Command) error {
+	_, markdown := c.Annotations[Markdown]
+	switch {
+	case o.Format == "text", o.Format == "json", o.Format == Markdown && markdown:
+		return nil
+	case markdown:
+		return registry.Errorf(registry.CodeInvalid, "--output %q: want text, json or markdown", o.Format)
 	}
-	return nil
+	return registry.Errorf(registry.CodeInvalid, "--output %q: want text or json", o.Format)
 }
 
 // Run runs a command line and returns the exit code that docs/reference/exit-codes.md names. subject is what

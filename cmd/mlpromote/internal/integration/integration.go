@@ -51,3 +51,9 @@ func Documents() map[string][]reflect.Type {
 	maps.Copy(all, rendering.Documents())
 	return all
 }
+
+// DecisionMarkdown is the decision about a promotion as comments and summaries of jobs have it. refusal is why it was
+// refused; empty if it was not.
+func DecisionMarkdown(p registry.Promotion, refusal string) string {
+	return cireport.Decision(p, refusal)
+}
