@@ -100,9 +100,10 @@ func TestGatesPage(t *testing.T) {
 			"empty":               {2, []string{"DIGEST="}},
 			"more in the digest":  {2, []string{"DIGEST=" + string(g.allowed) + "&environment=prod"}},
 			"a token of another":  {2, []string{"MLPROMOTE_TOKEN=mlp_x_y"}},
+			"a slash at the end":  {0, []string{"MLPROMOTE_REGISTRY=" + g.url + "/"}},
 			"nothing listens":     {2, []string{"MLPROMOTE_REGISTRY=http://127.0.0.1:1"}},
-			"another service":     {1, []string{"MLPROMOTE_REGISTRY=" + answering(t, http.StatusOK, `<html>"allowed":true</html>`)}},
-			"a sign-in elsewhere": {1, []string{"MLPROMOTE_REGISTRY=" + answering(t, http.StatusFound, `{"allowed":false}`)}},
+			"another service":     {2, []string{"MLPROMOTE_REGISTRY=" + answering(t, http.StatusOK, `<html>"allowed":true</html>`)}},
+			"a sign-in elsewhere": {2, []string{"MLPROMOTE_REGISTRY=" + answering(t, http.StatusFound, `{"allowed":false}`)}},
 		} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
