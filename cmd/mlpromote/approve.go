@@ -90,7 +90,7 @@ func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Requ
 	if err != nil {
 		return err
 	}
-	ref, err := a.approved(i, from.Name, args)
+	ref, err := a.referenceIn(i, from.Name, args)
 	if err != nil {
 		return err
 	}
@@ -120,19 +120,6 @@ func (a *app) approve(ctx context.Context, i *wiring.Instance, req approver.Requ
 		return out
 	}
 	return err
-}
-
-// approved is the release that is approved: by a ref, or by a model in the environment that the
-// destination takes releases from.
-func (a *app) approved(i *wiring.Instance, from string, args []string) (registry.Ref, error) {
-	if len(args) == 1 {
-		first, _, _ := strings.Cut(args[0], "/")
-		_, err := i.Envs.Find(first)
-		if isHost := strings.ContainsAny(first, ".:") || first == "localhost"; err != nil && !isHost {
-			args = []string{from + "/" + args[0]}
-		}
-	}
-	return a.reference(i, args)
 }
 
 func approvedText(g approver.Given) string {

@@ -22,7 +22,8 @@ func (a *app) promoteCommand() *cobra.Command {
 		Use:   "promote [REF]",
 		Short: "Promote a verified release to the next environment, byte for byte",
 		Long: `Hashes the release again, checks the destination's policy, copies the release and its evidence,
-signs a verification summary, and moves the head last. REF defaults to the last build here.
+signs a verification summary, and moves the head last. REF defaults to the last build here; without an
+environment it is in the one that the destination takes releases from.
 
 If only evidence is missing, such as reports or approvals, promote --wait waits for it and decides again whenever
 new evidence arrives, until the time is up. stderr says whose is missing. If the destination gets another release
@@ -56,7 +57,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	if w.first != nil {
 		req = *w.first
 	} else {
-		ref, err := a.reference(i, args)
+		ref, err := a.toPromote(i, req, args)
 		if err != nil {
 			return err
 		}
@@ -98,6 +99,16 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	}
 	a.tellCredentials(i, promotion.From, promotion.Environment)
 	return a.promoted(i, promotion)
+}
+
+// toPromote is the release that is promoted: by a ref, or by a model in the environment that the destination takes
+// releases from.
+func (a *app) toPromote(i *wiring.Instance, req registry.PromoteRequest, args []string) (registry.Ref, error) {
+	from, _, err := i.Envs.Edge(req.From, req.To)
+	if err != nil { // which environment is meant is not known; the promotion says so
+		return a.reference(i, args)
+	}
+	return a.referenceIn(i, from.Name, args)
 }
 
 // tellSkipped says what a break-glass promotion skips, or that it has nothing to skip.

@@ -41,6 +41,18 @@ func (a *app) reference(i *wiring.Instance, args []string) (registry.Ref, error)
 	return i.WithoutHost(ref)
 }
 
+// referenceIn is reference, where a model without an environment is one of the environment.
+func (a *app) referenceIn(i *wiring.Instance, environment string, args []string) (registry.Ref, error) {
+	if len(args) == 1 {
+		first, _, _ := strings.Cut(args[0], "/")
+		_, err := i.Envs.Find(first)
+		if isHost := strings.ContainsAny(first, ".:") || first == "localhost"; err != nil && !isHost {
+			args = []string{environment + "/" + args[0]}
+		}
+	}
+	return a.reference(i, args)
+}
+
 func named(args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
