@@ -125,7 +125,17 @@ func (c *clicker) send(action string, fields url.Values) {
 // The forms of pages decide in the real service, for pages of the service alone.
 func decideOnDemo(t *testing.T, address string) {
 	t.Helper()
-	release := url.Values{"action": {"release-hold"}, "reason": {"the scanner was wrong"}}
+	form, err := http.Get(address + "/environments/prod/act/vision/digits?action=release-hold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(form.Body)
+	form.Body.Close()
+	seen := regexp.MustCompile(`name="hold" value="([^"]+)"`).FindSubmatch(page)
+	if err != nil || seen == nil {
+		t.Fatalf("the form (status %d) names no hold, error %v", form.StatusCode, err)
+	}
+	release := url.Values{"action": {"release-hold"}, "hold": {html.UnescapeString(string(seen[1]))}, "reason": {"the scanner was wrong"}}
 	for _, c := range []struct {
 		origin string
 		status int
