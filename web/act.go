@@ -63,7 +63,8 @@ func readForm(r *http.Request, value func(string) string) (form, error) {
 		return f, registry.Errorf(registry.CodeNotFound, "there is no form with which to %.40q", f.Action)
 	}
 	if a.release && f.Release == "" {
-		return f, registry.Errorf(registry.CodeInvalid, "the form names no release: want its digest, so that what is done is about the release that you saw")
+		return f, registry.Errorf(registry.CodeInvalid,
+			"the form names no release: want its digest, so that what is done is about the release that you saw")
 	}
 	for _, d := range []registry.Digest{f.Release, f.Replaces} {
 		if d != "" && d.Validate() != nil {
@@ -170,11 +171,13 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 		return answer{}, err
 	}
 	a := actions()[f.Action]
-	if f.Hold = ""; a.holds {
+	f.Hold = ""
+	if a.holds {
 		f.Hold = head.Hold
 	}
 	view := actView{
-		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(), Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
+		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(),
+		Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
 		Denied: a.denied(ctx, f),
 	}
 	if view.Now, err = s.cell(ctx, e, head); err != nil {

@@ -76,7 +76,7 @@ func TestHoldThatWasNotSeenStays(t *testing.T) {
 	again := w.post(everything(), fields)
 	wantPage(t, "sent", again, http.StatusConflict, "held for another reason than you saw", "poisoned data", "the audit is over")
 	if now := w.head(t); now.Hold != "poisoned data" {
-		t.Errorf("prod is held for %q, want the hold that nobody saw", now.Hold)
+		t.Errorf("prod is held for %q, want the hold that was set after the page was shown", now.Hold)
 	}
 	second := filled(again)
 	second.Set("reason", "the data is mended")

@@ -132,7 +132,8 @@ func promotionFollows(ctx context.Context, s *site, f *form) ([]string, []nodeCh
 	if err != nil {
 		return nil, nil, err
 	}
-	follows := []string{"Every requirement is decided again, and all bytes are read. The release is " + digestOf(f.Release).Short + " of " + from.Name + "."}
+	follows := []string{fmt.Sprintf(
+		"Every requirement is decided again, and all bytes are read. The release is %s of %s.", digestOf(f.Release).Short, from.Name)}
 	rows, _, err := s.coverage(ctx, f.Model, from.Name, f.Environment)
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +176,8 @@ func rollbackFollows(ctx context.Context, s *site, f *form) ([]string, []nodeCha
 		return nil, nil, err
 	}
 	f.Version = p.Version
-	follows := []string{f.Environment + " goes back to " + p.Version + " and is held there: promotions wait until the hold is released. All its bytes are read first."}
+	follows := []string{fmt.Sprintf(
+		"%s goes back to %s and is held there: promotions wait until the hold is released. All its bytes are read first.", f.Environment, p.Version)}
 	for _, w := range p.Warnings {
 		follows = append(follows, registry.PlainText(w))
 	}

@@ -242,7 +242,8 @@ func (view *engineView) parity(p *registry.ParityReport, s *site) {
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		if w := p.Outputs[name].Worst; w != nil {
 			view.Worst = append(view.Worst, worst{
-				registry.PlainText(name), fmt.Sprint(w.Case), fmt.Sprint(w.Index), fmt.Sprintf("%.6g", float64(w.Reference)), fmt.Sprintf("%.6g", float64(w.Engine)),
+				registry.PlainText(name), fmt.Sprint(w.Case), fmt.Sprint(w.Index),
+				fmt.Sprintf("%.6g", float64(w.Reference)), fmt.Sprintf("%.6g", float64(w.Engine)),
 			})
 		}
 		if counts := p.Outputs[name].CaseErrors; len(counts) > 0 {

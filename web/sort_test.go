@@ -14,7 +14,8 @@ import (
 func TestEnginesSortByLink(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.Promoted(t, registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v3", "fp32"), registrytest.MakeEngine("v4", "int8"), registrytest.MakeEngine("v2", "fp16")}})
+	engines := []registry.Engine{registrytest.MakeEngine("v3", "fp32"), registrytest.MakeEngine("v4", "int8"), registrytest.MakeEngine("v2", "fp16")}
+	w.Promoted(t, registrytest.Build{Engines: engines})
 	inOrder := func(query string) bool {
 		page := w.get(everything(), modelPage+"?environment=prod&sort="+query)
 		wantPage(t, query, page, http.StatusOK)

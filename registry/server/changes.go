@@ -100,7 +100,8 @@ func (s server) releaseHold(r *request) (*response, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	if err := s.Registry.ReleaseHold(r.Context(), registry.HoldRelease{Environment: body.Environment, Model: r.Name, Reason: body.Reason, Seen: body.Seen}); err != nil {
+	release := registry.HoldRelease{Environment: body.Environment, Model: r.Name, Reason: body.Reason, Seen: body.Seen}
+	if err := s.Registry.ReleaseHold(r.Context(), release); err != nil {
 		return nil, err
 	}
 	return done()

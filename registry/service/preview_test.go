@@ -99,7 +99,8 @@ func TestPreviewRollback(t *testing.T) {
 	if _, err := s.PreviewRollback(t.Context(), request); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("to what is in quarantine: error %v, want a refusal", err)
 	}
-	if heads, err := w.service.Heads(t.Context(), "prod", registrytest.Model); err != nil || len(heads) != 1 || heads[0].Release != second.Digest || heads[0].Hold != "" {
+	heads, err := w.service.Heads(t.Context(), "prod", registrytest.Model)
+	if err != nil || len(heads) != 1 || heads[0].Release != second.Digest || heads[0].Hold != "" {
 		t.Errorf("after previews prod has %+v, error %v; want 1.1.0 without a hold", heads, err)
 	}
 }

@@ -198,7 +198,8 @@ func tabs(ctx context.Context, found *string) error {
 }
 
 // reachable lists what a keyboard reaches.
-const reachable = `var reachable = () => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter((e) => e.offsetParent)`
+const reachable = `var reachable = () => [...document.querySelectorAll(
+  "a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter((e) => e.offsetParent)`
 
 // overflow names an element that makes the page wider than the window.
 const overflow = `(() => {

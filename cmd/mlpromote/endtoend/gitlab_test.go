@@ -238,7 +238,8 @@ func TestGitLabComponentHostileOutputs(t *testing.T) {
 	t.Parallel()
 	const ref = "staging/vision/digits:1.0.0"
 	for name, c := range map[string]struct{ text, want string }{
-		"other variables": {"MLPROMOTE_PROGRAM=/bin/false\nMLPROMOTE_STEP=build\nMLPROMOTE_REGISTRY=http://127.0.0.1:9\nMLPROMOTE_ARGS=--force\nMLPROMOTE_REF=" + ref + "\n", ref},
+		"other variables": {"MLPROMOTE_PROGRAM=/bin/false\nMLPROMOTE_STEP=build\nMLPROMOTE_REGISTRY=http://127.0.0.1:9\n" +
+			"MLPROMOTE_ARGS=--force\nMLPROMOTE_REF=" + ref + "\n", ref},
 		"a command":       {"MLPROMOTE_REF=$(touch ran)`touch ran`\n", "$(touch ran)`touch ran`"},
 		"nothing":         {"", ""},
 	} {
@@ -251,7 +252,8 @@ func TestGitLabComponentHostileOutputs(t *testing.T) {
 				t.Fatal(err)
 			}
 			script := "#!/bin/sh\nprintf '%s|' \"$*\" \"$MLPROMOTE_STEP\" \"$MLPROMOTE_REF\" \"${MLPROMOTE_REGISTRY-unset}\" \"$MLPROMOTE_ARGS\"\n"
-			if err := errors.Join(os.WriteFile(program, []byte(script), 0o700), os.WriteFile(filepath.Join(dir, "mlpromote.env"), []byte(c.text), 0o600)); err != nil {
+			handed := filepath.Join(dir, "mlpromote.env")
+			if err := errors.Join(os.WriteFile(program, []byte(script), 0o700), os.WriteFile(handed, []byte(c.text), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			_, got, exit := runGitLab(t, dir, rendered, "HOME="+dir)

@@ -270,7 +270,8 @@ func (c *stormClient) rollback(ctx context.Context) error {
 		c.s.told.move(move{kind: registry.EventRollback, environment: "prod", release: p.Release, reason: reason})
 	}
 	reason = c.s.told.reason()
-	if held := c.registry.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: reason}); held == nil { // also that of one who got no answer
+	release := registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: reason}
+	if held := c.registry.ReleaseHold(ctx, release); held == nil { // also that of one who got no answer
 		c.s.told.move(move{kind: registry.EventHoldRelease, environment: "prod", reason: reason})
 	}
 	return err
