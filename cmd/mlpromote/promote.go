@@ -105,8 +105,12 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 // releases from.
 func (a *app) toPromote(i *wiring.Instance, req registry.PromoteRequest, args []string) (registry.Ref, error) {
 	from, _, err := i.Envs.Edge(req.From, req.To)
-	if err != nil { // which environment is meant is not known; the promotion says so
-		return a.reference(i, args)
+	if err != nil { // the ref must say which environment is meant
+		ref, wrong := a.reference(i, args)
+		if _, unknown := i.Envs.Find(ref.Environment); wrong == nil && unknown != nil {
+			return ref, err
+		}
+		return ref, wrong
 	}
 	return a.referenceIn(i, from.Name, args)
 }

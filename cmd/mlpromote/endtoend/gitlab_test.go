@@ -240,8 +240,8 @@ func TestGitLabComponentHostileOutputs(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"other variables": {"MLPROMOTE_PROGRAM=/bin/false\nMLPROMOTE_STEP=build\nMLPROMOTE_REGISTRY=http://127.0.0.1:9\n" +
 			"MLPROMOTE_ARGS=--force\nMLPROMOTE_REF=" + ref + "\n", ref},
-		"a command":       {"MLPROMOTE_REF=$(touch ran)`touch ran`\n", "$(touch ran)`touch ran`"},
-		"nothing":         {"", ""},
+		"a command": {"MLPROMOTE_REF=$(touch ran)`touch ran`\n", "$(touch ran)`touch ran`"},
+		"nothing":   {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
