@@ -127,7 +127,7 @@ func carriedTampers() []tamper {
 		}, true},
 		{"a file in a saved release", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
-			flipFile(t, filepath.Join(dir, "digits.tar"))
+			flipSaved(t, filepath.Join(dir, "digits.tar"))
 			return []string{"of the saved release is damaged"}
 		}, false},
 		{"evidence, left out of a saved release without a trace", func(t *testing.T, w *tampered, dir string) []string {
@@ -346,6 +346,28 @@ func asText(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// flipSaved changes one bit in the middle of the largest file of a saved release. The middle of the archive
+// itself may be the header of a file, whose damage is another finding.
+func flipSaved(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var largest []byte
+	for _, blob := range unpacked(t, data) {
+		if len(blob) > len(largest) {
+			largest = blob
+		}
+	}
+	at := bytes.Index(data, largest)
+	if at < 0 {
+		t.Fatal("the archive does not hold its largest file in one piece")
+	}
+	data[at+len(largest)/2] ^= 1
+	write(t, path, string(data))
 }
 
 // unpacked are the blobs of a saved release.
