@@ -56,6 +56,9 @@ func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id str
 	if err != nil {
 		return err
 	}
+	if state.Version == 1 { // nothing was appended, so it has no file
+		return u.states.EndUpload(ctx, id, state.Version)
+	}
 	s, err := u.open(ctx, state)
 	if err != nil {
 		return u.interpretError("cancel", id, err)

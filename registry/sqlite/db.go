@@ -32,10 +32,11 @@ type DB struct {
 
 	path       string
 	absolute   string
-	writer     *prepared // one connection, because SQLite has one writer at a time
-	hasty      *prepared // writes without waiting for the disk
-	reader     *prepared // opens connections when needed
-	writes     *together
+	writer     *prepared     // one connection, because SQLite has one writer at a time
+	hasty      *prepared     // writes without waiting for the disk
+	reader     *prepared     // opens connections when needed
+	writes     *together     // durable ones of pushes
+	hastily    *together     // those of uploads, which do not wait for the disk
 	steady     *steady       // has its own connection
 	collecting chan struct{} // full while a collector holds the lock
 }
@@ -58,8 +59,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
 	}
 	db := &DB{
-		path: path, absolute: absolute, writes: newTogether(), steady: newSteady(), collecting: make(chan struct{}, 1),
+		path: path, absolute: absolute, steady: newSteady(), collecting: make(chan struct{}, 1),
 	}
+	db.writes, db.hastily = newTogether(db.synced), newTogether(db.unsynced)
 	if err := private(absolute); err != nil {
 		return nil, registry.Lastingf(registry.CodeUnavailable,
 			"open: database %s and its folder must exist and be writable by this user: %w", path, err)

@@ -220,11 +220,7 @@ func TestTogether(t *testing.T) {
 			errs[i] = db.SetTag(t.Context(), "r", strconv.Itoa(i), d)
 		})
 	}
-	for deadline := time.Now().Add(10 * time.Second); waiting(db) < n; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d writes wait, want %d", waiting(db), n)
-		}
-	}
+	allWait(t, db.writes, n)
 	<-db.writes.turn
 	wg.Wait()
 	for i, err := range errs {
@@ -236,13 +232,63 @@ func TestTogether(t *testing.T) {
 			t.Errorf("tag %d is %q (%v), want %q", i, got, err, want)
 		}
 	}
-	if waiting(db) != 0 {
+	if waiting(db.writes) != 0 {
 		t.Error("there are still writes that wait")
 	}
 }
 
-func waiting(db *DB) int {
-	db.writes.mu.Lock()
-	defer db.writes.mu.Unlock()
-	return len(db.writes.waiting)
+// Changes of uploads that share a transaction fail alone: an upload that another caller continued
+// stays, and the others end.
+func TestUploadsTogether(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	const n = 20
+	var uploads [n]registry.UploadState
+	for i := range uploads {
+		uploads[i] = registry.NewUpload(registry.UploadOwner{Repository: "r"})
+		if err := db.CreateUpload(t.Context(), uploads[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	continued := func(i int) bool { return i%5 == 3 }
+	db.hastily.turn <- struct{}{} // nobody commits until all wait
+	var errs [n]error
+	var wg sync.WaitGroup
+	for i, u := range uploads {
+		wg.Go(func() {
+			version := u.Version
+			if continued(i) {
+				version++ // as if it had been swapped since
+			}
+			errs[i] = db.EndUpload(t.Context(), u.ID, version)
+		})
+	}
+	allWait(t, db.hastily, n)
+	<-db.hastily.turn
+	wg.Wait()
+	for i, u := range uploads {
+		_, err := db.Upload(t.Context(), u.Owner, u.ID)
+		switch {
+		case continued(i) && (!registry.HasCode(errs[i], registry.CodeConflict) || err != nil):
+			t.Errorf("end of upload %d, which was continued: %v, then %v; want a conflict, and that it stays", i, errs[i], err)
+		case !continued(i) && (errs[i] != nil || !registry.HasCode(err, registry.CodeNotFound)):
+			t.Errorf("end of upload %d: %v, then %v; want it to be gone", i, errs[i], err)
+		}
+	}
+}
+
+// allWait waits until n writes wait for a commit.
+func allWait(t *testing.T, writes *together, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); waiting(writes) < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d writes wait, want %d", waiting(writes), n)
+		}
+	}
+}
+
+func waiting(writes *together) int {
+	writes.mu.Lock()
+	defer writes.mu.Unlock()
+	return len(writes.waiting)
 }

@@ -13,7 +13,7 @@ import (
 
 // PutManifest records m and sets tags. Media type, size and pusher stay as first recorded.
 func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
-	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+	err := db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := (tx{q, db.now()}).PutManifest(ctx, repository, m); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 // AddBlob records a membership. If it exists, AddBlob only unmarks it.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
-	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+	err := db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.BlobAdd(ctx,
 			dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: db.now().UnixMicro()})
 	})

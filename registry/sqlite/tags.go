@@ -18,7 +18,7 @@ func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest,
 
 // SetTag sets a tag. Errors: CodeNotFound when the manifest of d is not recorded.
 func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
-	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+	err := db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		set, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
 		return catalog.TagSet(repository, tag, d, set, err)
 	})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"math"
 	"time"
@@ -14,7 +13,7 @@ import (
 
 // CreateUpload records the state of an upload.
 func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
-	err := db.unsynced(ctx, func(q *dbsqlc.Queries) error {
+	err := db.hastily.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
 			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
@@ -35,7 +34,7 @@ func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string)
 
 // SwapUpload replaces the state of an upload.
 func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
-	return db.changeUpload(ctx, s.ID, func(q *dbsqlc.Queries) (int64, error) {
+	return db.changeUpload(ctx, s.ID, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
 			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
@@ -45,16 +44,16 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 
 // EndUpload deletes an upload.
 func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
-	return db.changeUpload(ctx, id, func(q *dbsqlc.Queries) (int64, error) {
+	return db.changeUpload(ctx, id, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadEnd(ctx, dbsqlc.UploadEndParams{ID: id, Version: version})
 	})
 }
 
 // changeUpload changes an upload, or returns why its row was not found.
-func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Queries) (int64, error)) error {
-	err := db.unsynced(ctx, func(q *dbsqlc.Queries) error {
+func (db *DB) changeUpload(ctx context.Context, id string, change func(context.Context, *dbsqlc.Queries) (int64, error)) error {
+	err := db.hastily.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return catalog.ChangeUpload(id,
-			func() (int64, error) { return change(q) },
+			func() (int64, error) { return change(ctx, q) },
 			func() (int64, error) { return q.UploadVersion(ctx, id) })
 	})
 	return db.interpretError("upload "+id, err)
@@ -95,17 +94,4 @@ func uploadState(row dbsqlc.Upload) registry.UploadState {
 		ID: row.ID, Owner: registry.UploadOwner{Repository: row.Repository, Principal: row.Principal},
 		Offset: row.Arrived, Hash: row.Hash, Place: row.Place, Version: row.Version, Touched: fromMicros(row.Touched),
 	}
-}
-
-// unsynced runs a change that does not wait for the disk. Every pushed blob has several of
-// them, and a power failure may undo them. A later commit makes them durable. It holds the
-// connection of the writer, so that changes of this process do not poll for the lock of the
-// database.
-func (db *DB) unsynced(ctx context.Context, change func(*dbsqlc.Queries) error) (err error) {
-	turn, err := db.writer.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, turn.Close()) }()
-	return change(dbsqlc.New(db.hasty))
 }

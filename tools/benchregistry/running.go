@@ -44,7 +44,7 @@ func (b *bench) measureSmall(ctx context.Context) error {
 		var all []contestant
 		for _, s := range running {
 			all = append(all, contestant{s.name, func(ctx context.Context, round int) error {
-				return b.timed(m.what, s.name, func() error {
+				return b.timedCPU(m.what, s, func() error {
 					return s.pushArtifacts(ctx, fmt.Sprintf("small%d", round), b.artifacts, b.workers)
 				})
 			}})
