@@ -24,13 +24,17 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 		func(err error) error { return db.interpretError("history", err) })
 }
 
-// LastEvent returns the hash of the newest event of a model in an environment.
+// LastEvent returns the hash of the newest event of a model in an environment. It remembers also
+// that there is none: of most environments nothing was restricted, and every resolve asks.
 func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
 	key := dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model}
-	hash, err := recall(ctx, db.steady, key, func() (string, error) { return db.read().HistoryNewestHash(ctx, key) })
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
+	hash, err := recall(ctx, db.steady, key, func() (string, error) {
+		hash, err := db.read().HistoryNewestHash(ctx, key)
+		if errors.Is(err, sql.ErrNoRows) {
+			return "", nil
+		}
+		return hash, err
+	})
 	if err != nil {
 		return "", db.interpretError(fmt.Sprintf("last event of %s in %s", model, environment), err)
 	}

@@ -144,6 +144,20 @@ func TestSteadyRemembers(t *testing.T) {
 	ask(2)
 }
 
+// Every resolve asks whether anything was restricted, and mostly nothing was. That is remembered too.
+func TestSteadyRemembersThatNothingHappened(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	for range 2 {
+		if hash, err := db.LastEvent(t.Context(), "prod", ""); hash != "" || err != nil {
+			t.Fatalf("the last event is %q (%v), want no event", hash, err)
+		}
+	}
+	if len(db.steady.known) != 1 {
+		t.Errorf("%d rows are remembered, want 1: that there is no event", len(db.steady.known))
+	}
+}
+
 // The record that is given is the caller's own.
 func TestSteadyGivesCopies(t *testing.T) {
 	t.Parallel()
