@@ -83,10 +83,12 @@ func TestPages(t *testing.T) {
 		t.Parallel()
 		runWithPython(t, program, "docs/how-to/reports.md")
 	})
-	t.Run("cases", func(t *testing.T) {
-		t.Parallel()
-		runWithPython(t, program, "docs/how-to/cases.md")
-	})
+	for _, page := range []string{"cases", "pipelines"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			runWithPython(t, program, "docs/how-to/"+page+".md")
+		})
+	}
 	t.Run("builds", func(t *testing.T) {
 		t.Parallel()
 		dir, cache := t.TempDir(), t.TempDir()
