@@ -74,7 +74,7 @@ func (got found) openShape(of []Dim, sizes map[int]Sizes) (shape []int64, open [
 			shape[axis] = d.Value
 		case axis == got.batch(shape):
 			shape[axis] = 1
-		case axis == 1 && got.windows > 0 && got.channels > 0:
+		case axis == 1 && got.channelsFirst(of):
 			shape[axis] = got.channels
 			sizes[axis] = Sizes{got.channels, got.channels, got.channels, "channels of the first convolution"}
 		default:
@@ -82,6 +82,13 @@ func (got found) openShape(of []Dim, sizes map[int]Sizes) (shape []int64, open [
 		}
 	}
 	return shape, open
+}
+
+// channelsFirst reports whether axis 1 of a shape is the channels that convolutions read. It is not
+// where nodes add the channels, or where they come last.
+func (got found) channelsFirst(of []Dim) bool {
+	last := of[len(of)-1]
+	return got.channels > 0 && len(of) == got.windows+2 && !(last.Known && last.Value == got.channels && last.Value <= 4)
 }
 
 // windowed proposes sizes for what convolutions read: multiples of their strides, so that halves

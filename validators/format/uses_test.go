@@ -159,6 +159,30 @@ func TestUsesOfGraphs(t *testing.T) {
 	}
 }
 
+// Where images come without channels, or with channels last, height and width have the same sizes.
+func TestUsesOfOtherLayouts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		input, kernel msg
+		node          msg
+	}{
+		"no channels":   {input(float32Type, 0, 0, 0), constant("k", float32Type, 8, 1, 3, 3), wired("Unsqueeze", []string{"i", "one"}, []string{"a"})},
+		"channels last": {input(float32Type, 0, 0, 0, 3), constant("k", float32Type, 8, 3, 3, 3), wired("Transpose", []string{"i"}, []string{"a"}, numbers("perm", 0, 3, 1, 2))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := read(t, modelOf(graphOf(c.input, c.kernel, c.node, wired("Conv", []string{"a", "k"}, []string{"y"}))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := m.Uses()["i"].Sizes
+			if got[1] != got[2] || got[1].Opt < 3 {
+				t.Errorf("height %+v, width %+v; want the same, of at least the window", got[1], got[2])
+			}
+		})
+	}
+}
+
 func sizesText(all map[int]format.Sizes) string {
 	for axis := 4; axis >= 0; axis-- {
 		switch s, ok := all[axis]; {
