@@ -94,7 +94,7 @@ func reshaped(have []int64, want []validators.Dim) (shape []int64, ok bool) {
 // maxWhole is the largest number up to which a float64 holds every integer.
 const maxWhole = 1 << 53
 
-// castTo converts the elements of a tensor, where none of them changes by more than float32
+// castTo converts the elements of a tensor, where none of them changes by more than the type
 // rounds. Errors: CodeInvalid, which names the first that would.
 func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
 	if t.DType == to {
@@ -106,6 +106,8 @@ func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
 		return cast[float32](values, t.Shape, math.Inf(-1), math.Inf(1), false)
 	case tensor.Float64:
 		return tensor.New(values, t.Shape...)
+	case tensor.Float16:
+		return halves(values, t.Shape)
 	case tensor.Int64:
 		return cast[int64](values, t.Shape, -maxWhole, maxWhole, true)
 	case tensor.Int32:
@@ -116,12 +118,16 @@ func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
 		return cast[int8](values, t.Shape, math.MinInt8, math.MaxInt8, true)
 	case tensor.Uint8:
 		return cast[uint8](values, t.Shape, 0, math.MaxUint8, true)
+	case tensor.Uint16:
+		return cast[uint16](values, t.Shape, 0, math.MaxUint16, true)
+	case tensor.Uint32:
+		return cast[uint32](values, t.Shape, 0, math.MaxUint32, true)
 	}
 	return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
 		"dtype is %s, the model wants %s: convert it before", t.DType, to)
 }
 
-func cast[T int8 | int16 | int32 | int64 | uint8 | float32](values []float64,
+func cast[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | float32](values []float64,
 	shape []int64, least, most float64, whole bool) (tensor.Tensor, error) {
 	out := make([]T, len(values))
 	for i, v := range values {
@@ -132,4 +138,18 @@ func cast[T int8 | int16 | int32 | int64 | uint8 | float32](values []float64,
 		out[i] = T(v)
 	}
 	return tensor.New(out, shape...)
+}
+
+// halves rounds numbers to float16. Errors: CodeInvalid, which names the first that is beyond its range.
+func halves(values []float64, shape []int64) (tensor.Tensor, error) {
+	out, err := tensor.NewFloat16(values, shape...)
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	for i, v := range values {
+		if math.IsInf(out.Float64(i), 0) && !math.IsInf(v, 0) {
+			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "element %d is %v: float16 ends at 65504", i, v)
+		}
+	}
+	return out, nil
 }

@@ -61,10 +61,18 @@ func reach(dtype tensor.DType) (least, most float64) {
 		return -maxWhole, maxWhole
 	case tensor.Int32:
 		return math.MinInt32, math.MaxInt32
+	case tensor.Float16:
+		return -65504, 65504
+	case tensor.Int16:
+		return math.MinInt16, math.MaxInt16
 	case tensor.Int8:
 		return math.MinInt8, math.MaxInt8
 	case tensor.Uint8:
 		return 0, math.MaxUint8
+	case tensor.Uint16:
+		return 0, math.MaxUint16
+	case tensor.Uint32:
+		return 0, math.MaxUint32
 	}
 	return 0, 1
 }

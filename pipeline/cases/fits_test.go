@@ -204,7 +204,11 @@ func TestGenerate(t *testing.T) {
 		"int8":                    {tensor.Int8, dims{size(4)}, []int64{2, 4}, ""},
 		"uint8":                   {tensor.Uint8, dims{size(4)}, []int64{2, 4}, ""},
 		"bool":                    {tensor.Bool, dims{}, []int64{2}, ""},
-		"float16":                 {tensor.Float16, dims{size(4)}, nil, "no cases can be generated for dtype float16"},
+		"float16":                 {tensor.Float16, dims{size(4)}, []int64{2, 4}, ""},
+		"int16":                   {tensor.Int16, dims{size(4)}, []int64{2, 4}, ""},
+		"uint16":                  {tensor.Uint16, dims{size(4)}, []int64{2, 4}, ""},
+		"uint32":                  {tensor.Uint32, dims{size(4)}, []int64{2, 4}, ""},
+		"bfloat16":                {tensor.BFloat16, dims{size(4)}, nil, "no cases can be generated for dtype bfloat16"},
 		"too many":                {tensor.Bool, dims{size(1 << 25), size(2)}, nil, "is too large to generate"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,6 +297,10 @@ func TestImportConverts(t *testing.T) {
 		"uint8 least": {tensor.Uint8, 0, true}, "uint8 below": {tensor.Uint8, -1, false},
 		"uint8 most": {tensor.Uint8, 255, true}, "uint8 above": {tensor.Uint8, 256, false},
 		"int16 most": {tensor.Int16, 32767, true}, "int16 above": {tensor.Int16, 32768, false},
+		"uint16 most": {tensor.Uint16, 65535, true}, "uint16 above": {tensor.Uint16, 65536, false}, "uint32 below": {tensor.Uint32, -1, false},
+		"uint32 most": {tensor.Uint32, math.MaxUint32, true}, "uint32 above": {tensor.Uint32, math.MaxUint32 + 1, false},
+		"float16 most": {tensor.Float16, 65504, true}, "float16 above": {tensor.Float16, 65520, false}, "float16 below": {tensor.Float16, -65520, false},
+		"infinity in float16": {tensor.Float16, math.Inf(1), true}, "NaN in float16": {tensor.Float16, math.NaN(), true},
 		"int32 least": {tensor.Int32, math.MinInt32, true}, "int32 below": {tensor.Int32, math.MinInt32 - 1, false},
 		"int64 most": {tensor.Int64, 1 << 53, true}, "int64 above": {tensor.Int64, 1<<53 + 2, false},
 		"a fraction": {tensor.Int64, 0.5, false}, "NaN in integers": {tensor.Int64, math.NaN(), false},

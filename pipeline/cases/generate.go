@@ -70,14 +70,26 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, draw 
 		return fill[float32](n, shape, next)
 	case tensor.Float64:
 		return fill[float64](n, shape, next)
+	case tensor.Float16:
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = next()
+		}
+		return tensor.NewFloat16(values, shape...)
 	case tensor.Int64:
 		return fill[int64](n, shape, next)
 	case tensor.Int32:
 		return fill[int32](n, shape, next)
+	case tensor.Int16:
+		return fill[int16](n, shape, next)
 	case tensor.Int8:
 		return fill[int8](n, shape, next)
 	case tensor.Uint8:
 		return fill[uint8](n, shape, next)
+	case tensor.Uint16:
+		return fill[uint16](n, shape, next)
+	case tensor.Uint32:
+		return fill[uint32](n, shape, next)
 	case tensor.Bool:
 		values := make([]bool, n)
 		for i := range values {
@@ -93,7 +105,7 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, draw 
 // maxGenerated bounds the elements of a generated tensor.
 const maxGenerated = 1 << 26
 
-func fill[T float32 | float64 | int64 | int32 | int8 | uint8](n int64, shape []int64, next func() float64) (tensor.Tensor, error) {
+func fill[T float32 | float64 | int64 | int32 | int16 | int8 | uint8 | uint16 | uint32](n int64, shape []int64, next func() float64) (tensor.Tensor, error) {
 	values := make([]T, n)
 	for i := range values {
 		values[i] = T(next())
