@@ -146,7 +146,12 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 		slices.SortFunc(distinct, func(a, b slot) int { return cmp.Compare(a.row, b.row) })
 		p.Cases += len(slices.Compact(distinct))
 	}
-	verdict, reasons, err := f.compare(ctx, &p, pairs)
+	return f.judge(ctx, t, &p, pairs, done)
+}
+
+// judge records the verdict on what a trial gave.
+func (f *findings) judge(ctx context.Context, t trial, p *registry.ConsistencyCheck, pairs []pair, done outcome) error {
+	verdict, reasons, err := f.compare(ctx, p, pairs)
 	if err != nil {
 		return err
 	}
@@ -154,13 +159,49 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	case registry.VerdictPass:
 	case registry.VerdictFail:
 		p.Verdict = registry.VerdictFail
-		f.fail(t.code(), t.what+": "+t.against(), reasons)
+		what := t.what + ": " + t.against()
+		mixes, err := f.referenceMixes(ctx, t, done)
+		if err != nil {
+			return err
+		}
+		if mixes {
+			what += ", as the reference model does: the model mixes the cases of a batch, so let shapes: give the batch one size, or repair the model"
+		}
+		f.fail(t.code(), what, reasons)
 		p.Message = sentence(t.note, f.reasons[len(f.reasons)-1].Message)
 	default: // nothing was compared, say
 		p.Verdict = registry.VerdictUndecided
 		p.Message = sentence(t.note, "not judged"+prefixed(": ", said(reasons)))
 	}
 	return nil
+}
+
+// referenceMixes reports whether the engine gives for a batch what the reference model gives for it. If
+// cases give something else alone, the model is the cause, and no engine of it can be right.
+func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (bool, error) {
+	if t.batch == 0 {
+		return false, nil
+	}
+	var pairs []pair
+	for _, s := range t.shards {
+		for at := range s.cases {
+			made, err := f.inBatch(t, s, at, done)
+			if err != nil {
+				return false, err
+			}
+			reference, err := f.inBatch(t, s, at, f.set.reference)
+			if errors.Is(err, tensor.ErrMismatch) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			made.want = reference.got
+			pairs = append(pairs, made)
+		}
+	}
+	verdict, _, err := f.compare(ctx, &registry.ConsistencyCheck{Kind: t.kind}, pairs)
+	return verdict == registry.VerdictPass, err
 }
 
 // said joins the messages of reasons.

@@ -240,6 +240,41 @@ func TestHonest(t *testing.T) {
 	}
 }
 
+// A model that computes over the cases of a batch fails as the engine's fault does, and the reason names the model.
+func TestModelMixesCases(t *testing.T) {
+	t.Parallel()
+	mixing := func(_ int, x []float32, batch, seq int) ([]float32, error) {
+		y := slices.Clone(x)
+		for i := range y {
+			y[i] += x[(i+seq)%len(x)] * float32(min(batch-1, 1)) // the next case, if there is one
+		}
+		return y, nil
+	}
+	for name, c := range map[string]struct {
+		engine model
+		mixes  bool
+	}{"the model": {mixing, true}, "only the engine": {but(func(_ int, y []float32, batch, _ int) error { y[0] += float32(batch - 1); return nil }), false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			if c.mixes {
+				w.reference = mixing
+			}
+			_, reasons, err := w.engine(t, c.engine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(reasons, func(r registry.Reason) bool { return r.Code == consistency.ReasonBatch })
+			if at < 0 {
+				t.Fatalf("reasons %v, want one with %s", reasons, consistency.ReasonBatch)
+			}
+			if got := strings.Contains(reasons[at].Message, "as the reference model does"); got != c.mixes {
+				t.Errorf("reason %q: names the model %t, want %t", reasons[at].Message, got, c.mixes)
+			}
+		})
+	}
+}
+
 // Each fault is found, by its reason and by no other.
 func TestFaults(t *testing.T) {
 	t.Parallel()
