@@ -63,6 +63,17 @@ func TestIdentityMatches(t *testing.T) {
 	sub := func(text string) registry.Identity { return registry.Identity{Issuer: github, Subject: text} }
 	job := signertest.GitHub()
 	person := signertest.Certificate{Issuer: "https://accounts.example.com", Email: "ana@example.com"}
+	byID := func(issuer, ref string) registry.Identity { // whatever started the job; of one ref, if it is given
+		i := registry.Identity{Issuer: issuer, Claims: map[string]string{"repository_id": "456"}}
+		if ref != "" {
+			i.Claims["ref"] = ref
+		}
+		return i
+	}
+	const gitlab, mergeRef, pullFile = "https://gitlab.com", "refs/merge-requests/7/head", "https://github.com/acme/ci/.github/workflows/build.yml@refs/pull/7/merge"
+	lab, ofPull := job.With(signertest.Environment, ""), job.With(signertest.Trigger, "pull_request")
+	lab.Issuer, ofPull.URI = gitlab, pullFile
+	mergeRequest := lab.With(signertest.Ref, mergeRef)
 	for name, c := range map[string]struct {
 		signed signertest.Certificate
 		asked  registry.Identity
@@ -104,6 +115,12 @@ func TestIdentityMatches(t *testing.T) {
 		"a pull request that is asked for":    {job.With(signertest.Trigger, "pull_request").With(signertest.Ref, "refs/pull/7/merge"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/pull/7/merge"}}, true},
 		"nothing says what started it":        {job.With(signertest.Trigger, ""), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
 		"a schedule":                          {job.With(signertest.Trigger, "schedule"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, true},
+		"a push of a pull request's ref":      {job.With(signertest.Ref, "refs/pull/7/merge"), byID(github, ""), false},
+		"a workflow of a pull request":        {ofPull, sub(pullFile), true},
+		"a job of another forge":              {lab.With(signertest.Trigger, ""), byID(gitlab, ""), true},
+		"a merge request":                     {lab.With(signertest.Trigger, "merge_request_event"), byID(gitlab, ""), false},
+		"a merge request, by its ref alone":   {mergeRequest.With(signertest.Trigger, ""), byID(gitlab, ""), false},
+		"a merge request that is asked for":   {mergeRequest.With(signertest.Trigger, "merge_request_event"), byID(gitlab, mergeRef), true},
 		"a prefix of the sub":                 {job, sub("repo:acme/vision:environment:prod"), false},
 		"a longer sub":                        {job, sub("repo:acme/vision:environment:production:x"), false},
 		"a colon in an environment":           {job.With(signertest.Environment, "production:x"), sub("repo:acme/vision:environment:production:x"), false},
@@ -311,6 +328,7 @@ func TestCheckRoot(t *testing.T) {
 		"without its own":          {registry.Root{Timestamps: "r"}, withoutLeaf, false},
 		"more after it":            {registry.Root{Timestamps: "r"}, chain + "x", false},
 		"a key in it":              {registry.Root{Timestamps: "r"}, chain + "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", false},
+		"no certificate in it":     {registry.Root{Timestamps: "r"}, chain + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
 		"a key twice":              {registry.Root{Sigstore: "r"}, strings.Replace(string(a.Root(t)), "{", `{"mediaType":"x",`, 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -149,3 +149,74 @@ func TestKeyringSignsNotes(t *testing.T) {
 		t.Errorf("after the end: error %v, want CodeUnavailable", err)
 	}
 }
+
+// A role needs a key that is trusted in that role: one of another role, of another resource, or without a file signs nothing.
+func TestNoteInAnotherRole(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	note := []byte(newNote(t, s))
+	as := func(role registry.Role, resource string) registry.TrustEntry {
+		return registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{role}, Resources: []string{resource}}
+	}
+	for name, c := range map[string]struct {
+		entry registry.TrustEntry
+		keys  files
+		says  string // empty: accepted
+	}{
+		"a promoter":                  {as(registry.RolePromoter, "oci://local/"), files{"a.pub": s.PublicKeyPEM()}, ""},
+		"a builder":                   {as(registry.RoleBuilder, "oci://local/"), files{"a.pub": s.PublicKeyPEM()}, "there is no such key"},
+		"a promoter of other content": {as(registry.RolePromoter, "oci://other/"), files{"a.pub": s.PublicKeyPEM()}, "there is no such key"},
+		"a promoter without a file":   {as(registry.RolePromoter, "oci://local/"), files{}, "there is no such key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := newTrust(t, c.keys, c.entry).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/")
+			switch {
+			case c.says == "" && (err != nil || got.Signer != s.KeyID()):
+				t.Errorf("signer %q, error %v; want %s", got.Signer, err, s.KeyID())
+			case c.says != "" && (!registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), c.says) || got.Text != ""):
+				t.Errorf("text %q, error %v; want CodeTrust with %q", got.Text, err, c.says)
+			}
+		})
+	}
+}
+
+// person signs as an identity, which has no key.
+type person struct{ signer.Signer }
+
+func (person) KeyID() string { return "" }
+
+// Where a role signs as an identity, the key of the name local signs its notes.
+func TestIdentitySignsNoNotes(t *testing.T) {
+	t.Parallel()
+	local, service := newSigner(t, newKey(t)), newSigner(t, newKey(t))
+	for name, c := range map[string]struct {
+		keys map[string]signer.Signer
+		by   signer.Signer // nil: an error
+		says string
+	}{
+		"with a key":                       {map[string]signer.Signer{"promoter.identity": person{}, "local.key": local}, local, ""},
+		"with a key of a service":          {map[string]signer.Signer{"promoter.identity": person{}, "local.kms": service}, service, ""},
+		"without a key":                    {map[string]signer.Signer{"promoter.identity": person{}}, nil, "want a key, keys/local.key"},
+		"with a key that cannot be opened": {map[string]signer.Signer{"promoter.identity": person{}, "local.key": nil}, nil, "wrong password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ring := &signer.Keyring{Dir: "keys", Open: newFolder(c.keys).open}
+			note, err := ring.SignNote(t.Context(), registry.RolePromoter, noteName, noteText)
+			if c.by == nil {
+				if err == nil || !strings.Contains(err.Error(), c.says) || note != nil {
+					t.Errorf("note %q, error %v; want an error with %q", note, err, c.says)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := trustOnly(t, c.by).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/")
+			if err != nil || got.Signer != c.by.KeyID() {
+				t.Errorf("signed by %q, error %v; want %s", got.Signer, err, c.by.KeyID())
+			}
+		})
+	}
+}

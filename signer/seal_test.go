@@ -2,6 +2,8 @@ package signer_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -86,7 +88,58 @@ func TestSealedTakesAllOfASeal(t *testing.T) {
 			}
 		})
 	}
+	gone := stamping(t, a, a)
+	gone.Roots = func() ([]registry.Root, func(string) ([]byte, error), error) {
+		return nil, nil, registry.Errorf(registry.CodeUnavailable, "no environments.yaml")
+	}
+	if s, err := signer.Sealed(newSigner(t, newKey(t)), gone); s != nil || !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("roots that cannot be read: got %v, error %v; want CodeUnavailable", s, err)
+	}
 	if s, err := signer.Sealed(nil, stamping(t, a, a)); s != nil || !registry.HasCode(err, registry.CodeInternal) {
 		t.Errorf("no signer: got %v, error %v; want CodeInternal", s, err)
+	}
+}
+
+// refusing answers no request.
+type refusing struct{ err error }
+
+func (r refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
+
+// An error of the transport keeps its code. Any other answer that is no timestamp is one that will not get better.
+func TestSealedByNobody(t *testing.T) {
+	t.Parallel()
+	a := signertest.New(t)
+	nonsense := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
+	t.Cleanup(nonsense.Close)
+	for name, c := range map[string]struct {
+		options sign.TimestampAuthorityOptions
+		code    registry.Code
+		says    string
+	}{
+		"the transport says why": {
+			sign.TimestampAuthorityOptions{URL: "http://tsa.example.com", Transport: refusing{registry.Errorf(registry.CodeForbidden, "not with this token")}},
+			registry.CodeForbidden, "not with this token",
+		},
+		"the transport fails": {
+			sign.TimestampAuthorityOptions{URL: "http://tsa.example.com", Transport: refusing{errors.New("no route")}},
+			registry.CodeUnavailable, "cannot be used: no route",
+		},
+		"no timestamp": {sign.TimestampAuthorityOptions{URL: nonsense.URL}, registry.CodeUnavailable, "what an authority answered cannot be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seal := stamping(t, a, a)
+			seal.Options = func(context.Context) sign.BundleOptions {
+				return sign.BundleOptions{TimestampAuthorities: []*sign.TimestampAuthority{sign.NewTimestampAuthority(&c.options)}}
+			}
+			s, err := signer.Sealed(newSigner(t, newKey(t)), seal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bundle, err := s.Sign(t.Context(), newStatement(t))
+			if !registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says) || bundle != nil {
+				t.Errorf("a bundle of %d bytes, error %v; want code %s with %q", len(bundle), err, c.code, c.says)
+			}
+		})
 	}
 }
