@@ -41,6 +41,7 @@ func TestTargetLoadProfile(t *testing.T) {
 	}{
 		"nothing said":      {nil, false, false},
 		"nothing in it":     {&spec.Loading{}, false, false},
+		"required nothing":  {&spec.Loading{Required: true}, false, true},
 		"an option":         {options("graph_optimization_level", "disable_all"), true, false},
 		"an unknown option": {options("no_such_option", "1"), false, true},
 	} {

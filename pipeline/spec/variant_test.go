@@ -24,6 +24,7 @@ func TestWrittenVariant(t *testing.T) {
 			spec.Variant{Name: "int8", Precision: "int8", Quantize: static(spec.ObserverMinMax), Load: load},
 			spec.Variant{Name: "int8", Precision: "int8", Quantize: static(""), Load: load},
 		},
+		"full precision": {spec.Variant{Name: "fp32", Precision: "fp32"}, spec.Variant{Name: "fp32", Precision: "fp32"}},
 		"full precision, loaded in a way of its own": {
 			spec.Variant{Name: "fp32", Precision: "fp32", Load: load},
 			spec.Variant{Name: "fp32", Precision: "fp32", Load: load},
