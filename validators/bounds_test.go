@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -75,6 +76,9 @@ func TestInterfaceBounds(t *testing.T) {
 		"optimum below":             {batch(2, 1, 3), "sizes min 2, opt 1, max 3"},
 		"optimum above":             {batch(1, 3, 2), "sizes min 1, opt 3, max 2"},
 		"range from -1":             {batch(-1, 1, 1), "sizes min -1, opt 1, max 1"},
+		"no version":                {func(i *validators.Interface) { i.V = 0 }, "interface version 0: this program reads versions 1 to"},
+		"a version of later": {func(i *validators.Interface) { i.V = validators.NamedInterfaceVersion + 1 },
+			fmt.Sprintf("interface version %d", validators.NamedInterfaceVersion+1)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +150,31 @@ func TestLimitsBounds(t *testing.T) {
 			t.Parallel()
 			checkBound(t, c.limits.Validate(), c.want)
 			checkBound(t, judged(c.limits).Validate(), c.want)
+		})
+	}
+}
+
+// A limit on accuracy is of a metric that there is, and a program is named where one computes the metric.
+func TestAccuracyLimitMetric(t *testing.T) {
+	t.Parallel()
+	one := registry.Digest("sha256:" + strings.Repeat("0", 64))
+	for what, c := range map[string]struct {
+		limit validators.AccuracyLimit
+		want  string
+	}{
+		"a metric":                     {validators.AccuracyLimit{Metric: "top1"}, ""},
+		"no metric":                    {validators.AccuracyLimit{}, `accuracy metric "": want one of`},
+		"unknown metric":               {validators.AccuracyLimit{Metric: "top_1"}, `accuracy metric "top_1": want one of`},
+		"a program":                    {validators.AccuracyLimit{Metric: "program", Program: one}, ""},
+		"no program":                   {validators.AccuracyLimit{Metric: "program"}, "want the digest of the program"},
+		"a program for top1":           {validators.AccuracyLimit{Metric: "top1", Program: one}, "is computed without a program"},
+		"a program for one output":     {validators.AccuracyLimit{Metric: "program", Program: one, Output: "y"}, "a program reads all outputs"},
+		"a program where less is good": {validators.AccuracyLimit{Metric: validators.MetricProgramLower, Program: one}, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c.limit.Drop = &validators.AtMost{Max: 0.1}
+			checkBound(t, c.limit.Validate(), c.want)
 		})
 	}
 }
