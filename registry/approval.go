@@ -57,7 +57,7 @@ func (a Approval) Validate() error {
 		return Errorf(CodeInvalid, "approval: it expires on %s, which is not after %s, when it was given: want a later time",
 			utc(a.ExpiresOn), utc(a.ApprovedOn))
 	case a.Withdrawn && (len(a.Accepts) > 0 || !a.ExpiresOn.IsZero()):
-		return Errorf(CodeInvalid, "approval: it is withdrawn, so it can neither accept anything nor expire")
+		return Errorf(CodeInvalid, "approval: one that is withdrawn can neither accept requirements nor have an expiry")
 	case len(a.Accepts) > MaxAccepts:
 		return Errorf(CodeInvalid, "approval: it accepts %d lines: want at most %d", len(a.Accepts), MaxAccepts)
 	}

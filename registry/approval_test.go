@@ -276,8 +276,8 @@ func TestNewApprovalRefuses(t *testing.T) {
 		"a long line":                {func(a *registry.Approval) { a.Accepts = []string{"x", long} }, "accepted line 2 has 1025 bytes"},
 		"an empty line":              {func(a *registry.Approval) { a.Accepts = []string{""} }, "accepted line 1 is empty"},
 		"withdrawn":                  {func(a *registry.Approval) { a.Withdrawn = true }, ""},
-		"withdrawn, accepts":         {func(a *registry.Approval) { a.Withdrawn, a.Accepts = true, []string{"x"} }, "it is withdrawn"},
-		"withdrawn, until some time": {func(a *registry.Approval) { a.Withdrawn, a.ExpiresOn = true, hours(23) }, "it is withdrawn"},
+		"withdrawn, accepts":         {func(a *registry.Approval) { a.Withdrawn, a.Accepts = true, []string{"x"} }, "one that is withdrawn"},
+		"withdrawn, until some time": {func(a *registry.Approval) { a.Withdrawn, a.ExpiresOn = true, hours(23) }, "one that is withdrawn"},
 	} {
 		a := registry.Approval{ResourceURI: inProdOf, Comment: "tried it", ApprovedOn: hours(1)}
 		c.edit(&a)

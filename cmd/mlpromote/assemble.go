@@ -22,10 +22,11 @@ func (a *app) assembleCommand() *cobra.Command {
 		Short: "Put a release together from engines that several machines built",
 		Long: `Finds the parts that mlpromote build --target stored for this spec, its files and this commit, checks who signed them
 and what they were built from, stores and signs the release, and moves the first environment's head to it. It needs no
-toolchain and builds nothing. Of two engines for one target and variant, the one that the history has first counts.
+toolchain and builds nothing. If two parts have an engine for the same target and variant, it takes the engine that the
+history recorded first.
 
-Run it when all parts are there, or after each: the same parts give the same release, and a release that is there is not
-made again.
+Run it when all parts are there, or after each of them: the same parts give the same release, and a release that exists
+is not made again.
 
 stdout: the ref of the release. Exit code 9: engines are missing; the error names them and the label of their runner.`,
 		Example: "  mlpromote assemble -f mlpromote.yaml",

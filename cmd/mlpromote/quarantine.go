@@ -54,8 +54,8 @@ stdout: what is restricted now, and which heads, engines and node types that con
 	lift := &cobra.Command{
 		Use:   "lift REF|DIGEST",
 		Short: "Lift the quarantine of a release or an engine, or a restriction",
-		Long: `Signs, as approver, that every quarantine of a release or an engine that stands now is over.
-With the flags that restricted something, written the same way: signs lists without it.`,
+		Long: `Signs, as approver, that all quarantines that a release or an engine has now are over. To lift a
+restriction, give the flags that made it, written the same way: this signs restriction lists without it.`,
 		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"
   mlpromote quarantine lift --toolchain 'onnxruntime@<1.24.0' --reason "we do not use the broken operator"`,
 		Args: lifted.releaseOrFlags,
@@ -85,7 +85,8 @@ type quarantineFlags struct {
 
 func (f *quarantineFlags) add(c *cobra.Command) {
 	f.restrictionFlags.add(c)
-	c.Flags().StringVar(&f.environment, "env", "", "environment to look for it in (default: all); it counts wherever else it is. Restrictions: the only environment that they are for")
+	c.Flags().StringVar(&f.environment, "env", "",
+		"environment to look for it in (default: all); it counts wherever else it is. Restrictions: the only environment that they are for")
 	c.Flags().StringVar(&f.reason, "reason", "", "why; stays with the evidence")
 	command.Required(c, "reason")
 }

@@ -22,9 +22,12 @@ import (
 type restrictionFlags struct{ source, calibration, toolchain, operator []string }
 
 func (f *restrictionFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.source, "source", nil, "every release that was made from this: digest of a file of the model, of its sources or its reference; repeatable")
-	c.Flags().StringArrayVar(&f.calibration, "calibration", nil, "every engine that was quantized with this data: digest of a file or of the calibration part; repeatable")
-	c.Flags().StringArrayVar(&f.toolchain, "toolchain", nil, "every engine that was made with these versions of a toolchain: NAME@RANGE, such as 'onnxruntime@<1.24.0'; repeatable")
+	c.Flags().StringArrayVar(&f.source, "source", nil,
+		"every release that was made from this: digest of a file of the model, of its sources or its reference; repeatable")
+	c.Flags().StringArrayVar(&f.calibration, "calibration", nil,
+		"every engine that was quantized with this data: digest of a file or of the calibration part; repeatable")
+	c.Flags().StringArrayVar(&f.toolchain, "toolchain", nil,
+		"every engine that was made with these versions of a toolchain: NAME@RANGE, such as 'onnxruntime@<1.24.0'; repeatable")
 	c.Flags().StringArrayVar(&f.operator, "operator", nil, "every engine that carries this operator library: its digest; repeatable")
 }
 
@@ -55,7 +58,8 @@ func (f *restrictionFlags) releaseOrFlags(c *cobra.Command, args []string) error
 		return command.Exactly("REF|DIGEST")(c, args)
 	}
 	if len(args) > 0 {
-		return command.Usage(c, registry.Errorf(registry.CodeInvalid, "%s: name a release or engine, or what releases were made from, and not both", args[0]))
+		return command.Usage(c, registry.Errorf(registry.CodeInvalid,
+			"%s: name a release or engine, or what releases were made from, and not both", args[0]))
 	}
 	return nil
 }
@@ -157,7 +161,7 @@ func (a *app) restrictionExport() *cobra.Command {
 	export := &cobra.Command{
 		Use:     "export --env ENV -o FILE",
 		Short:   "Write the signed restriction list of an environment to a file",
-		Long:    "Writes the list in force as a sigstore bundle. mlpromote trust DIR --restrictions FILE holds a pulled folder against it.",
+		Long:    "Writes the list in force as a sigstore bundle. mlpromote trust DIR --restrictions FILE checks a pulled folder by it.",
 		Example: "  mlpromote quarantine export --env prod -o restrictions.sigstore.json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -242,7 +246,8 @@ func readRestrictions(file string) ([]byte, error) {
 		return nil, registry.Errorf(registry.CodeInvalid, "restriction list: %w", err)
 	}
 	if info.Size() > registry.MaxRestrictionBundle {
-		return nil, registry.Errorf(registry.CodeInvalid, "restriction list %s: %d bytes, want at most %d", file, info.Size(), registry.MaxRestrictionBundle)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"restriction list %s: %d bytes, want at most %d", file, info.Size(), registry.MaxRestrictionBundle)
 	}
 	return os.ReadFile(file)
 }

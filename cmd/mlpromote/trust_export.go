@@ -29,8 +29,8 @@ func (a *app) trustExportCommand() *cobra.Command {
 		Long: `Writes the statement with which the promoter allowed a release in an environment: a SLSA
 verification summary (VSA), bound to the release, its engines and the environment. With --dsse it
 is a bare DSSE envelope, which slsa-verifier verify-vsa reads, else the sigstore bundle. The signature
-is the promoter's own. A release that may not be used there now is refused (exit code 4), but the file
-does not learn of a quarantine that comes later.`,
+is the promoter's own. A release that may not be used there now is refused (exit code 4). A
+quarantine that comes later does not change the file.`,
 		Example: "  mlpromote trust export vision/digits --env prod --dsse -o vsa.json",
 		Args:    command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {

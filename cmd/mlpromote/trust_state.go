@@ -22,8 +22,9 @@ func (a *app) trustRevokeCommand() *cobra.Command {
 	return a.trustStateCommand(policyfile.StateChange{State: registry.KeyRevoked}, &cobra.Command{
 		Use:   "revoke KEY",
 		Short: "Let nothing count that a stolen key signed",
-		Long: `Sets the state revoked in every entry of the key in environments.yaml. Nothing that the key said
-for a release counts, whenever that was. What it said against a release still does.`,
+		Long: `Sets the state revoked in every entry of the key in environments.yaml. What the key signed in
+favor of a release no longer counts, whenever it signed that. What it signed against a release, such as a failed
+report, still counts.`,
 		Example: "  mlpromote trust revoke keys/builder.pub --dry-run",
 	})
 }

@@ -14,8 +14,8 @@ func (v Verbs) Describe(within string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe",
 		Short: "Describe this machine: processor, memory, accelerators, runtimes",
-		Long: `Prints the node document of this machine, which resolve --node reads. Run inside a
-serving container it names the runtimes of that container.`,
+		Long: `Prints the node document of this machine, which resolve --node reads. Run it inside
+a serving container to get the runtimes of that container.`,
 		Example: "  " + within + " describe > node.json",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -68,7 +68,7 @@ func rewinding(content io.Reader) func() (io.ReadCloser, error) {
 		if used {
 			seeker, ok := content.(io.Seeker)
 			if !ok {
-				return nil, registry.Errorf(registry.CodeUnavailable, "the registry lost the upload, and what is sent cannot be read again")
+				return nil, registry.Errorf(registry.CodeUnavailable, "the registry lost the upload, and the content to send cannot be read again")
 			}
 			if _, err := seeker.Seek(0, io.SeekStart); err != nil {
 				return nil, registry.Errorf(registry.CodeInternal, "read what is sent again: %w", err)

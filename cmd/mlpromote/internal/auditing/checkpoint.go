@@ -41,8 +41,8 @@ Merkle tree (C2SP tlog-checkpoint). The registry signs it with the key that it p
 keeps it too. Kept where others cannot change it, it shows later whether events were removed or
 changed: mlpromote history verify --checkpoint FILE.
 
-With -o FILE where FILE is an earlier checkpoint, the history is compared with that one first: if
-it does not extend it, FILE stays as it is, and the exit code is 5.`,
+If the FILE of -o is an earlier checkpoint, the history is compared with it first. If the history
+does not extend it, FILE stays as it is, and the exit code is 5.`,
 		Example: "  mlpromote history checkpoint -o /audit/mlpromote.checkpoint",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -70,7 +70,8 @@ func (v Verbs) checkpoint(ctx context.Context, i *wiring.Instance, out, trust st
 	if err := signed.CountsAt(clock.Now()); err != nil {
 		return err
 	}
-	made := madeCheckpoint{Origin: signed.Origin.String(), Size: signed.Size, Root: signed.Root.String(), Signer: signed.Signer, File: out, Note: string(note)}
+	made := madeCheckpoint{Origin: signed.Origin.String(), Size: signed.Size,
+		Root: signed.Root.String(), Signer: signed.Signer, File: out, Note: string(note)}
 	if out == "" {
 		return v.UI.Result(made.Note, made)
 	}
@@ -214,7 +215,8 @@ func (v Verbs) checkProof(ctx context.Context, file, trust string) error {
 		return registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 	}
 	e := p.Event
-	text := fmt.Sprintf("event %d of %d: %s %s %s in %s at %s by %s\n%s\nsigned by key %s", e.Seq, signed.Size, e.Kind, ui.Plain(e.Model), ui.Plain(e.Version),
+	text := fmt.Sprintf("event %d of %d: %s %s %s in %s at %s by %s\n%s\nsigned by key %s",
+		e.Seq, signed.Size, e.Kind, ui.Plain(e.Model), ui.Plain(e.Version),
 		ui.Plain(e.Environment), e.Time.UTC().Format(time.DateTime), ui.Dash(ui.Plain(e.Principal)), ui.Plain(Detail(e)), signed.Signer)
 	return v.UI.Result(text, provenEvent{e, signed.Origin.String(), signed.Size, signed.Signer})
 }

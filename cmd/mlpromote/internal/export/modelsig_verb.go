@@ -34,8 +34,8 @@ func (v Verbs) ModelSignature() *cobra.Command {
 		Long: `Checks a folder that pull made as mlpromote trust DIR does, and signs its files: an in-toto
 statement by OpenSSF Model Signing 1.0 in a sigstore bundle, which model_signing verify key reads. The
 signature covers the engine's files, and not .mlpromote, which has what pull keeps. FILE must be outside
-DIR, where mlpromote trust would refuse it. An engine in quarantine, restricted or failed is not signed
-(exit code 4); the file does not learn of a later quarantine.`,
+DIR, where mlpromote trust would refuse it. An engine that is in quarantine, is restricted or failed a
+verification is not signed (exit code 4). A later quarantine does not change the file.`,
 		Example: "  mlpromote export model-signature ./digits -o model.sig",
 		Args:    command.Exactly("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -67,7 +67,8 @@ DIR, where mlpromote trust would refuse it. An engine in quarantine, restricted 
 			for _, f := range proof.Files {
 				done.Files = append(done.Files, f.Path)
 			}
-			return v.UI.Result(fmt.Sprintf("%s: %s of %s, signed by %s", ui.Plain(file), registry.Count(len(done.Files), "file"), ui.Plain(done.Ref), done.Signer), done)
+			return v.UI.Result(fmt.Sprintf("%s: %s of %s, signed by %s", ui.Plain(file),
+				registry.Count(len(done.Files), "file"), ui.Plain(done.Ref), done.Signer), done)
 		},
 	}
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")

@@ -35,8 +35,10 @@ type CacheFlags struct {
 
 // Add defines the flags.
 func (f *CacheFlags) Add(c *cobra.Command) {
-	c.Flags().StringVar(&f.address, "cache", "", "oci://HOST/REPOSITORY that shares finished steps between machines (default MLPROMOTE_CACHE_REPOSITORY, else cache in the spec)")
-	c.Flags().StringVar(&f.mode, "cache-mode", "", "read-write, read (use finished steps, add none) or off (default MLPROMOTE_CACHE_MODE, else read-write)")
+	c.Flags().StringVar(&f.address, "cache", "",
+		"oci://HOST/REPOSITORY that shares finished steps between machines (default MLPROMOTE_CACHE_REPOSITORY, else cache in the spec)")
+	c.Flags().StringVar(&f.mode, "cache-mode", "",
+		"read-write, read (use finished steps, add none) or off (default MLPROMOTE_CACHE_MODE, else read-write)")
 	c.Flags().BoolVar(&f.Off, "no-cache", false, "do every step anew, and remember none: --cache-mode off")
 }
 
@@ -57,7 +59,8 @@ func (c Config) OpenBuildCache(s *spec.Spec, f CacheFlags) (*BuildCache, spec.Ca
 		m.mode = cacheOff
 	}
 	if !slices.Contains([]string{cacheReadWrite, cacheRead, cacheOff}, m.mode) || f.Off && m.mode != cacheOff {
-		return nil, spec.Cache{}, registry.Errorf(registry.CodeInvalid, "--cache-mode %q: want %s, %s or %s, and the last with --no-cache", m.mode, cacheReadWrite, cacheRead, cacheOff)
+		return nil, spec.Cache{}, registry.Errorf(registry.CodeInvalid,
+			"--cache-mode %q: want %s, %s or %s; with --no-cache, only the last of these", m.mode, cacheReadWrite, cacheRead, cacheOff)
 	}
 	if m.mode == cacheOff {
 		return m, spec.Cache{}, nil
