@@ -88,7 +88,8 @@ func undecided(label string, err error) error {
 
 // timed runs engines and adds their times to m, in one process or, where that fails, each in one
 // of its own. One that fails alone, too, has no times. Errors: those of ctx.
-func (v verification) timed(ctx context.Context, turn runGroup, inputs []toolchain.Input, rounds int, dir string, m measured) (held []string, err error) {
+func (v verification) timed(ctx context.Context, turn runGroup, inputs []toolchain.Input,
+	rounds int, dir string, m measured) (held []string, err error) {
 	run := turn.tool.run(toolchain.RunOptions{Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
 	run.job.Inputs = append(run.job.Inputs, inputs...)
 	for _, c := range turn.members {

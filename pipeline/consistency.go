@@ -54,7 +54,8 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 
 // run checks an engine, whose outputs differ so from the reference's over all cases, and adds to its
 // report what was found. An engine whose outputs could not be compared is not checked.
-func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
+func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
+	whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
 	if p.set == nil || report.Cases.Ran == 0 {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, wh
 }
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
-func (p consistencyChecks) judge(c candidate, whole map[string]tensor.Result) func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
+func (p consistencyChecks) judge(c candidate, whole map[string]tensor.Result) consistency.Judge {
 	return func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
 		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
 		if judged.Verdict == registry.VerdictUndecided {

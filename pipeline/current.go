@@ -70,7 +70,8 @@ func (f fetcher) next(ctx context.Context) (string, error) {
 }
 
 // replaced fetches the engine of a release that each candidate would replace, once.
-func (f fetcher) replaced(ctx context.Context, environment string, r registry.Release, candidates []candidate, rules int) (map[string]replaced, error) {
+func (f fetcher) replaced(ctx context.Context, environment string,
+	r registry.Release, candidates []candidate, rules int) (map[string]replaced, error) {
 	there, err := f.p.host(ctx, r)
 	if err != nil {
 		return nil, err

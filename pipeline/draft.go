@@ -39,7 +39,8 @@ func DraftFormat(file string) (string, error) {
 	}
 	if info.IsDir() {
 		if _, err := os.Stat(filepath.Join(file, "saved_model.pb")); errors.Is(err, fs.ErrNotExist) {
-			return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel: want a model's file, or the folder of a SavedModel", file)
+			return "", registry.Errorf(registry.CodeInvalid,
+				"%s: a folder without saved_model.pb, so no SavedModel: want a model's file, or the folder of a SavedModel", file)
 		}
 		return spec.FormatSavedModel, nil
 	}
@@ -163,7 +164,8 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 		drafted.Warnings = draftWarnings(options.Interface, uses)
 	}
 	if input, ok := d.iface.TakesText(); ok && imported == nil {
-		drafted.Warnings = append(drafted.Warnings, "input \""+input+"\" takes text, for which no cases can be generated: record some, and name them with init --cases FILE or in cases:")
+		drafted.Warnings = append(drafted.Warnings,
+			"input \""+input+"\" takes text, for which no cases can be generated: record some, and name them with init --cases FILE or in cases:")
 	}
 	drafted.Text, err = spec.Draft(options)
 	return drafted, err

@@ -122,7 +122,8 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 
 // program fetches the program that computes the metric of a limit; nil for a limit without one. Errors:
 // CodeTrust for another program than the one that the limit names.
-func (f fetcher) program(ctx context.Context, repository string, parts map[registry.PartKind]registry.PartRef, limit *validators.AccuracyLimit) (*toolchain.Input, error) {
+func (f fetcher) program(ctx context.Context, repository string,
+	parts map[registry.PartKind]registry.PartRef, limit *validators.AccuracyLimit) (*toolchain.Input, error) {
 	if !limit.ByProgram() {
 		return nil, nil
 	}
@@ -136,7 +137,8 @@ func (f fetcher) program(ctx context.Context, repository string, parts map[regis
 	}
 	inputs := m.inputs(roleProgram)
 	if len(inputs) != 1 || inputs[0].Digest != limit.Program {
-		return nil, registry.Errorf(registry.CodeTrust, "the program among the sources %s of %s is not %s, which the limits name", f.release.Sources, repository, limit.Program)
+		return nil, registry.Errorf(registry.CodeTrust,
+			"the program among the sources %s of %s is not %s, which the limits name", f.release.Sources, repository, limit.Program)
 	}
 	return &inputs[0], nil
 }

@@ -21,16 +21,19 @@ func (m maker) checkLabels(golden goldenSet) error {
 	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
 	for i, file := range golden.files {
 		if err := addGolden(counter, file.Path, output.Name, m.plan.Limits.Accuracy.DetectedBy(), m.inputs.Cases.Files[i].Path, labels); err != nil {
-			return m.inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid, "labels %q of %s: %s of output %q: %w", labels, m.inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
+			return m.inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid,
+				"labels %q of %s: %s of output %q: %w", labels, m.inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
 		}
 	}
 	reference := float64(counter.Result().Reference)
 	if math.IsNaN(reference) || math.IsInf(reference, 0) {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s of the reference model on the labels %q is %v: no engine can be compared with it", metric.Name, labels, reference),
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s of the reference model on the labels %q is %v: no engine can be compared with it", metric.Name, labels, reference),
 			"auc wants cases of both classes, f1_binary labels of class 1, r2 labels that differ, perplexity no probability of 0")
 	}
 	if reference == 0 && !metric.Loss && comparesReference(m.plan.Limits.Accuracy) {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s of the reference model on the labels %q is 0: no engine can be worse, so that limits on what it loses prove nothing", metric.Name, labels),
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s of the reference model on the labels %q is 0: no engine can be worse, so that limits on what it loses prove nothing", metric.Name, labels),
 			"look whether the labels are those of these cases, and number the classes as the model does")
 	}
 	return nil

@@ -62,7 +62,8 @@ func (p *Pipeline) toolsFor(ctx context.Context, in *inputs, keepGoing bool) (to
 		in.Engines = good
 		return found, lacking, nil
 	case len(good) > 0:
-		return nil, lacking, registry.WithHint(lacking.err, "%s can be made without: to make the release of those, build with --keep-going", registry.Count(len(good), "engine"))
+		return nil, lacking, registry.WithHint(lacking.err,
+			"%s can be made without: to make the release of those, build with --keep-going", registry.Count(len(good), "engine"))
 	}
 	return nil, lacking, lacking.err
 }

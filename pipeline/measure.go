@@ -170,11 +170,13 @@ func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measur
 	}
 	plan := v.timing(outputs.median())
 	rounds := plan.rounds(cases)
-	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("time %s and the reference, %s each", registry.Count(len(v.candidates)+len(v.replaceable()), "engine"), registry.Count(rounds*cases, "run")))
+	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("time %s and the reference, %s each",
+		registry.Count(len(v.candidates)+len(v.replaceable()), "engine"), registry.Count(rounds*cases, "run")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
-	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool), broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget}
+	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool),
+		broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget}
 	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c candidate) bool { return outputs.broken[c.id] != nil })
 	for _, group := range v.tools.runGroups(slices.Concat(running, v.replaceable())) {
 		if group.name == onnxRuntime {

@@ -200,8 +200,9 @@ func choose(parts []foundPart) (map[string]chosen, []SetAside) {
 	var aside []SetAside
 	for _, p := range parts {
 		if p.release.Sources != parts[0].release.Sources {
-			aside = append(aside, SetAside{Part: p.release.Digest, Reason: "it has another run of the reference model than the first part, " + string(parts[0].release.Digest) +
-				": build it again"})
+			aside = append(aside, SetAside{Part: p.release.Digest,
+				Reason: "it has another run of the reference model than the first part, " + string(parts[0].release.Digest) +
+					": build it again"})
 			continue
 		}
 		for _, e := range p.release.Engines {

@@ -29,7 +29,8 @@ type saidOfParts struct {
 // partIn reads what a builder says of a part.
 func partIn(s registry.Statement) (plan.Part, bool) {
 	var said saidOfParts
-	if s.PredicateType != registry.PredicateProvenance || registry.DecodeSigned(s.Predicate, &said) != nil || said.BuildDefinition.ExternalParameters.Part == nil {
+	if s.PredicateType != registry.PredicateProvenance || registry.DecodeSigned(s.Predicate, &said) != nil ||
+		said.BuildDefinition.ExternalParameters.Part == nil {
 		return plan.Part{}, false
 	}
 	return *said.BuildDefinition.ExternalParameters.Part, true
@@ -59,7 +60,8 @@ func (w wantedParts) assembled(ctx context.Context, from registry.Interface) (Bu
 	counted, _ := registry.Accept(r, claims)
 	same := slices.ContainsFunc(counted, func(c registry.Claim) bool {
 		var said saidOfParts
-		if c.Subject != r.Digest || c.Statement.PredicateType != registry.PredicateProvenance || registry.DecodeSigned(c.Statement.Predicate, &said) != nil {
+		if c.Subject != r.Digest || c.Statement.PredicateType != registry.PredicateProvenance ||
+			registry.DecodeSigned(c.Statement.Predicate, &said) != nil {
 			return false
 		}
 		by := said.BuildDefinition.ExternalParameters.Assembled
@@ -145,13 +147,15 @@ func (b *build) fetchGolden(ctx context.Context) (*goldenSet, error) {
 			return nil, registry.Errorf(registry.CodeInvalid, "golden outputs of sources %s have no shard %s", b.given.Digest, shard.File)
 		}
 		f := part.Files[at]
-		golden.files = append(golden.files, toolchain.OutputFile{Name: f.Path, Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size})
+		golden.files = append(golden.files, toolchain.OutputFile{Name: f.Path,
+			Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size})
 	}
 	return &golden, nil
 }
 
 // checkSources compares the given sources with what the spec names here, and returns their digest and those of their parts.
-func (b build) checkSources(ctx context.Context, repository string) (sources registry.Digest, roles map[registry.PartKind]registry.Digest, err error) {
+func (b build) checkSources(ctx context.Context, repository string) (sources registry.Digest,
+	roles map[registry.PartKind]registry.Digest, err error) {
 	roles = make(map[registry.PartKind]registry.Digest)
 	for role, ref := range b.given.Parts {
 		roles[role] = ref.Digest
@@ -163,7 +167,8 @@ func (b build) checkSources(ctx context.Context, repository string) (sources reg
 		}
 		if roles[part.Role] != ref.Digest {
 			return "", nil, registry.WithHint(
-				registry.Errorf(registry.CodeInvalid, "the %s here is %s, and that of the first part of this release is %s (sources %s)", part.Role, ref.Digest, roles[part.Role], b.given.Digest),
+				registry.Errorf(registry.CodeInvalid, "the %s here is %s, and that of the first part of this release is %s (sources %s)",
+					part.Role, ref.Digest, roles[part.Role], b.given.Digest),
 				"a model that is imported must come out the same on every machine: share a build cache, or build on machines of one kind")
 		}
 	}
@@ -196,7 +201,8 @@ func (b build) storePart(ctx context.Context) (BuildResult, error) {
 			return BuildResult{}, err
 		}
 		if !slices.ContainsFunc(parts, func(p foundPart) bool { return p.release.Digest == r.Digest }) {
-			return BuildResult{}, registry.Errorf(registry.CodeTrust, "the part %s was stored and signed, and does not count: is this builder trusted in %s?", r.Digest, w.environment)
+			return BuildResult{}, registry.Errorf(registry.CodeTrust,
+				"the part %s was stored and signed, and does not count: is this builder trusted in %s?", r.Digest, w.environment)
 		}
 		if parts[0].release.Sources == r.Sources {
 			steps, cached := b.count()
@@ -219,6 +225,7 @@ func (b build) missingPart(r registry.Release, claims []registry.Claim) ([][]byt
 	}
 	about := b.releaseProvenance(r)
 	about.BuildDefinition.ExternalParameters["part"] = b.plan.PartOf(b.parts.key, b.seen)
-	statement, err := registry.NewStatement(registry.PredicateProvenance, about, registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(r.Digest)})
+	statement, err := registry.NewStatement(registry.PredicateProvenance, about,
+		registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(r.Digest)})
 	return [][]byte{statement}, err
 }

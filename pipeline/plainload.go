@@ -25,7 +25,8 @@ const reasonPlainLoad = "plain_load"
 // notes in its report what came of that. Where it crashes or exceeds the engine's limits, the
 // report fails, unless the profile says that nodes keep to it; where it could not be judged, the
 // report is undecided.
-func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
+func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra,
+	whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
 	if c.engine.Load == nil {
 		return nil
 	}
@@ -50,7 +51,8 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 	if found.Verdict == registry.VerdictFail && !c.engine.Load.Required {
 		report.Verdict = registry.VerdictFail
 		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
-			"a plain load of the engine, without its load profile, fails: %s: say required: true under load if all nodes load it with the profile", found.Message)})
+			"a plain load of the engine, without its load profile, fails: %s: say required: true under load if all nodes load it with the profile",
+			found.Message)})
 	}
 	report.FinishedOn = v.p.now().UTC()
 	return nil
@@ -91,7 +93,8 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, w
 }
 
 // judgePlain compares the outputs of a plain load with the golden outputs.
-func (v verification) judgePlain(ctx context.Context, c candidate, dir string, shard registry.Shard, whole map[string]tensor.Result) (registry.Verdict, string, error) {
+func (v verification) judgePlain(ctx context.Context, c candidate, dir string,
+	shard registry.Shard, whole map[string]tensor.Result) (registry.Verdict, string, error) {
 	compared, err := v.comparisonOfSome(ctx, c.engine.Precision)
 	if err != nil {
 		return registry.VerdictUndecided, "", err

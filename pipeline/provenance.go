@@ -238,7 +238,8 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	dependencies := append(b.dependencies(r), e.tools()...)
 	internal := b.internal()
 	maps.Copy(internal, map[string]any{
-		"toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck,
+		"toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made,
+		"tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck,
 	})
 	calibration := b.calibrationOf(e)
 	internal["calibration"] = calibration

@@ -64,11 +64,16 @@ func checkQuantized(s *spec.Spec, m *format.Model) error {
 		switch {
 		case found.Nodes == 0 && !asIs:
 		case found.Nodes == 0:
-			return registry.Errorf(registry.CodeInvalid, "%s: variant %s is to stay as it is, and %s is not quantized: name a method, such as quantize: {method: static}", s.File, v.Name, s.Source.Path.Written)
+			return registry.Errorf(registry.CodeInvalid,
+				"%s: variant %s is to stay as it is, and %s is not quantized: name a method, such as quantize: {method: static}",
+				s.File, v.Name, s.Source.Path.Written)
 		case !asIs && v.Quantize == nil:
-			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s), so nothing makes it %s: write %s", s.File, v.Name, s.Source.Path.Written, found, v.Precision, asItIs(found))
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s), so nothing makes it %s: write %s",
+				s.File, v.Name, s.Source.Path.Written, found, v.Precision, asItIs(found))
 		case !asIs:
-			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s) and is not quantized again: write %s, or start from the model as it was", s.File, v.Name, s.Source.Path.Written, found, asItIs(found))
+			return registry.Errorf(registry.CodeInvalid,
+				"%s: variant %s: %s is already quantized (%s) and is not quantized again: write %s, or start from the model as it was",
+				s.File, v.Name, s.Source.Path.Written, found, asItIs(found))
 		case found.Bits != 0 && v.Precision != precisionOf(found):
 			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is quantized (%s) to %s: name the variant so",
 				s.File, v.Name, s.Source.Path.Written, found, precisionOf(found))

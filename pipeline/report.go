@@ -90,8 +90,10 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 
 // judgeOutputs judges what was found by the limits, and writes it into the report. It returns the file
 // of per-case figures that the report names.
-func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, fault string, outputs runOutputs, report *registry.ParityReport) ([]byte, error) {
-	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault, Attempts: 1 + v.failures(c)}
+func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result,
+	fault string, outputs runOutputs, report *registry.ParityReport) ([]byte, error) {
+	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures,
+		Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault, Attempts: 1 + v.failures(c)}
 	var err error
 	if found.Each.Current, err = v.compareCurrent(ctx, c, outputs, &measured); err != nil {
 		return nil, err

@@ -55,11 +55,14 @@ func hints(found []VerifiedEngine, failures []error) {
 		switch {
 		case s == nil || said[s]:
 		case s.Quantize == "" && s.Unfinished:
-			failures[i] = registry.WithHint(failures[i], "variant %s: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m", s.Variant)
+			failures[i] = registry.WithHint(failures[i],
+				"variant %s: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m", s.Variant)
 		case s.Unsuited:
-			failures[i] = registry.WithHint(failures[i], "variant %s: this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware", s.Variant)
+			failures[i] = registry.WithHint(failures[i],
+				"variant %s: this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware", s.Variant)
 		case s.Quantize == "":
-			failures[i] = registry.WithHint(failures[i], "variant %s: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16", s.Variant)
+			failures[i] = registry.WithHint(failures[i],
+				"variant %s: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16", s.Variant)
 		default:
 			failures[i] = registry.WithHint(failures[i],
 				"variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)

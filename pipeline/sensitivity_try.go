@@ -147,7 +147,8 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault})
+	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs,
+		Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault})
 	return judged.Verdict == registry.VerdictPass, nil
 }
 

@@ -174,7 +174,9 @@ func readModel(f *os.File, folder *os.Root, operators bool) (*format.Model, erro
 		return nil, inside(file, err)
 	}
 	if domains := model.CustomDomains(); len(domains) > 0 && !operators {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have: name it in source: {path: ..., operators: [LIBRARY]}", file, strings.Join(domains, ", "))
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: operators of %s need a library that onnxruntime does not have: name it in source: {path: ..., operators: [LIBRARY]}",
+			file, strings.Join(domains, ", "))
 	}
 	if _, err := model.Runtime(); err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)

@@ -42,7 +42,8 @@ func compareTied(e plan.Engine, profile toolchain.Profile, tie format.Tie) error
 		{"architecture", tie.Arch, arch},
 	} {
 		if c.is != "" && c.is != c.want {
-			return registry.Errorf(registry.CodeInvalid, "the engine says of itself that it is for %s %s, and target %s asks for %s: build it on a machine that has that, or ask for what it is",
+			return registry.Errorf(registry.CodeInvalid,
+				"the engine says of itself that it is for %s %s, and target %s asks for %s: build it on a machine that has that, or ask for what it is",
 				c.what, c.is, e.Target.Name, c.want)
 		}
 	}

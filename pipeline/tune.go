@@ -206,7 +206,8 @@ func (t *tuning) tryOne(ctx context.Context, i int, planned plan.Engine) error {
 
 // same reports whether another candidate has the same bytes, and runs as they do.
 func (c candidate) same(other candidate) bool {
-	return c.tool.identity.Name == other.tool.identity.Name && reflect.DeepEqual(c.engine.Load, other.engine.Load) && c.engine.Precision == other.engine.Precision &&
+	return c.tool.identity.Name == other.tool.identity.Name &&
+		reflect.DeepEqual(c.engine.Load, other.engine.Load) && c.engine.Precision == other.engine.Precision &&
 		slices.EqualFunc(c.model.inputs, other.model.inputs, func(a, b toolchain.Input) bool {
 			return path.Base(a.Name) == path.Base(b.Name) && a.Digest == b.Digest
 		})

@@ -31,7 +31,8 @@ func warnUnlikely(what string, set *cases.Set, iface validators.Interface, uses 
 			return err
 		}
 		if found {
-			set.Warnings = append(set.Warnings, fmt.Sprintf("%s: input %q: %s; record inputs where the model is used (docs/how-to/cases.md)", what, input.Name, text))
+			set.Warnings = append(set.Warnings,
+				fmt.Sprintf("%s: input %q: %s; record inputs where the model is used (docs/how-to/cases.md)", what, input.Name, text))
 		}
 	}
 	return nil

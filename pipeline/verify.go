@@ -339,7 +339,8 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 
 // judgeRuns judges what an engine computed for the cases, without its load profile and beyond the cases.
 // It returns the file of per-case figures that the report names; nil for none.
-func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs, checks consistencyChecks, report *registry.ParityReport) ([]byte, error) {
+func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs,
+	checks consistencyChecks, report *registry.ParityReport) ([]byte, error) {
 	made, found, err := v.parity(ctx, c, outputs)
 	*report = made
 	if err != nil {
@@ -404,7 +405,8 @@ func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "ou
 // chunk by chunk, the others of a toolchain in one process.
 func (v verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
 	candidates := slices.Concat(v.candidates, v.comparedCurrents())
-	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("run %s on %s", registry.Count(len(candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
+	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("run %s on %s",
+		registry.Count(len(candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()

@@ -23,7 +23,8 @@ func wayOut(m *format.Model, err error) error {
 	}
 	for _, v := range m.Outputs {
 		if v.DType == string(validators.Text) && strings.Contains(err.Error(), fmt.Sprintf("%q", v.Name)) {
-			return registry.WithHint(err, "%sleave the output out: %s; nodes find the names of classes in labels.json, by the largest score", madeBy(m, v), dropOutput(v))
+			return registry.WithHint(err,
+				"%sleave the output out: %s; nodes find the names of classes in labels.json, by the largest score", madeBy(m, v), dropOutput(v))
 		}
 	}
 	return err

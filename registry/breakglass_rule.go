@@ -86,7 +86,8 @@ func (p Policy) chooseSkips(r Release, claims []Claim, unmet []Requirement) (cho
 		forbidden := slices.DeleteFunc(slices.Clone(a.skips), func(name string) bool { return slices.Contains(p.BreakGlass, name) })
 		switch remains := a.leaves(unmet); {
 		case len(forbidden) > 0:
-			others = append(others, fmt.Sprintf("%s does not let %s be skipped (break-glass in environments.yaml)", p.Promotion.Environment, strings.Join(forbidden, ", ")))
+			others = append(others, fmt.Sprintf("%s does not let %s be skipped (break-glass in environments.yaml)",
+				p.Promotion.Environment, strings.Join(forbidden, ", ")))
 		case n < breakGlassApprovers:
 			others = append(others, fmt.Sprintf("%d of %d approved to skip %s", n, breakGlassApprovers, strings.Join(a.skips, ", ")))
 		case remains < left:

@@ -77,7 +77,8 @@ func (e Environment) Policy() Policy {
 
 // rules returns the policy without the requirements that apply everywhere.
 func (e Environment) rules() Policy {
-	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, Approvals: e.Approvals, Reports: e.Reports, Coverage: e.Coverage, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
+	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings,
+		Approvals: e.Approvals, Reports: e.Reports, Coverage: e.Coverage, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
 }
 
 func (e Environment) validateRegistry() error {

@@ -24,7 +24,8 @@ func (r Release) CheckWhole() error {
 	if r.Part == "" {
 		return nil
 	}
-	return WithHint(Errorf(CodeInvalid, "%s %s: %s is a part of a release: it has only the engines that one machine built", r.Model, r.Version, r.Digest),
+	return WithHint(Errorf(CodeInvalid,
+		"%s %s: %s is a part of a release: it has only the engines that one machine built", r.Model, r.Version, r.Digest),
 		"mlpromote assemble makes the release when all parts are there")
 }
 

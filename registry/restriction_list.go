@@ -66,7 +66,8 @@ func (l RestrictionList) Validate() error {
 	case l.Reason == "":
 		return Errorf(CodeInvalid, "restriction list %d: want a reason, which stays in the list", l.Counter)
 	case len(l.Entries) > MaxRestrictions:
-		return Errorf(CodeInvalid, "restriction list %d: %d restrictions: want at most %d; quarantine single releases, or lift what no release has any more",
+		return Errorf(CodeInvalid,
+			"restriction list %d: %d restrictions: want at most %d; quarantine single releases, or lift what no release has any more",
 			l.Counter, len(l.Entries), MaxRestrictions)
 	}
 	if l.Previous != "" {
@@ -108,7 +109,8 @@ func (c Claim) RestrictionList(resource string) (RestrictionList, error) {
 	case c.Statement.PredicateType != PredicateRestrictions:
 		return l, Errorf(CodeTrust, "restriction list: predicate type %.200q, want %q", c.Statement.PredicateType, PredicateRestrictions)
 	case !c.SignedAs(RoleApprover):
-		return l, Errorf(CodeTrust, "restriction list: key %s is not trusted as %s for all of %s (environments.yaml, trust:)", c.Signer, RoleApprover, resource)
+		return l, Errorf(CodeTrust,
+			"restriction list: key %s is not trusted as %s for all of %s (environments.yaml, trust:)", c.Signer, RoleApprover, resource)
 	case !c.Statement.About(digest.FromString(resource)):
 		return l, Errorf(CodeTrust, "restriction list: it is not about %s", resource)
 	}

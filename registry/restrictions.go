@@ -47,7 +47,8 @@ func RestrictionsInForce(resource string, lists ...Claim) (Restrictions, error) 
 		}
 	}
 	return Restrictions{}, WithHint(
-		Errorf(CodeTrust, "restriction list of %s: the key that signed it is revoked or was retired before, and the list before it is missing, so what it lifted is unknown", resource),
+		Errorf(CodeTrust,
+			"restriction list of %s: the key that signed it is revoked or was retired before, and the list before it is missing, so what it lifted is unknown", resource),
 		"have an approver with a trusted key sign a new list: mlpromote quarantine renew")
 }
 

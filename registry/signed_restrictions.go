@@ -44,7 +44,8 @@ func (s SignedRestrictions) Next(resource, reason, by string, now time.Time, add
 	for _, r := range add {
 		for _, there := range next.Entries {
 			if there.same(r) {
-				return RestrictionList{}, Errorf(CodeConflict, "%s is restricted in %s already, since %s: %s", r, s.Environment, utc(there.IssuedOn), there.Reason)
+				return RestrictionList{}, Errorf(CodeConflict,
+					"%s is restricted in %s already, since %s: %s", r, s.Environment, utc(there.IssuedOn), there.Reason)
 			}
 		}
 		r.Reason, r.By, r.IssuedOn = reason, by, next.IssuedOn

@@ -55,7 +55,8 @@ func DraftTrustBundle(es Environments, load func(path string) ([]byte, error)) (
 func (b TrustBundle) WithRestrictions(lists []SignedRestrictions) TrustBundle {
 	b.Restrictions = make([]BundledRestrictions, 0, len(lists))
 	for _, l := range lists {
-		b.Restrictions = append(b.Restrictions, BundledRestrictions{Environment: l.Environment, Counter: l.List.Counter, Digest: l.Digest, Bundle: l.Bundle})
+		b.Restrictions = append(b.Restrictions, BundledRestrictions{Environment: l.Environment,
+			Counter: l.List.Counter, Digest: l.Digest, Bundle: l.Bundle})
 	}
 	return b
 }

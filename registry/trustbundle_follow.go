@@ -23,17 +23,21 @@ func (b AcceptedTrust) CheckFollows(before AcceptedTrust) error {
 	case b.Version < before.Version:
 		return b.refused("this machine has accepted version %d already: somebody offers an older one again", before.Version)
 	case b.Version == before.Version:
-		return b.refused("this machine has accepted another bundle of that version, %s: the registry signed two, or its history was replaced", before.Digest)
+		return b.refused("this machine has accepted another bundle of that version, %s: the registry signed two, or its history was replaced",
+			before.Digest)
 	case b.Version == before.Version+1 && b.Previous != before.Digest:
-		return b.refused("the bundle before it is %s, and this machine has accepted %s: the registry signed two, or its history was replaced", b.Previous, before.Digest)
+		return b.refused("the bundle before it is %s, and this machine has accepted %s: the registry signed two, or its history was replaced",
+			b.Previous, before.Digest)
 	case b.IssuedOn.Before(before.IssuedOn):
 		return b.refused("it was issued on %s, before version %d: %s", utc(b.IssuedOn), before.Version, utc(before.IssuedOn))
 	case b.Checkpoint.Size < before.Checkpoint.Size:
-		return b.refused("its checkpoint has %d events, and that of version %d had %d: the end of the history is gone", b.Checkpoint.Size, before.Version, before.Checkpoint.Size)
+		return b.refused("its checkpoint has %d events, and that of version %d had %d: the end of the history is gone",
+			b.Checkpoint.Size, before.Version, before.Checkpoint.Size)
 	}
 	for _, l := range b.Restrictions {
 		if seen := before.RestrictionsOf(l.Environment); l.Counter < seen.Counter || l.Counter == seen.Counter && l.Digest != seen.Digest {
-			return b.refused("restriction list %d of %s: version %d of the bundle had list %d, %s", l.Counter, l.Environment, before.Version, seen.Counter, seen.Digest)
+			return b.refused("restriction list %d of %s: version %d of the bundle had list %d, %s",
+				l.Counter, l.Environment, before.Version, seen.Counter, seen.Digest)
 		}
 	}
 	return nil
@@ -59,10 +63,12 @@ func (b AcceptedTrust) CheckNext(before AcceptedTrust) error {
 func (b TrustBundle) CheckCurrent(now time.Time) error {
 	switch {
 	case ClaimsFuture(b.IssuedOn, now):
-		return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: it was issued on %s, and here it is %s", b.Version, b.Registry, utc(b.IssuedOn), utc(now)),
+		return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: it was issued on %s, and here it is %s",
+			b.Version, b.Registry, utc(b.IssuedOn), utc(now)),
 			"set the clock of this machine, or of the publisher")
 	case !now.Before(b.ExpiresOn):
-		return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: it expired on %s, and here it is %s: nothing new is accepted by it", b.Version, b.Registry, utc(b.ExpiresOn), utc(now)),
+		return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: it expired on %s, and here it is %s: nothing new is accepted by it",
+			b.Version, b.Registry, utc(b.ExpiresOn), utc(now)),
 			"have the registry publish the next one: mlpromote trust publish; where it did, somebody withholds it, or the clock here is wrong. Engines that run are not affected")
 	}
 	return nil
@@ -81,10 +87,13 @@ func CheckPublisher(own, before, pinned *Claim) error {
 	case before != nil && before.Key != KeyTrusted:
 		return Errorf(CodeTrust, "trust bundle: key %s, which signed it, is %s since an earlier bundle", before.Signer, before.Key)
 	case !publishes(before) && !publishes(pinned):
-		return WithHint(Errorf(CodeTrust, "trust bundle: no publisher that this machine knows signed it: neither one of follow: publishers, nor one of the last bundle"),
+		return WithHint(Errorf(CodeTrust,
+			"trust bundle: no publisher that this machine knows signed it: neither one of follow: publishers, nor one of the last bundle"),
 			"ask over another way for the public key of the publisher, and name it under follow: publishers")
 	case !publishes(own):
-		return Errorf(CodeTrust, "trust bundle: it does not list the key that signed it as %s; after a key was retired or revoked, publish with another publisher's key", RolePublisher)
+		return Errorf(CodeTrust,
+			"trust bundle: it does not list the key that signed it as %s; after a key was retired or revoked, publish with another publisher's key",
+			RolePublisher)
 	}
 	return nil
 }

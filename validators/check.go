@@ -212,7 +212,8 @@ func (j *judgement) drop(figure, other string, limit float64, a *registry.Accura
 			Message: fmt.Sprintf("%s, with %s confidence at least %.2f; the limit is %.2f", said, share(j.confidence), 100*low, 100*limit)})
 	default:
 		j.undecided(registry.Reason{Code: ReasonNotEnough, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
-			Message: fmt.Sprintf("%s, with %s confidence at most %.2f, and the limit is %.2f: %s", said, share(j.confidence), 100*high, 100*limit, enoughForDrop(lost, won, a.Cases, limit, j.confidence))})
+			Message: fmt.Sprintf("%s, with %s confidence at most %.2f, and the limit is %.2f: %s", said,
+				share(j.confidence), 100*high, 100*limit, enoughForDrop(lost, won, a.Cases, limit, j.confidence))})
 	}
 	j.checks = append(j.checks, check)
 }

@@ -125,7 +125,8 @@ func (j *judgement) relative(limit float64, a *registry.Accuracy) {
 		j.fail(reason)
 	default:
 		reason.Code = ReasonNotEnough
-		reason.Message = fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: use more cases", said, proven(low), share(j.confidence), share(limit))
+		reason.Message = fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: use more cases",
+			said, proven(low), share(j.confidence), share(limit))
 		j.undecided(reason)
 	}
 	j.checks = append(j.checks, check)
@@ -184,7 +185,8 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 		reason.Message = said + ": the engine has outputs that are NaN or infinite"
 		j.fail(reason)
 	case check.Verdict == registry.VerdictFail:
-		reason.Message = fmt.Sprintf("%s, with %s confidence %s; the limit is %s", said, share(j.confidence), bound(!l.atLeast, better, name, f.Metric), amount(l.value, name, f.Metric))
+		reason.Message = fmt.Sprintf("%s, with %s confidence %s; the limit is %s", said,
+			share(j.confidence), bound(!l.atLeast, better, name, f.Metric), amount(l.value, name, f.Metric))
 		j.fail(reason)
 	case math.IsInf(worse, 0):
 		reason.Code = ReasonNotEnough
@@ -192,7 +194,8 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 		j.undecided(reason)
 	default:
 		reason.Code = ReasonNotEnough
-		reason.Message = fmt.Sprintf("%s, with %s confidence %s, and the limit is %s: use more cases", said, share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric))
+		reason.Message = fmt.Sprintf("%s, with %s confidence %s, and the limit is %s: use more cases", said,
+			share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric))
 		j.undecided(reason)
 	}
 }

@@ -21,7 +21,8 @@ type Documents struct {
 // limits cannot be compared, as those of a precision or a metric that the other release does not
 // have, that counts as looser. Version is left to the caller.
 func Compare(now, was Documents) registry.Comparison {
-	return registry.Comparison{Looser: looser(now, was), Interface: append(incompatible(now.Interface, was.Interface), dropped(now.Engines, was.Engines)...)}
+	return registry.Comparison{Looser: looser(now, was),
+		Interface: append(incompatible(now.Interface, was.Interface), dropped(now.Engines, was.Engines)...)}
 }
 
 // loosening collects limits that are looser, each in words that say where, what it is and what it was.

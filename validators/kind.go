@@ -54,7 +54,8 @@ func (k Kind) Check(output TensorInfo) error {
 	case k.Ranks() && len(output.Shape) == 0:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has one number for each class, and the output is a scalar", output.Name, k)
 	case k.Ranks() && output.last().Size == 1:
-		return registry.Errorf(registry.CodeInvalid, "output %q of shape %v: kind %s has one number for each class, and its last dimension is 1: want kind %s", output.Name, output.Shape, k, KindValue)
+		return registry.Errorf(registry.CodeInvalid,
+			"output %q of shape %v: kind %s has one number for each class, and its last dimension is 1: want kind %s", output.Name, output.Shape, k, KindValue)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func (l Limits) TailRuns(over int) int {
 // An emulator decides nothing. A machine that was not fit, by what was measured of it, makes no
 // engine fail: other work on it only takes time, so a limit that is kept all the same is kept. In a
 // comparison it meets both engines alike, and the bounds contain what it changes.
-func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.LatencyRatio, fault string, fitness registry.Fitness) (registry.Verdict, []registry.Reason) {
+func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.LatencyRatio,
+	fault string, fitness registry.Fitness) (registry.Verdict, []registry.Reason) {
 	limits := l.Latency
 	if limits == (LatencyLimits{}) {
 		return registry.VerdictRecorded, nil
@@ -75,7 +76,8 @@ func unfit(f registry.Fitness) string {
 	}
 	low, high := float64(min(f.MHzBefore, f.MHzAfter)), float64(max(f.MHzBefore, f.MHzAfter))
 	if low > 0 && high > low*(1+mostChange) {
-		return fmt.Sprintf("the machine is unfit: the frequency of its processors went from %d to %d MHz, by more than %.0f %%", f.MHzBefore, f.MHzAfter, 100*mostChange)
+		return fmt.Sprintf("the machine is unfit: the frequency of its processors went from %d to %d MHz, by more than %.0f %%",
+			f.MHzBefore, f.MHzAfter, 100*mostChange)
 	}
 	return ""
 }
@@ -133,7 +135,8 @@ func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high in
 func (j *judgement) tail(runs int, engine registry.Latency) {
 	over := *engine.Bounds.Over
 	if last := &j.reasons[len(j.reasons)-1]; last.Code == ReasonNotEnough && runs < math.MaxInt {
-		last.Message += fmt.Sprintf("; with %s above the limit it takes %d to show that it holds (verify --latency-time)", registry.Count(over, "run"), runs)
+		last.Message += fmt.Sprintf("; with %s above the limit it takes %d to show that it holds (verify --latency-time)",
+			registry.Count(over, "run"), runs)
 	}
 }
 

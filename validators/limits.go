@@ -218,7 +218,8 @@ func (o OutputLimits) since2() bool {
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
 	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel}) {
-		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic")
+		return registry.Errorf(registry.CodeInvalid,
+			"no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic")
 	}
 	if o.Where != "" && !isName(o.Where) {
 		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)

@@ -114,7 +114,8 @@ func (i Interface) presetAccuracy(preset string, said *AccuracyLimit) (*Accuracy
 	}
 	metric, output, ok, err := i.Accuracy(nil)
 	if err == nil && !ok {
-		err = registry.Errorf(registry.CodeInvalid, "limits.preset %s asks for accuracy, and no output says by which metric: name one in limits.accuracy.metric", preset)
+		err = registry.Errorf(registry.CodeInvalid,
+			"limits.preset %s asks for accuracy, and no output says by which metric: name one in limits.accuracy.metric", preset)
 	}
 	return &AccuracyLimit{Metric: metric.Name, Output: output.Name, Relative: relative}, err
 }
@@ -160,7 +161,8 @@ func (i Interface) checkWhere(output TensorInfo, where string) error {
 	}
 	mask, ok := i.Input(where)
 	if !ok {
-		return registry.Errorf(registry.CodeInvalid, "output %q counts where %q is not 0, and the model has no such input: there are %s", output.Name, where, list(names(i.Inputs)))
+		return registry.Errorf(registry.CodeInvalid,
+			"output %q counts where %q is not 0, and the model has no such input: there are %s", output.Name, where, list(names(i.Inputs)))
 	}
 	fits := len(mask.Shape) > 0 && len(mask.Shape) <= len(output.Shape)
 	for axis := 0; fits && axis < len(mask.Shape); axis++ {
@@ -168,7 +170,8 @@ func (i Interface) checkWhere(output TensorInfo, where string) error {
 		fits = have == want || have.Symbol != "" || want.Symbol != ""
 	}
 	if !fits {
-		return registry.Errorf(registry.CodeInvalid, "output %q of shape %v cannot count where input %q of shape %v is not 0: want an input whose dimensions are the output's first",
+		return registry.Errorf(registry.CodeInvalid,
+			"output %q of shape %v cannot count where input %q of shape %v is not 0: want an input whose dimensions are the output's first",
 			output.Name, output.Shape, where, mask.Shape)
 	}
 	return nil

@@ -35,7 +35,8 @@ func (i Interface) Accuracy(limit *AccuracyLimit) (m accuracy.Metric, output Ten
 	}
 	if limit.Output != "" {
 		if output, ok = i.Output(limit.Output); !ok {
-			return m, output, false, registry.Errorf(registry.CodeInvalid, "limits.accuracy.output: the model has no output %q: there are %s", limit.Output, list(names(i.Outputs)))
+			return m, output, false, registry.Errorf(registry.CodeInvalid,
+				"limits.accuracy.output: the model has no output %q: there are %s", limit.Output, list(names(i.Outputs)))
 		}
 		return m, output, true, fits(m, output)
 	}
@@ -103,7 +104,8 @@ func fits(m accuracy.Metric, output TensorInfo) error {
 	if lacks == "" {
 		return nil
 	}
-	return registry.Errorf(registry.CodeInvalid, "limits.accuracy.metric: %s wants %s, and output %q of kind %s has dtype %s and shape %v: want one of %s, or say the kind in outputs.%s.kind",
+	return registry.Errorf(registry.CodeInvalid,
+		"limits.accuracy.metric: %s wants %s, and output %q of kind %s has dtype %s and shape %v: want one of %s, or say the kind in outputs.%s.kind",
 		m.Name, lacks, output.Name, output.Kind, output.DType, output.Shape, strings.Join(MetricsFor(output), ", "), output.Name)
 }
 
@@ -129,7 +131,8 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	case accuracy.NeedsProgram:
 		wants, has = "a program", false
 	case accuracy.NeedsBoxes:
-		wants, has = "detections [n, 6] of x1, y1, x2, y2, score, class, or three outputs that limits.accuracy.detections names", values && output.ofBoxes(6)
+		wants, has = "detections [n, 6] of x1, y1, x2, y2, score, class, or three outputs that limits.accuracy.detections names", values &&
+			output.ofBoxes(6)
 	}
 	if has {
 		return ""
@@ -171,9 +174,11 @@ func (i Interface) detections(of accuracy.Detections) (boxes TensorInfo, err err
 	} {
 		switch output, ok := i.Output(part.name); {
 		case !ok:
-			return boxes, registry.Errorf(registry.CodeInvalid, "limits.accuracy.detections.%s: the model has no output %q: there are %s", part.key, part.name, list(names(i.Outputs)))
+			return boxes, registry.Errorf(registry.CodeInvalid,
+				"limits.accuracy.detections.%s: the model has no output %q: there are %s", part.key, part.name, list(names(i.Outputs)))
 		case !part.fits(output):
-			return boxes, registry.Errorf(registry.CodeInvalid, "limits.accuracy.detections.%s: output %q has dtype %s and shape %v: want %s", part.key, part.name, output.DType, output.Shape, part.wants)
+			return boxes, registry.Errorf(registry.CodeInvalid,
+				"limits.accuracy.detections.%s: output %q has dtype %s and shape %v: want %s", part.key, part.name, output.DType, output.Shape, part.wants)
 		}
 	}
 	return boxes, nil

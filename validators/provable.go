@@ -45,7 +45,8 @@ func (l Limits) provableAccuracy(a AccuracyLimit, cases int) error {
 		return err
 	}
 	if !m.Rate && cases < fewestForBounds {
-		return registry.Errorf(registry.CodeInvalid, "limits: %s cannot be bounded by %s: it takes at least %d, and more to be near", m.Name, registry.Count(cases, "case"), fewestForBounds)
+		return registry.Errorf(registry.CodeInvalid,
+			"limits: %s cannot be bounded by %s: it takes at least %d, and more to be near", m.Name, registry.Count(cases, "case"), fewestForBounds)
 	}
 	if m.Smooth || m.Needs == accuracy.NeedsProgram { // whose scale is not known
 		return nil
@@ -81,10 +82,13 @@ func (l Limits) provableRelative(limit *AtLeast, cases int) error {
 		return nil
 	}
 	if limit.Min >= 1 {
-		return registry.Errorf(registry.CodeInvalid, "limits: accuracy.relative of %s cannot be proven by any number of cases: ask for less, such as %s", share(limit.Min), share(math.Floor(low*1000)/1000))
+		return registry.Errorf(registry.CodeInvalid,
+			"limits: accuracy.relative of %s cannot be proven by any number of cases: ask for less, such as %s",
+			share(limit.Min), share(math.Floor(low*1000)/1000))
 	}
 	need := cases + sort.Search(1<<31-cases, func(more int) bool { return proves(cases+more) >= limit.Min })
-	return registry.Errorf(registry.CodeInvalid, "limits: accuracy.relative of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
+	return registry.Errorf(registry.CodeInvalid,
+		"limits: accuracy.relative of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
 		share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), need)
 }
 
@@ -129,9 +133,11 @@ func (l Limits) provable(what string, limit *AtLeast, cases int) error {
 		return nil
 	}
 	if limit.Min >= 1 {
-		return registry.Errorf(registry.CodeInvalid, "%s of %s cannot be proven by any number of cases: ask for less, such as %s", what, share(limit.Min), share(math.Floor(low*100)/100))
+		return registry.Errorf(registry.CodeInvalid,
+			"%s of %s cannot be proven by any number of cases: ask for less, such as %s", what, share(limit.Min), share(math.Floor(low*100)/100))
 	}
-	return registry.Errorf(registry.CodeInvalid, "%s of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
+	return registry.Errorf(registry.CodeInvalid,
+		"%s of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
 		what, share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), stats.CasesFor(1-limit.Min, l.Confidence))
 }
 
@@ -145,9 +151,11 @@ func (l Limits) provableDrop(what string, allowed *AtMost, cases int) error {
 		return nil
 	}
 	if limit <= 0 {
-		return registry.Errorf(registry.CodeInvalid, "limits: %s of %s cannot be proven by any number of cases: allow more, such as %s", what, share(limit), share(math.Ceil(high*1000)/1000))
+		return registry.Errorf(registry.CodeInvalid,
+			"limits: %s of %s cannot be proven by any number of cases: allow more, such as %s", what, share(limit), share(math.Ceil(high*1000)/1000))
 	}
-	return registry.Errorf(registry.CodeInvalid, "limits: %s of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
+	return registry.Errorf(registry.CodeInvalid,
+		"limits: %s of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
 		what, share(limit), registry.Count(cases, "case"), share(high), share(l.Confidence), casesForDrop(limit, l.Confidence))
 }
 

@@ -57,11 +57,13 @@ func Rejudge(report registry.ParityReport) (Rejudged, error) { return RejudgeWit
 // that is none.
 func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) {
 	if report.Rules < 2 {
-		return Rejudged{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "the report is by limits of version 1, which has no checks: its verdict does not follow from what it says"),
+		return Rejudged{}, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"the report is by limits of version 1, which has no checks: its verdict does not follow from what it says"),
 			"build again with this version of mlpromote, and verify")
 	}
 	if report.Rules > LimitsVersion {
-		return Rejudged{}, registry.Errorf(registry.CodeInvalid, "the report is by limits of version %d: this program knows versions up to %d", report.Rules, LimitsVersion)
+		return Rejudged{}, registry.Errorf(registry.CodeInvalid,
+			"the report is by limits of version %d: this program knows versions up to %d", report.Rules, LimitsVersion)
 	}
 	report.Verdict = cmp.Or(report.Verdict, registry.VerdictUndecided)
 	again := rejudgement{report: report, found: Rejudged{Said: report.Verdict, Attempts: report.Attempts,

@@ -171,7 +171,8 @@ func (r *rejudgement) compareChecks(want []limitOf, some func(registry.Check) bo
 		checks = slices.Delete(checks, at, at+1)
 	}
 	for _, c := range checks {
-		differences = append(differences, Difference{limitOf{output: c.Output, figure: c.Figure, slice: c.Slice}.String(), "a check", "nothing: the limits do not bound it"})
+		differences = append(differences, Difference{limitOf{output: c.Output, figure: c.Figure, slice: c.Slice}.String(),
+			"a check", "nothing: the limits do not bound it"})
 	}
 	return differences
 }

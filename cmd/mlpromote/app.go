@@ -76,19 +76,26 @@ identical bytes from staging to prod.
 	flags := root.PersistentFlags()
 	a.Flags.Add(root, ", else the data directory")
 	flags.StringVar(&a.toolchains, "toolchains", "", "folder of manifests of compilers that are not ours (default MLPROMOTE_TOOLCHAINS)")
-	flags.StringVar(&a.storage, "storage", "", "s3://BUCKET/PREFIX that has the data directory's content (default MLPROMOTE_STORAGE, else the directory)")
-	flags.StringVar(&a.database, "database", "", "postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
+	flags.StringVar(&a.storage, "storage", "",
+		"s3://BUCKET/PREFIX that has the data directory's content (default MLPROMOTE_STORAGE, else the directory)")
+	flags.StringVar(&a.database, "database", "",
+		"postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at, With: a.with, Reference: a.reference, TakeOver: &a.takeOver}
-	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with, Reference: a.reference, Secrets: append(secretVariables(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with,
+		Reference: a.reference, Secrets: append(secretVariables(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
 		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
 		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
 	}
 	root.AddCommand(
-		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(), a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
-		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
-		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.exportCommand(), a.reindexCommand(),
-		content.GC(), content.Scrub(), content.Save(), content.Load(), content.Backup(), content.Restore(), a.serveCommand(), a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.demoCommand(), a.driverCommand(), a.referenceCommand(),
+		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(),
+		a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
+		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(),
+		a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
+		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(),
+		a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.exportCommand(), a.reindexCommand(),
+		content.GC(), content.Scrub(), content.Save(), content.Load(), content.Backup(), content.Restore(), a.serveCommand(),
+		a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.demoCommand(), a.driverCommand(), a.referenceCommand(),
 	)
 	return root
 }
@@ -120,7 +127,8 @@ func (a *app) configure(c *cobra.Command) error {
 // configureStorage takes the storage from the environment where no flag names one.
 func (a *app) configureStorage() error {
 	if a.storage != "" && a.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "--storage is for a data directory, and the service at %s has its own: want one of the two", a.Registry)
+		return registry.Errorf(registry.CodeInvalid,
+			"--storage is for a data directory, and the service at %s has its own: want one of the two", a.Registry)
 	}
 	if a.storage == "" {
 		a.storage = a.getenv("MLPROMOTE_STORAGE")
@@ -135,7 +143,8 @@ func (a *app) configureDatabase() error {
 		return nil
 	}
 	if a.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "--database is for a data directory, and the service at %s has its own: want one of the two", a.Registry)
+		return registry.Errorf(registry.CodeInvalid,
+			"--database is for a data directory, and the service at %s has its own: want one of the two", a.Registry)
 	}
 	if u, err := url.Parse(a.database); err == nil {
 		if _, told := u.User.Password(); told {

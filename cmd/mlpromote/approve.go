@@ -75,7 +75,8 @@ func checkBreakGlass(req *approver.Request, breakGlass bool) error {
 		return registry.Errorf(registry.CodeInvalid, "want --break-glass and --skip together, such as --break-glass --skip no-freeze; there are %s",
 			strings.Join(registry.Skippable(), ", "))
 	case breakGlass && (req.Withdraw || len(req.Accepts) > 0):
-		return registry.Errorf(registry.CodeInvalid, "--break-glass goes with neither --accept nor --withdraw; --withdraw alone takes back both kinds of approval")
+		return registry.Errorf(registry.CodeInvalid,
+			"--break-glass goes with neither --accept nor --withdraw; --withdraw alone takes back both kinds of approval")
 	case breakGlass && req.Expires == 0:
 		req.Expires = breakGlassTime
 	}

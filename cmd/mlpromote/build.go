@@ -68,13 +68,16 @@ stdout: the ref of the release.`,
 	cache.Add(c)
 	own.Add(c)
 	own.AddProgram(c)
-	c.Flags().BoolVarP(&options.KeepGoing, "keep-going", "k", false, "make the release of the engines that can be made, and report the others as an error")
+	c.Flags().BoolVarP(&options.KeepGoing, "keep-going", "k", false,
+		"make the release of the engines that can be made, and report the others as an error")
 	c.Flags().StringSliceVar(&options.Targets, "target", nil, "make the engines of this target alone, as a part of a release; may be repeated")
-	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
+	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false,
+		"do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *toolchains.BuildCache, own toolchains.Replacements, options pipeline.BuildOptions) error {
+func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec,
+	m *toolchains.BuildCache, own toolchains.Replacements, options pipeline.BuildOptions) error {
 	p := a.pipeline(i, m, own)
 	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
 	result, failed := p.Build(ctx, s, options)
@@ -111,7 +114,8 @@ func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *to
 		return failed
 	}
 	a.ui.Note("%s, %d of %s from the cache, %s added, %s",
-		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"), registry.Count(result.Attached, "signature"), ui.Seconds(result.Elapsed))
+		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"),
+		registry.Count(result.Attached, "signature"), ui.Seconds(result.Elapsed))
 	if err := a.built(result); err != nil {
 		return err
 	}

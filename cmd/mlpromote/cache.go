@@ -35,7 +35,8 @@ again when it is needed. Nothing is removed that a build is reading or writing.`
 		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.pruneSteps(c.Context(), most) },
 	}
-	prune.Flags().StringVar(&most, "max-size", "", "what the others may take, such as 5GiB; 0 removes all (default MLPROMOTE_CACHE_SIZE, else "+toolchains.DefaultCacheSize+")")
+	prune.Flags().StringVar(&most, "max-size", "",
+		"what the others may take, such as 5GiB; 0 removes all (default MLPROMOTE_CACHE_SIZE, else "+toolchains.DefaultCacheSize+")")
 	return command.Group("cache", "List and remove finished steps of builds", list, prune)
 }
 
@@ -83,7 +84,8 @@ func nonNil(kept []toolchains.Kept) []toolchains.Kept { return append([]toolchai
 func stepsText(all []toolchains.Kept) string {
 	rows := [][]string{{"STEP", "VERB", "TOOLCHAIN", "SIZE", "LAST USED", "FROM"}}
 	for _, k := range all {
-		rows = append(rows, []string{ui.Short(k.Key), string(k.Verb), k.Tool, ui.Size(k.Size), k.Used.Format(time.DateTime), cmp.Or(strings.TrimPrefix(k.Origin.Cache, "oci://"), "-")})
+		rows = append(rows, []string{ui.Short(k.Key), string(k.Verb), k.Tool, ui.Size(k.Size),
+			k.Used.Format(time.DateTime), cmp.Or(strings.TrimPrefix(k.Origin.Cache, "oci://"), "-")})
 	}
 	return ui.Table(rows)
 }

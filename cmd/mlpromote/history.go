@@ -92,7 +92,8 @@ directory is asked every second; a service sends events at once.`,
 
 // newestEvents are the newest events, oldest first: at most q.Limit, and none older than since;
 // 0 is no bound. last is the number of the newest one, whether or not it is too old.
-func newestEvents(ctx context.Context, i *wiring.Instance, q registry.HistoryQuery, since time.Duration) (found []registry.Event, last int64, err error) {
+func newestEvents(ctx context.Context, i *wiring.Instance, q registry.HistoryQuery,
+	since time.Duration) (found []registry.Event, last int64, err error) {
 	if q.Limit < 0 || since < 0 {
 		return nil, 0, registry.Errorf(registry.CodeInvalid, "--limit %d, --since %s: want 0 for all, or more", q.Limit, since)
 	}

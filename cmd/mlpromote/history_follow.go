@@ -91,7 +91,8 @@ func (a *app) tellEvents(all []registry.Event) error {
 
 // eventCells are the columns of an event.
 func eventCells(e registry.Event) []string {
-	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), ui.Dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, ui.Dash(auditing.Detail(e))}
+	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), ui.Dash(e.Principal),
+		string(e.Kind), e.Environment, e.Model, e.Version, ui.Dash(auditing.Detail(e))}
 }
 
 // eventLine lines up the cells of one event with those of others that are not known yet.

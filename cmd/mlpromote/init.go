@@ -81,7 +81,8 @@ func (a *app) openDraft(ctx context.Context, model string, trusted []string) (pi
 		return pipeline.DraftModel{}, err
 	}
 	if len(trusted) > 0 && format != spec.FormatSkops {
-		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid, "--trust: %s is of format %s: types are trusted in skops files only", model, format)
+		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid,
+			"--trust: %s is of format %s: types are trusted in skops files only", model, format)
 	}
 	if format == spec.FormatONNX {
 		return pipeline.OpenDraft(model)

@@ -77,7 +77,9 @@ func inspectText(i inspection.Result) string {
 		loads += loadText(e.Label(), e.Load)
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, crossCheckText(i.CrossCheck), r.Limits,
+		leftOutText(i.LeftOut), namesText(i.Names),
+		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
 }
 
 // originText says from which commit the release was built.

@@ -46,7 +46,8 @@ func readInterface(ctx context.Context, i *wiring.Instance, repository string, p
 }
 
 // readPart reads the only file of a part, such as limits.json, and what is in it.
-func readPart[T any](ctx context.Context, i *wiring.Instance, repository string, part registry.Digest, parse func([]byte) (T, error)) (read T, data []byte, err error) {
+func readPart[T any](ctx context.Context, i *wiring.Instance, repository string,
+	part registry.Digest, parse func([]byte) (T, error)) (read T, data []byte, err error) {
 	dir, err := os.MkdirTemp("", "mlpromote-inspect-*")
 	if err != nil {
 		return read, nil, err

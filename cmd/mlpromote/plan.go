@@ -83,7 +83,8 @@ func proofText(proof *validators.Proof) string {
 	if proof == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s without a miss prove rates of up to %.2f %% and a drop of accuracy of at most %.2f %%, with %s confidence", registry.Count(proof.Cases, "case"),
+	text := fmt.Sprintf("%s without a miss prove rates of up to %.2f %% and a drop of accuracy of at most %.2f %%, with %s confidence",
+		registry.Count(proof.Cases, "case"),
 		math.Floor(1e4*proof.Rate)/100, math.Ceil(1e4*proof.Drop)/100, short(proof.Confidence))
 	if proof.NextCases > 0 && proof.NextCases < math.MaxInt {
 		text += fmt.Sprintf("; %s takes %d cases", short(proof.Next), proof.NextCases)
@@ -134,7 +135,8 @@ func installsText(needed []neededInstall) string {
 func planText(p plan.Plan) string {
 	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
 	for _, e := range p.Engines {
-		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
+		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision,
+			e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
 	}
 	source := ""
 	if p.Quantized != "" {

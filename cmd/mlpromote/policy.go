@@ -38,7 +38,8 @@ stdout: a table, and the reasons. Exit code 4: a head would not be given to node
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.Registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "policy replay works on a data directory, also while it is served, and not on --registry %s", a.Registry)
+				return registry.Errorf(registry.CodeInvalid,
+					"policy replay works on a data directory, also while it is served, and not on --registry %s", a.Registry)
 			}
 			return a.replay(c.Context(), file)
 		},

@@ -141,7 +141,8 @@ func (c *checkedReport) check(data []byte, beside validators.Beside) error {
 		err = errors.New("it has no verdict, no version of limits and no outputs")
 	}
 	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "no parity report: %s: want a signed bundle, its statement, or the predicate alone, as JSON", err.Error())
+		return registry.Errorf(registry.CodeInvalid,
+			"no parity report: %s: want a signed bundle, its statement, or the predicate alone, as JSON", err.Error())
 	}
 	c.Rejudged, err = validators.RejudgeWith(c.report, beside)
 	return err

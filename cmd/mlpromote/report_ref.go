@@ -60,7 +60,8 @@ func (a *app) checkRef(ctx context.Context, i *wiring.Instance, args []string, o
 		pages = append(pages, ui.Plain(e.Label)+"\n"+checkedText(checked))
 	}
 	if len(all.Reports) == 0 {
-		return registry.Errorf(registry.CodeNotFound, "%s: no engine has a report of a trusted verifier, or is called %q: there are %s", ui.Plain(found.Ref), o.engine, strings.Join(labels, ", "))
+		return registry.Errorf(registry.CodeNotFound, "%s: no engine has a report of a trusted verifier, or is called %q: there are %s",
+			ui.Plain(found.Ref), o.engine, strings.Join(labels, ", "))
 	}
 	return errors.Join(a.ui.Result(strings.Join(pages, "\n"), all), failed)
 }

@@ -152,7 +152,8 @@ func figuresTable(p *registry.ParityReport) string {
 		rows = append(rows, []string{name, figure(o.MaxAbs, "%.3g"), figure(o.CosineMin, "%.6f"), figure(o.SNRdB, "%.1f dB"), top1})
 	}
 	if a := p.Accuracy; a != nil {
-		return ui.Table(rows) + fmt.Sprintf("accuracy %s, of the reference model %s\n", validators.AccuracyText(*a, a.Engine), validators.AccuracyText(*a, a.Reference))
+		return ui.Table(rows) + fmt.Sprintf("accuracy %s, of the reference model %s\n",
+			validators.AccuracyText(*a, a.Engine), validators.AccuracyText(*a, a.Reference))
 	}
 	return ui.Table(rows)
 }

@@ -22,7 +22,8 @@ func checksTable(p *registry.ParityReport) string {
 		if c.Case != nil {
 			worst = fmt.Sprintf("case %d", *c.Case)
 		}
-		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind), validators.FigureWord(c, metricOf(p)), validators.ValueText(c, float64(c.Value)),
+		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind),
+			validators.FigureWord(c, metricOf(p)), validators.ValueText(c, float64(c.Value)),
 			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
 	}
 	return ui.Table(rows)
@@ -44,7 +45,8 @@ func slicesText(p *registry.ParityReport) string {
 	rows := [][]string{{"SLICE", "CASES", p.Slices[0].Accuracy.Metric, "BOUNDS", "REFERENCE"}}
 	for _, s := range p.Slices {
 		rows = append(rows, []string{s.By + "=" + s.Value, fmt.Sprint(s.Accuracy.Cases), validators.AccuracyText(s.Accuracy, s.Accuracy.Engine),
-			validators.AccuracyText(s.Accuracy, s.Low) + " to " + validators.AccuracyText(s.Accuracy, s.High), validators.AccuracyText(s.Accuracy, s.Accuracy.Reference)})
+			validators.AccuracyText(s.Accuracy, s.Low) + " to " + validators.AccuracyText(s.Accuracy, s.High),
+			validators.AccuracyText(s.Accuracy, s.Accuracy.Reference)})
 	}
 	return "\n" + indent(ui.Table(rows)) + "\n"
 }
@@ -85,7 +87,8 @@ func worstText(p *registry.ParityReport) string {
 	text := ""
 	for _, name := range sortedNames(p.Outputs) {
 		if w := p.Outputs[name].Worst; w != nil {
-			text += fmt.Sprintf("  %s, worst element: case %d at %v, reference model %.6g, engine %.6g\n", ui.Plain(name), w.Case, w.Index, float64(w.Reference), float64(w.Engine))
+			text += fmt.Sprintf("  %s, worst element: case %d at %v, reference model %.6g, engine %.6g\n",
+				ui.Plain(name), w.Case, w.Index, float64(w.Reference), float64(w.Engine))
 		}
 	}
 	return text
@@ -209,7 +212,8 @@ func brief(p registry.ParityReport) string {
 	if tightest.Output != "" {
 		subject = "output " + tightest.Output + ", "
 	}
-	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", validators.MarginText(tightest), subject, validators.FigureWord(tightest, metricOf(&p)), value, validators.LimitText(tightest))
+	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", validators.MarginText(tightest),
+		subject, validators.FigureWord(tightest, metricOf(&p)), value, validators.LimitText(tightest))
 }
 
 // short is a share in percent, with no more digits than it needs.

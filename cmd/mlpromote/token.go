@@ -21,7 +21,8 @@ import (
 )
 
 func (a *app) tokenCommand() *cobra.Command {
-	return command.Group("token", "Make and revoke the tokens that a service lets in", a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	return command.Group("token", "Make and revoke the tokens that a service lets in",
+		a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
 }
 
 // withTokens runs f on the tokens of the service of --registry, which takes the right to
@@ -207,7 +208,8 @@ func grants(allow, environments, models, more []string) ([]registry.Grant, error
 	for _, text := range more {
 		parts := strings.Split(text, ":")
 		if len(parts) != 3 {
-			return nil, registry.Errorf(registry.CodeInvalid, "--grant %q: want PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL, for example read:prod:vision/**", text)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"--grant %q: want PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL, for example read:prod:vision/**", text)
 		}
 		all = append(all, registry.Grant{Permissions: permissions(strings.Split(parts[0], ",")), Environment: parts[1], Model: parts[2]})
 	}

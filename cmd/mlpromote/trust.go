@@ -55,7 +55,8 @@ type affectedHead struct {
 // changeTrust runs one change: propose edits the file, or returns the same bytes.
 func (a *app) changeTrust(ctx context.Context, dryRun bool, propose func(*policyfile.Change) (key string, data []byte, err error)) (err error) {
 	if a.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "trust changes environments.yaml here, and not that of --registry %s: run it where that service reads its policy", a.Registry)
+		return registry.Errorf(registry.CodeInvalid,
+			"trust changes environments.yaml here, and not that of --registry %s: run it where that service reads its policy", a.Registry)
 	}
 	c, err := policyfile.Begin(a.at())
 	if err != nil {
@@ -110,7 +111,8 @@ func (d changedTrust) text() string {
 		if h.Refused {
 			verdict = "is NO LONGER GIVEN to nodes"
 		}
-		fmt.Fprintf(&b, "head %s/%s:%s %s: %s stop counting, %d start\n", h.Environment, h.Model, h.Version, verdict, registry.Count(h.Lost, "bundle"), h.Gained)
+		fmt.Fprintf(&b, "head %s/%s:%s %s: %s stop counting, %d start\n", h.Environment,
+			h.Model, h.Version, verdict, registry.Count(h.Lost, "bundle"), h.Gained)
 		for _, reason := range h.Reasons {
 			fmt.Fprintf(&b, "  %s\n", ui.Plain(reason))
 		}

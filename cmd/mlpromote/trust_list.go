@@ -68,7 +68,8 @@ func signersOf(s config.Snapshot) []checkedSigner {
 func signerTable(signers []checkedSigner) string {
 	rows := [][]string{{"SIGNER", "KEY", "STATE", "ROLES", "RESOURCES", "NODE TYPES"}}
 	for _, s := range signers {
-		rows = append(rows, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry), roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
+		rows = append(rows, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry),
+			roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
 	}
 	return ui.Table(rows)
 }

@@ -70,9 +70,11 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	own.Add(c)
 	own.AddProgram(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
-	c.Flags().StringVar(&to, "to", "", "environment whose engines limits on a regression compare with; default: the first that takes releases from that of REF")
+	c.Flags().StringVar(&to, "to", "",
+		"environment whose engines limits on a regression compare with; default: the first that takes releases from that of REF")
 	c.Flags().StringSliceVar(&targets, "target", nil, "verify the engines of this target alone; may be repeated")
-	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
+	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute,
+		"how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
 	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: what the limits need")
 	return c
 }
@@ -144,7 +146,8 @@ func (a *app) explain(r pipeline.VerifyResult) {
 	for _, e := range r.Engines {
 		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 {
 			shown[s] = true
-			a.ui.Note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), ui.Layout(sensitivityText(*s)))
+			a.ui.Note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s",
+				e.Label, float64(s.SNRdB), ui.Layout(sensitivityText(*s)))
 		}
 	}
 }

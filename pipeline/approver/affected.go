@@ -61,7 +61,8 @@ func (r Restricter) describe(ctx context.Context, signed registry.SignedRestrict
 }
 
 // affected finds what is restricted at one head.
-func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrictions, head registry.Head, types []registry.Named[registry.Node]) (RestrictedHead, error) {
+func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrictions,
+	head registry.Head, types []registry.Named[registry.Node]) (RestrictedHead, error) {
 	found := RestrictedHead{Model: head.Model, Version: head.Version, Release: head.Release}
 	release, err := r.Registry.Release(ctx, head.Environment, head.Model, string(head.Release))
 	if err != nil {

@@ -26,7 +26,8 @@ func (b *batching) split(tensors []inference.Tensor) (rows []cases.Row, reason s
 	}
 	if size := b.bytes(tensors, count); size > maxSplit {
 		return nil, skipLarge, registry.Errorf(registry.CodeInvalid,
-			"%s of one request have %d bytes, with the inputs without a batch in each: want at most %d", registry.Count(int(count), "case"), size, int64(maxSplit))
+			"%s of one request have %d bytes, with the inputs without a batch in each: want at most %d",
+			registry.Count(int(count), "case"), size, int64(maxSplit))
 	}
 	rows = make([]cases.Row, count)
 	for i := range rows {

@@ -42,7 +42,8 @@ func checkShard(f shard, path string, iface validators.Interface) (int, error) {
 func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interface) error {
 	stored, extra := input.Stored()
 	if extra > 0 && (info.DType != stored || len(info.Shape) < 2) {
-		return registry.Errorf(registry.CodeInvalid, "dtype is %s %v, the model wants text: want an array of text in .npz, or in .safetensors uint8 with the bytes of each text along one more dimension", info.DType, info.Shape)
+		return registry.Errorf(registry.CodeInvalid,
+			"dtype is %s %v, the model wants text: want an array of text in .npz, or in .safetensors uint8 with the bytes of each text along one more dimension", info.DType, info.Shape)
 	}
 	if info.DType != stored {
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s", info.DType, input.DType)
@@ -86,7 +87,8 @@ func refuseNaN(f shard, path string, iface validators.Interface) error {
 				return TensorError(fmt.Errorf("%s: %w", path, err))
 			}
 			if slices.ContainsFunc(row.Float64s(), math.IsNaN) {
-				return registry.Errorf(registry.CodeInvalid, "%s: tensor %q: case %d has a NaN, which gives no range: leave the case out of calibration, or mend it", path, input.Name, i)
+				return registry.Errorf(registry.CodeInvalid,
+					"%s: tensor %q: case %d has a NaN, which gives no range: leave the case out of calibration, or mend it", path, input.Name, i)
 			}
 		}
 	}
@@ -102,7 +104,8 @@ func (cs *Set) warnUnusual(f shard, path string, iface validators.Interface) err
 			return TensorError(fmt.Errorf("%s: %w", path, err))
 		}
 		if text := found.String(); text != "" {
-			cs.Warnings = append(cs.Warnings, fmt.Sprintf("%s: tensor %q: %s: correct these cases unless the model is made for such values", path, input.Name, text))
+			cs.Warnings = append(cs.Warnings,
+				fmt.Sprintf("%s: tensor %q: %s: correct these cases unless the model is made for such values", path, input.Name, text))
 		}
 	}
 	return nil

@@ -48,7 +48,8 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 // convertText gives text the shape of an input: a column becomes one text per case.
 func (im *importing) convertText(t tensor.Tensor, input validators.TensorInfo) (tensor.Tensor, error) {
 	if t.DType != tensor.Uint8 || len(t.Shape) < 2 || t.Shape[0] == 0 {
-		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "dtype is %s %v, the model wants text: an array of text in .npz, or a column of a .csv", t.DType, t.Shape)
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
+			"dtype is %s %v, the model wants text: an array of text in .npz, or a column of a .csv", t.DType, t.Shape)
 	}
 	want := input.Shape
 	if len(want) > 0 && im.Interface.Allows(want[0], 1) {

@@ -36,7 +36,8 @@ func Look(folder string, add bool) (Folder, error) {
 	case !add:
 		return Folder{}, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "cases are written to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
-			"move what is there to another folder, also the file with the cases; a folder of cases goes into the spec as it is: cases: {path: %s/}", filepath.Base(folder))
+			"move what is there to another folder, also the file with the cases; a folder of cases goes into the spec as it is: cases: {path: %s/}",
+			filepath.Base(folder))
 	}
 	var f Folder
 	for _, entry := range entries {

@@ -114,7 +114,9 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 func checkBoxes(f shard, name string, count int) error {
 	info, _ := f.Info(name)
 	if len(info.Shape) < 3 || info.Shape[0] != int64(count) || info.Shape[len(info.Shape)-1] != 5 || info.DType == tensor.Bool {
-		return registry.Errorf(registry.CodeInvalid, "dtype is %s and shape %v: want numbers [%d, boxes, 5] of x1, y1, x2, y2, class, with class -1 where a case has fewer boxes", info.DType, info.Shape, count)
+		return registry.Errorf(registry.CodeInvalid,
+			"dtype is %s and shape %v: want numbers [%d, boxes, 5] of x1, y1, x2, y2, class, with class -1 where a case has fewer boxes",
+			info.DType, info.Shape, count)
 	}
 	labels, err := f.Tensor(name)
 	if err != nil {

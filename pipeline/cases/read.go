@@ -51,7 +51,8 @@ func Read(files confined.Folder, folder, role string, iface validators.Interface
 		}
 	}
 	if role == toolchain.RoleCalibration && cs.Record.Count == 1 {
-		cs.Warnings = append(cs.Warnings, cs.from[0]+": one case is all of calibration, so an engine saturates on what lies outside its range: record a hundred or more")
+		cs.Warnings = append(cs.Warnings,
+			cs.from[0]+": one case is all of calibration, so an engine saturates on what lies outside its range: record a hundred or more")
 	}
 	return cs, nil
 }

@@ -35,7 +35,9 @@ func (cs *Set) CheckSlices(limits validators.Limits) error {
 			counts[v]++
 		}
 		if len(counts) > accuracy.MaxSlices {
-			return registry.Errorf(registry.CodeInvalid, "%s: tensor %q, which limits.accuracy.slices.by names, has more than %d values: want the number of a slice for each case", from, by, accuracy.MaxSlices)
+			return registry.Errorf(registry.CodeInvalid,
+				"%s: tensor %q, which limits.accuracy.slices.by names, has more than %d values: want the number of a slice for each case",
+				from, by, accuracy.MaxSlices)
 		}
 	}
 	for _, value := range slices.Sorted(maps.Keys(counts)) {

@@ -263,7 +263,8 @@ func (f *findings) compare(ctx context.Context, p *registry.ConsistencyCheck, pa
 	for i, pair := range pairs {
 		s := registry.Shard{File: fmt.Sprintf("%05d.safetensors", i), First: pair.number, Count: 1}
 		comparison.Shards = append(comparison.Shards, s)
-		for dir, tensors := range map[string]map[string]tensor.Tensor{comparison.Golden: pair.want, comparison.Engine: pair.got, comparison.Masks.Dir: pair.inputs} {
+		for dir, tensors := range map[string]map[string]tensor.Tensor{comparison.Golden: pair.want,
+			comparison.Engine: pair.got, comparison.Masks.Dir: pair.inputs} {
 			if err := write(filepath.Join(dir, s.File), tensors); err != nil {
 				return "", nil, err
 			}

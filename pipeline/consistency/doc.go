@@ -64,6 +64,9 @@ var ErrStopped = errors.New("it did not end in its time")
 // stopped, and others of the model.
 type Runner func(ctx context.Context, inputs []Input, dir string) (outputs string, err error)
 
+// Judge decides by the limits of an engine what a check of a kind found. It is not given accuracy.
+type Judge func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
+
 // Engine is an engine to check.
 type Engine struct {
 	Run     Runner
@@ -72,8 +75,7 @@ type Engine struct {
 	Comparison parity.Run
 	// Exact is true if two runs of the same cases must not differ at all.
 	Exact bool
-	// Judge decides by the limits of the engine what a check of a kind found. It is not given accuracy.
-	Judge func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
+	Judge Judge
 }
 
 // Found is what the checks of an engine found.

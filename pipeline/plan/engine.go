@@ -23,7 +23,8 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 		return Engine{}, registry.Errorf(registry.CodeInvalid, "target %s: %w", requested.Target.Name, err)
 	}
 	if profile.ONNXRuntime && !in.Needs.Met(registry.Constraint{Exact: tool.Version}) {
-		return Engine{}, registry.Errorf(registry.CodeInvalid, "target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
+		return Engine{}, registry.Errorf(registry.CodeInvalid,
+			"target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
 			requested.Target.Name, in.Needs.Because, in.Needs.Version, tool.Name, tool.Version)
 	}
 	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {

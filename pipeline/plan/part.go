@@ -75,7 +75,8 @@ func (p Plan) Join(parts ...Part) (Plan, error) {
 		for _, e := range part.Engines {
 			before, ok := versions[e.Toolchain.Name]
 			if ok && before.Version != e.Toolchain.Version {
-				return Plan{}, registry.Errorf(registry.CodeInvalid, "%s was made by %s %s, and %s by %s: install the same version on both machines, and build one of them again",
+				return Plan{}, registry.Errorf(registry.CodeInvalid,
+					"%s was made by %s %s, and %s by %s: install the same version on both machines, and build one of them again",
 					before.label, e.Toolchain.Name, before.Version, e.Label(), e.Toolchain.Version)
 			}
 			versions[e.Toolchain.Name] = version{e.Label(), e.Toolchain}

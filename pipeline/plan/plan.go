@@ -125,7 +125,8 @@ func (p Plan) takesOperators(r Requested, tool toolchain.Profile) error {
 	if len(p.Operators) == 0 || tool.Operators && r.Quantize == nil {
 		return nil
 	}
-	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, ONNXRuntime)
+	return registry.Errorf(registry.CodeInvalid,
+		"target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, ONNXRuntime)
 }
 
 // takesText refuses an engine whose toolchain cannot have the model's inputs of text.
@@ -134,8 +135,10 @@ func (p Plan) takesText(r Requested) error {
 	if !ok || r.Toolchain == ONNXRuntime && r.Quantize == nil {
 		return nil
 	}
-	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: input %q takes text: such a model is built by %s alone, and not quantized",
-		r.Target.Name, r.Variant, input, ONNXRuntime), "for another toolchain, export the part of the model behind the encoding of text: its inputs are numbers")
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		"target %s, variant %s: input %q takes text: such a model is built by %s alone, and not quantized",
+		r.Target.Name, r.Variant, input, ONNXRuntime),
+		"for another toolchain, export the part of the model behind the encoding of text: its inputs are numbers")
 }
 
 // New decides what a build makes. tools has ONNX Runtime ([ONNXRuntime]) and every toolchain that a

@@ -146,7 +146,8 @@ func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (registry
 		return registry.FetchedPart{}, err
 	}
 	if part.Role != registry.PartEngine {
-		return registry.FetchedPart{}, registry.Errorf(registry.CodeTrust, "%s: its manifest is that of a part with the role %q, want an engine", f.dir, part.Role)
+		return registry.FetchedPart{}, registry.Errorf(registry.CodeTrust,
+			"%s: its manifest is that of a part with the role %q, want an engine", f.dir, part.Role)
 	}
 	if err := f.strangers(part); err != nil {
 		return registry.FetchedPart{}, err

@@ -50,7 +50,9 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 	case err != nil:
 		return registry.Restrictions{}, err
 	case l.Counter < counter:
-		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "restriction list %d of %s is older than list %d, which %s or the accepted trust bundle has: want a newer one", l.Counter, environment, counter, dir)
+		return registry.Restrictions{}, registry.Errorf(registry.CodeTrust,
+			"restriction list %d of %s is older than list %d, which %s or the accepted trust bundle has: want a newer one",
+			l.Counter, environment, counter, dir)
 	}
 	return in, nil
 }
@@ -66,7 +68,8 @@ func (c Checker) mustCount(ctx context.Context, environment string, bundle []byt
 
 // restrictionList reads one list. It returns the zero list for one that does not count. If its key
 // must count now, a list of a revoked key that may have lifted something is refused.
-func (c Checker) restrictionList(ctx context.Context, environment string, bundle []byte, mustCount bool) (registry.Restrictions, registry.RestrictionList, error) {
+func (c Checker) restrictionList(ctx context.Context, environment string, bundle []byte,
+	mustCount bool) (registry.Restrictions, registry.RestrictionList, error) {
 	claim, err := c.Verify(ctx, bundle, environment)
 	if registry.HasCode(err, registry.CodeTrust) || err == nil && !claim.Statement.About(digest.FromString(environment)) {
 		return registry.Restrictions{}, registry.RestrictionList{}, nil

@@ -132,9 +132,10 @@ func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) r
 }
 
 // claims verifies the bundles of the folder that are about the engine or its release, and returns
-// beside them the bundles with restriction lists. It skips bundles of signers who are not trusted. A bundle that cannot be checked is an error, because
-// it could be a quarantine or a failing report.
-func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) (claims []registry.Claim, lists [][]byte, err error) {
+// beside them the bundles with restriction lists. It skips bundles of signers who are not trusted. A bundle that
+// cannot be checked is an error, because it could be a quarantine or a failing report.
+func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string,
+	r registry.Release) (claims []registry.Claim, lists [][]byte, err error) {
 	bundles, err := folder.bundles()
 	if err != nil {
 		return nil, nil, err
@@ -165,11 +166,13 @@ func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource stri
 
 // decide applies the registry's rules, and compares the record with the statements on which
 // they rely.
-func (want Expectation) decide(dir string, record Record, r registry.Release, claims []registry.Claim, in registry.Restrictions, now time.Time) (Proof, error) {
+func (want Expectation) decide(dir string, record Record, r registry.Release,
+	claims []registry.Claim, in registry.Restrictions, now time.Time) (Proof, error) {
 	engine := r.Engines[0]
 	result := Proof{Record: record, Claims: claims}
 	if record.Label != engine.Label() {
-		return result, registry.Errorf(registry.CodeTrust, "%s: its record names the engine %s, and it is %s: pull again", dir, record.Label, engine.Label())
+		return result, registry.Errorf(registry.CodeTrust,
+			"%s: its record names the engine %s, and it is %s: pull again", dir, record.Label, engine.Label())
 	}
 	found, summary, promoted := registry.FindVSA(claims, r, record.Resource)
 	decision := registry.CheckEngineStanding(record.Resource, r, engine, claims, in)
@@ -220,7 +223,8 @@ func (want Expectation) checkSummary(dir string, record Record, summary registry
 	age := now.Sub(summary.TimeVerified)
 	switch {
 	case record.Version != tag:
-		return registry.Errorf(registry.CodeTrust, "%s: its record says that it is version %q, and the promoter's summary says %q: pull again", dir, record.Version, tag)
+		return registry.Errorf(registry.CodeTrust,
+			"%s: its record says that it is version %q, and the promoter's summary says %q: pull again", dir, record.Version, tag)
 	case want.Version != "" && want.Version != tag:
 		return registry.Errorf(registry.CodeTrust, "%s: the version is %s, want %s", dir, tag, want.Version)
 	case want.MaxAge > 0 && age > want.MaxAge:

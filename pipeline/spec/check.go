@@ -96,7 +96,8 @@ func (c checker) checkSources() {
 		c.exists(asset, false, "assets", i)
 		name := path.Base(asset.Written)
 		if first, ok := names[name]; ok {
-			c.problem(at("assets", i), "asset %q has the file name of asset %q: want names that differ, since an engine holds all in one folder", asset.Written, c.Assets[first].Written)
+			c.problem(at("assets", i), "asset %q has the file name of asset %q: want names that differ, since an engine holds all in one folder",
+				asset.Written, c.Assets[first].Written)
 		}
 		names[name] = i
 	}
@@ -142,7 +143,8 @@ func (c checker) checkArchitecture() {
 	a := c.Source.Architecture
 	switch {
 	case a == nil && c.Source.Format == FormatSafetensors:
-		c.problem(at("source"), "a safetensors file holds weights and no network: want architecture: {kind: mlp, input: [SIZE], layers: [NAME, relu, NAME]}")
+		c.problem(at("source"),
+			"a safetensors file holds weights and no network: want architecture: {kind: mlp, input: [SIZE], layers: [NAME, relu, NAME]}")
 	case a == nil:
 	case c.Source.Format != FormatSafetensors:
 		c.problem(at("source", "architecture"), "an architecture is for format %s: remove the key", FormatSafetensors)
@@ -156,7 +158,8 @@ func (c checker) checkArchitecture() {
 			c.problem(at("source", "architecture", "input"), "input %v: want %d sizes of at least 1", a.Input, dims[a.Kind])
 		}
 		if encoder := a.Kind == ArchitectureEncoder; encoder != (a.Heads > 0) || !encoder && a.Norm != "" {
-			c.problem(at("source", "architecture", "heads"), "heads %d, norm %q: an encoder has at least one head of attention, and no other network has heads or norm", a.Heads, a.Norm)
+			c.problem(at("source", "architecture", "heads"),
+				"heads %d, norm %q: an encoder has at least one head of attention, and no other network has heads or norm", a.Heads, a.Norm)
 		}
 		if len(a.Layers) == 0 {
 			c.problem(at("source", "architecture", "layers"), "layers is empty: want words and names of weights, in order")
@@ -270,7 +273,8 @@ func (c checker) checkLimits() {
 	}
 	c.report(c.LimitOverrides().Latency.Validate(), "limits", "latency")
 	if l := c.Limits.Consistency; l != nil {
-		c.oneOf(at("limits", "consistency", "jitter"), "jitter", cmp.Or(l.Jitter, validators.JitterNone), []string{validators.JitterNone, validators.JitterLimits}, nil)
+		c.oneOf(at("limits", "consistency", "jitter"), "jitter", cmp.Or(l.Jitter, validators.JitterNone),
+			[]string{validators.JitterNone, validators.JitterLimits}, nil)
 		if *l == (Consistency{}) {
 			c.problem(at("limits", "consistency"), "consistency asks for nothing: want jitter: none or required: true")
 		}

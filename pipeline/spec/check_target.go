@@ -63,7 +63,8 @@ func (c checker) checkToolchain(i int, t Target) bool {
 	for _, other := range c.Targets[:i] {
 		if other.Toolchain.Name == t.Toolchain.Name &&
 			(other.Toolchain.Python != t.Toolchain.Python || other.Toolchain.Image != t.Toolchain.Image) {
-			c.problem(at("targets", i, "toolchain"), "target %s asks for another Python or image of %s than target %s: want one for all", t.Name, t.Toolchain.Name, other.Name)
+			c.problem(at("targets", i, "toolchain"),
+				"target %s asks for another Python or image of %s than target %s: want one for all", t.Name, t.Toolchain.Name, other.Name)
 			ok = false
 		}
 	}

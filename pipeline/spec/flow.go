@@ -49,7 +49,8 @@ func flow(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case reflect.Map: // of texts
-		for _, name := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+		names := slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, name := range names {
 			parts = append(parts, name.String()+": "+flow(reflect.ValueOf(v.MapIndex(name).String())))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"

@@ -247,7 +247,8 @@ func (o OutputLimits) check() error {
 
 func (o OutputLimits) validators() validators.OutputLimits {
 	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators(),
-		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(), Systematic: o.Systematic.validators(), PerChannel: o.PerChannel}
+		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(),
+		Systematic: o.Systematic.validators(), PerChannel: o.PerChannel}
 	if o.SNR != nil {
 		out.SNRdB = &validators.AtLeast{Min: o.SNR.Min}
 	}

@@ -32,15 +32,21 @@ func (pl Plot) SVG(points []Point) []byte {
 	x, xTicks := logAxis(points)
 	y, yTicks := lossAxis(points, pl.Scale)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", plotWidth, plotHeight, plotWidth, plotHeight)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n"+`<text x="%d" y="24" font-size="15">%s</text>`+"\n", left, html.EscapeString(pl.Title))
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+		plotWidth, plotHeight, plotWidth, plotHeight)
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n"+`<text x="%d" y="24" font-size="15">%s</text>`+"\n",
+		left, html.EscapeString(pl.Title))
 	for _, t := range xTicks {
-		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x(t), top, plotHeight-base, x(t), plotHeight-base+18, micros(t))
+		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
+			x(t), top, plotHeight-base, x(t), plotHeight-base+18, micros(t))
 	}
 	for _, t := range yTicks {
-		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.3g</text>`+"\n", left, y(t), plotWidth-right, left-6, y(t)+4, t)
+		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.3g</text>`+"\n",
+			left, y(t), plotWidth-right, left-6, y(t)+4, t)
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">p50 of a run</text><text transform="translate(16 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
+	fmt.Fprintf(&b,
+		`<text x="%d" y="%d" text-anchor="middle">p50 of a run</text><text transform="translate(16 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
 		(left+plotWidth-right)/2, plotHeight-12, (top+plotHeight-base)/2, html.EscapeString(pl.Loss))
 	pl.marks(&b, points, x, y)
 	b.WriteString("</svg>\n")

@@ -155,7 +155,8 @@ func Open(ctx context.Context, verify registry.VerifyNote, note []byte) (Signed,
 func (s Signed) CountsAt(at time.Time) error {
 	switch {
 	case s.Key == registry.KeyRetired && at.After(s.RetiredAt):
-		return registry.Errorf(registry.CodeTrust, "key %s, which signed it, is retired since %s, and nothing shows that it signed before", s.Signer, s.RetiredAt.UTC().Format(time.DateTime))
+		return registry.Errorf(registry.CodeTrust,
+			"key %s, which signed it, is retired since %s, and nothing shows that it signed before", s.Signer, s.RetiredAt.UTC().Format(time.DateTime))
 	case !s.Window.Contains(at):
 		return registry.Errorf(registry.CodeTrust, "key %s, which signed it, counts %s, and not at %s", s.Signer, s.Window, at.UTC().Format(time.DateTime))
 	case s.Key != registry.KeyTrusted && s.Key != registry.KeyRetired:

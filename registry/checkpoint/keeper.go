@@ -138,7 +138,8 @@ func (k *Keeper) read(ctx context.Context) error {
 			continue
 		}
 		if e.Seq != size || e.Hash != last {
-			return registry.Errorf(registry.CodeTrust, "the history was %s: event %d has the hash %s, and event %d had %s when this process read it", Rewritten, e.Seq, e.Hash, size, last)
+			return registry.Errorf(registry.CodeTrust,
+				"the history was %s: event %d has the hash %s, and event %d had %s when this process read it", Rewritten, e.Seq, e.Hash, size, last)
 		}
 		last = ""
 	}
@@ -198,7 +199,8 @@ func (k *Keeper) counts(ctx context.Context, note []byte) error {
 	switch {
 	case registry.HasCode(err, registry.CodeTrust):
 		return registry.WithHint(
-			registry.Errorf(registry.CodeTrust, "the key that signs as %s is not trusted as one for the whole registry, so its checkpoints would not count: %w", Role, err),
+			registry.Errorf(registry.CodeTrust,
+				"the key that signs as %s is not trusted as one for the whole registry, so its checkpoints would not count: %w", Role, err),
 			"add to trust: in environments.yaml the line   - {key: FILE, roles: [%s], resources: [%q]}", Role, Origin{Registry: k.Registry()}.Resource())
 	default:
 		return err
@@ -232,7 +234,8 @@ func keptName(size int64) string { return fmt.Sprintf("%019d", size) }
 func SeenIn(c registry.KeptCheckpoint, name string) (Seen, error) {
 	at, err := Peek([]byte(c.Note))
 	if err != nil || at.Size != c.Size {
-		return Seen{}, registry.Errorf(registry.CodeTrust, "the checkpoint of %d events that the registry keeps was changed: it covers %d (%v)", c.Size, at.Size, err)
+		return Seen{}, registry.Errorf(registry.CodeTrust,
+			"the checkpoint of %d events that the registry keeps was changed: it covers %d (%v)", c.Size, at.Size, err)
 	}
 	at.Origin.Registry = name
 	return Seen{Checkpoint: at, Name: fmt.Sprintf("the checkpoint of %d events that the registry keeps", c.Size)}, nil

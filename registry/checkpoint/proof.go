@@ -110,7 +110,8 @@ func (p Proof) Check(ctx context.Context, verify registry.VerifyNote, now time.T
 		return Signed{}, err
 	}
 	if err := signed.CountsAt(now); err != nil {
-		return Signed{}, registry.WithHint(registry.Errorf(registry.CodeTrust, "proof: its checkpoint: %w", err), "ask for a new proof: mlpromote history prove %d", p.Event.Seq)
+		return Signed{}, registry.WithHint(registry.Errorf(registry.CodeTrust, "proof: its checkpoint: %w", err),
+			"ask for a new proof: mlpromote history prove %d", p.Event.Seq)
 	}
 	e := p.Event
 	if err := e.VerifyChain(registry.Event{Seq: e.Seq - 1, Hash: e.Prev}); err != nil {

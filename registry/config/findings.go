@@ -71,7 +71,8 @@ func (s Snapshot) keyFindings() []Finding {
 				"put the public key there, or remove the entry"})
 		}
 		if len(e.NodeTypes) > 0 {
-			found = append(found, Finding{Text: fmt.Sprintf("%s counts as verifier for failing reports alone: this version does not check the node types of passing ones", e)})
+			found = append(found,
+				Finding{Text: fmt.Sprintf("%s counts as verifier for failing reports alone: this version does not check the node types of passing ones", e)})
 		}
 		for _, resource := range e.Resources {
 			if !s.namesEnvironment(resource) {
@@ -98,7 +99,8 @@ func futureFindings(e registry.TrustEntry, now time.Time) []Finding {
 	case e.RetiredAt.After(now):
 		return []Finding{{Text: fmt.Sprintf("key %s retires in the future, on %s: its signatures count until then", e.Key, e.RetiredAt.Format(layout))}}
 	case e.RevokedAt.After(now):
-		return []Finding{{Text: fmt.Sprintf("key %s is revoked from a time in the future, %s, but counts as revoked now", e.Key, e.RevokedAt.Format(layout))}}
+		return []Finding{{Text: fmt.Sprintf("key %s is revoked from a time in the future, %s, but counts as revoked now",
+			e.Key, e.RevokedAt.Format(layout))}}
 	}
 	return nil
 }

@@ -99,7 +99,8 @@ func (gs *groups) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-// checkApprovals reports rules that cannot be met, and keys of groups that cannot approve. It removes the rules that cannot be met, so that they are reported once.
+// checkApprovals reports rules that cannot be met, and keys of groups that cannot approve. It removes the rules that
+// cannot be met, so that they are reported once.
 func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
 	for i, e := range es.List {
 		for _, key := range doc.At("environments").Entries()[i].Value.Entries() {

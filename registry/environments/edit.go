@@ -239,7 +239,8 @@ func (d *edit) offset(line, column int) int {
 
 // needsVersion2 reports whether an entry has what a file of version 1 cannot say.
 func needsVersion2(e registry.TrustEntry) bool {
-	return e.Identity != nil || e.State != "" || !e.Window.IsZero() || len(e.NodeTypes) > 0 || slices.Contains(e.Roles, registry.RolePublisher) || slices.Contains(e.Roles, registry.RoleAttester)
+	return e.Identity != nil || e.State != "" || !e.Window.IsZero() || len(e.NodeTypes) > 0 ||
+		slices.Contains(e.Roles, registry.RolePublisher) || slices.Contains(e.Roles, registry.RoleAttester)
 }
 
 // plainText matches what YAML reads as text without quotes, also in brackets.

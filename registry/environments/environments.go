@@ -209,7 +209,8 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 			e.Value.Decode(&written)
 		}
 		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
-			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(),
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings),
+			Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(),
 			Freeze: written.Freeze, BreakGlass: written.Break})
 	}
 }
@@ -240,7 +241,9 @@ func checkEnvironments(doc *strictyaml.Document, es registry.Environments) {
 	for i, e := range es.List {
 		at := doc.At("environments").Entries()[i]
 		if e.Protected() && len(e.Require) == 0 {
-			doc.At("environments", e.Name, "require").Problemf("environment %s: require is empty, which would ask for nothing: remove the key for the default %v", e.Name, registry.DefaultRequire())
+			doc.At("environments", e.Name,
+				"require").Problemf("environment %s: require is empty, which would ask for nothing: remove the key for the default %v",
+				e.Name, registry.DefaultRequire())
 			continue
 		}
 		grown := es

@@ -201,7 +201,8 @@ func (c checker) attester(earlier []registry.TrustEntry, e registry.TrustEntry) 
 	}
 	for _, o := range earlier {
 		if e.Key != "" && o.Key == e.Key && attests(o) != attests(e) {
-			c.at("key").Problemf("key %s has the role %q in one entry and another role in another: give the service's attester a key of its own", e.Key, registry.RoleAttester)
+			c.at("key").Problemf("key %s has the role %q in one entry and another role in another: give the service's attester a key of its own",
+				e.Key, registry.RoleAttester)
 			return
 		}
 	}
@@ -328,7 +329,8 @@ func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry)
 			c.at("key").Problemf("key %s has another window in an earlier entry: want the same from and until in all entries of a key", e.Key)
 			return
 		}
-		if e.Key != "" && o.Key == e.Key && (o.EffectiveState() != e.EffectiveState() || !o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {
+		if e.Key != "" && o.Key == e.Key && (o.EffectiveState() != e.EffectiveState() ||
+			!o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {
 			c.at("key").Problemf("key %s has another state in an earlier entry: want the same state and time in all entries of a key", e.Key)
 			return
 		}
@@ -344,7 +346,8 @@ func (c checker) publishesAlone(earlier []registry.TrustEntry, e registry.TrustE
 		other = other || e.Key != "" && o.Key == e.Key && publishes(o) != publishes(e)
 	}
 	if other {
-		c.at("roles").Problemf("a %s has a key of its own, without another role: whoever takes another key must not say who is trusted", registry.RolePublisher)
+		c.at("roles").Problemf("a %s has a key of its own, without another role: whoever takes another key must not say who is trusted",
+			registry.RolePublisher)
 	}
 }
 

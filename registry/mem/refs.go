@@ -86,7 +86,8 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 const referrerPage = 100
 
 // Referrers lists a page of who refers to d.
-func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest,
+	artifactType string, after registry.Digest) ([]registry.Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -94,7 +95,8 @@ func (db *DB) Referrers(ctx context.Context, repository string, d registry.Diges
 	defer db.mu.RUnlock()
 	var found []registry.Manifest
 	for key, m := range db.manifests {
-		if key.repository == repository && d != "" && m.Derived.Subject == d && m.Digest > after && (artifactType == "" || m.Derived.ArtifactType == artifactType) {
+		if key.repository == repository && d != "" && m.Derived.Subject == d &&
+			m.Digest > after && (artifactType == "" || m.Derived.ArtifactType == artifactType) {
 			found = append(found, clone(m))
 		}
 	}

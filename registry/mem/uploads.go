@@ -99,7 +99,8 @@ func (u *Uploads) acquire(ctx context.Context, owner registry.UploadOwner, id st
 		return nil, err
 	}
 	if have := int64(len(found.content)); found.busy || have != offset {
-		return nil, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d, or somebody else is writing; send one chunk after the other", id, have, offset)
+		return nil, registry.Errorf(registry.CodeConflict,
+			"upload %s: %d bytes are here, so the next ones cannot begin at %d, or somebody else is writing; send one chunk after the other", id, have, offset)
 	}
 	found.busy = true
 	return found, nil
@@ -129,7 +130,9 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 	delete(u.open, uploadKey{owner, id})
 	size := int64(len(found.content))
 	if got := d.Algorithm().FromBytes(found.content); got != d {
-		return 0, registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", id, size, got, d)
+		return 0, registry.Errorf(registry.CodeDigest,
+			"upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest",
+			id, size, got, d)
 	}
 	return size, u.blobs.Put(ctx, d, size, bytes.NewReader(found.content))
 }

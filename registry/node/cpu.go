@@ -32,7 +32,8 @@ func features() []feature {
 		// amd64: integer dot products that do not saturate in between
 		{"avx512_vnni", cpuid.AVX512VNNI}, {"avx_vnni", cpuid.AVXVNNI}, {"avx_vnni_int8", cpuid.AVXVNNIINT8}, {"avx_vnni_int16", cpuid.AVXVNNIINT16},
 		// amd64: tiles
-		{"amx_tile", cpuid.AMXTILE}, {"amx_int8", cpuid.AMXINT8}, {"amx_bf16", cpuid.AMXBF16}, {"amx_fp16", cpuid.AMXFP16}, {"amx_complex", cpuid.AMXCOMPLEX},
+		{"amx_tile", cpuid.AMXTILE}, {"amx_int8", cpuid.AMXINT8}, {"amx_bf16",
+			cpuid.AMXBF16}, {"amx_fp16", cpuid.AMXFP16}, {"amx_complex", cpuid.AMXCOMPLEX},
 		// arm64
 		{"asimd", cpuid.ASIMD}, {"asimdhp", cpuid.ASIMDHP}, {"asimddp", cpuid.ASIMDDP}, {"asimdfhm", cpuid.FHM}, {"fphp", cpuid.FPHP},
 		{"bf16", cpuid.BF16}, {"i8mm", cpuid.I8MM}, {"sve", cpuid.SVE}, {"sve2", cpuid.SVE2},

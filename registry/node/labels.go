@@ -134,7 +134,8 @@ func labelledDevices(labels map[string]string) ([]registry.NodeAccelerator, []st
 
 // mixedInstances lists the MIG instances of each profile. The labels do not tell which devices
 // are unpartitioned, so no whole device is listed.
-func mixedInstances(labels map[string]string, device registry.NodeAccelerator, product string) (all []registry.NodeAccelerator, notes []string, err error) {
+func mixedInstances(labels map[string]string, device registry.NodeAccelerator,
+	product string) (all []registry.NodeAccelerator, notes []string, err error) {
 	var profiles []string
 	for label := range labels {
 		if profile, ok := strings.CutSuffix(strings.TrimPrefix(label, labelMIG), ".count"); ok && strings.HasPrefix(label, labelMIG) {

@@ -125,7 +125,8 @@ func (r repository) holds(ctx context.Context, c copyPlan) error {
 		}
 		if !listed {
 			return registry.Errorf(registry.CodeConflict,
-				"%s: evidence %s was stored, but is no longer listed among the referrers of %s: another client changed the list; run it again", r.name, e.desc.Digest, e.subject)
+				"%s: evidence %s was stored, but is no longer listed among the referrers of %s: another client changed the list; run it again",
+				r.name, e.desc.Digest, e.subject)
 		}
 	}
 	return nil
@@ -139,7 +140,8 @@ func (r repository) holdsManifest(ctx context.Context, m document) error {
 	}
 	if desc.MediaType != m.desc.MediaType || desc.Size != m.desc.Size {
 		return registry.Errorf(registry.CodeDigest,
-			"%s: %s %s was copied as a %q of %d bytes and is there as a %q of %d bytes", r.name, m.what, m.desc.Digest, m.desc.MediaType, m.desc.Size, desc.MediaType, desc.Size)
+			"%s: %s %s was copied as a %q of %d bytes and is there as a %q of %d bytes", r.name,
+			m.what, m.desc.Digest, m.desc.MediaType, m.desc.Size, desc.MediaType, desc.Size)
 	}
 	_, err = r.read(ctx, m.what, desc)
 	return err

@@ -100,7 +100,8 @@ func (r repository) subjects(ctx context.Context, subjects []registry.Subject) (
 		}
 		if desc.Size != subject.Size || subject.Index != (desc.MediaType == ocispec.MediaTypeImageIndex) {
 			return nil, registry.Errorf(registry.CodeInvalid,
-				"%s: %s %s is a %q of %d bytes, which is not the subject of %d bytes that was named", r.name, subject.Name, subject.Digest, desc.MediaType, desc.Size, subject.Size)
+				"%s: %s %s is a %q of %d bytes, which is not the subject of %d bytes that was named",
+				r.name, subject.Name, subject.Digest, desc.MediaType, desc.Size, subject.Size)
 		}
 		out = append(out, ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size})
 	}
@@ -142,14 +143,16 @@ func readBundle(b registry.Bundle) (string, error) {
 		return "", registry.Errorf(registry.CodeInvalid, "the bundle has %d bytes: at most %d are stored", len(b.Data), maxDocument)
 	}
 	if len(b.Figures) > registry.MaxCaseFigures {
-		return "", registry.Errorf(registry.CodeInvalid, "the per-case figures have %d bytes: at most %d are stored", len(b.Figures), registry.MaxCaseFigures)
+		return "", registry.Errorf(registry.CodeInvalid,
+			"the per-case figures have %d bytes: at most %d are stored", len(b.Figures), registry.MaxCaseFigures)
 	}
 	var document bundleDocument
 	if err := decode(b.Data, &document); err != nil {
 		return "", err
 	}
 	if document.MediaType != typeBundle || document.Envelope == nil {
-		return "", registry.Errorf(registry.CodeInvalid, "it is a %q, or has no DSSE envelope: want a bundle of the type %s", document.MediaType, typeBundle)
+		return "", registry.Errorf(registry.CodeInvalid,
+			"it is a %q, or has no DSSE envelope: want a bundle of the type %s", document.MediaType, typeBundle)
 	}
 	var statement registry.Statement
 	if err := decode(document.Envelope.Payload, &statement); err != nil {
@@ -159,7 +162,8 @@ func readBundle(b registry.Bundle) (string, error) {
 	case statement.PredicateType == "":
 		return "", registry.Errorf(registry.CodeInvalid, "the statement in the bundle has no predicateType")
 	case b.PredicateType != "" && b.PredicateType != statement.PredicateType:
-		return "", registry.Errorf(registry.CodeInvalid, "the statement in the bundle has the predicate type %q: want %q", statement.PredicateType, b.PredicateType)
+		return "", registry.Errorf(registry.CodeInvalid,
+			"the statement in the bundle has the predicate type %q: want %q", statement.PredicateType, b.PredicateType)
 	}
 	return statement.PredicateType, nil
 }

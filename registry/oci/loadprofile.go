@@ -61,7 +61,8 @@ func (p part) checkLoadProfile() error {
 		return nil
 	}
 	if annotated {
-		return registry.Errorf(registry.CodeTrust, "%s has the annotation %s and no file %s: want both or neither", p.label(), keyLoadProfile, registry.LoadProfileFile)
+		return registry.Errorf(registry.CodeTrust,
+			"%s has the annotation %s and no file %s: want both or neither", p.label(), keyLoadProfile, registry.LoadProfileFile)
 	}
 	return nil
 }

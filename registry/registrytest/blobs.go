@@ -153,7 +153,8 @@ func testBlobsCanceled(t *testing.T, blobs registry.Blobs) {
 
 func testBlobsMalformed(t *testing.T, blobs registry.Blobs) {
 	for _, bad := range []registry.Digest{"", "sha256:", "sha256:abc", "md5:d41d8cd98f00b204e9800998ecf8427e",
-		"sha256:../../../../../../../../../../etc/passwd", registry.Digest("sha256:" + strings.Repeat("A", 64)), registry.Digest("sha384:" + strings.Repeat("a", 96))} {
+		"sha256:../../../../../../../../../../etc/passwd", registry.Digest("sha256:" + strings.Repeat("A", 64)),
+		registry.Digest("sha384:" + strings.Repeat("a", 96))} {
 		wantCode(t, blobs.Put(t.Context(), bad, 0, strings.NewReader("")), registry.CodeInvalid)
 		_, _, err := blobs.Open(t.Context(), bad)
 		wantCode(t, err, registry.CodeInvalid)

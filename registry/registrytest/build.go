@@ -83,7 +83,8 @@ func (b Build) Store(t testing.TB, parts registry.PartStore) registry.Digest {
 func (b Build) TryStore(ctx context.Context, parts registry.PartStore) (registry.Digest, error) {
 	b = b.withDefaults()
 	s := store{parts: parts, repository: registry.SourcesRepository("staging", b.Model)}
-	reference := s.put(ctx, registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
+	reference := s.put(ctx, registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx",
+		Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
 	cases := s.put(ctx, registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.CaseSet{
 		Count: 5, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "cases.safetensors", Count: 5}},
 	}})
@@ -95,7 +96,8 @@ func (b Build) TryStore(ctx context.Context, parts registry.PartStore) (registry
 	refs := []registry.PartRef{limits, offered}
 	for _, e := range b.Engines {
 		e.Reference, e.Sources, e.Limits, e.Interface = reference.Digest, sources, limits.Digest, offered.Digest
-		refs = append(refs, s.put(ctx, registry.Part{Role: registry.PartEngine, Model: b.Model, Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
+		refs = append(refs, s.put(ctx, registry.Part{Role: registry.PartEngine, Model: b.Model,
+			Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
 	}
 	r := registry.Release{Version: b.Version, Revision: b.Revision}
 	release := s.assemble(ctx, registry.Assembly{

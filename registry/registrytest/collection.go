@@ -189,7 +189,8 @@ func testSettleCondemns(t *testing.T, c Collectable, _ func(time.Duration)) {
 
 func testSettleRemoves(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
+	settle(t, c, "staging/a", registry.GCChanges{At: dusk(),
+		Delete: []registry.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
 	wantEqual(t, holdings(t, c, "staging/a"), []registry.GCRecord{{Digest: d("m"), Size: 1}})
 	wantEqual(t, holdings(t, c, "prod/a"), []registry.GCRecord{{Digest: d("blob"), Size: 4}})
 	wantTagList(t, c, "staging/a")

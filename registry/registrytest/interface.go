@@ -107,7 +107,8 @@ func (r Registry) Bundle(t testing.TB, key, predicateType string, predicate any,
 
 // AttachTo signs a statement about one subject in the role for its predicate type and
 // attaches it in an environment. It gives the digest of the bundle's manifest.
-func (r Registry) AttachTo(t testing.TB, environment string, release registry.Release, subject registry.Digest, predicateType string, predicate any) registry.Digest {
+func (r Registry) AttachTo(t testing.TB, environment string, release registry.Release,
+	subject registry.Digest, predicateType string, predicate any) registry.Digest {
 	t.Helper()
 	role, _ := registry.RoleFor(predicateType)
 	stored, err := r.Attach(t.Context(), registry.Attachment{

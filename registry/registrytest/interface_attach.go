@@ -19,12 +19,14 @@ func testAttach(t *testing.T, r Registry) {
 	}
 	for _, c := range claims {
 		role, _ := registry.RoleFor(c.Statement.PredicateType)
-		if !slices.Contains([]registry.Digest{stored, again}, c.Bundle) || !c.Statement.About(c.Subject) || c.Signer == "" || !slices.Contains(c.Roles, role) {
+		if !slices.Contains([]registry.Digest{stored, again}, c.Bundle) ||
+			!c.Statement.About(c.Subject) || c.Signer == "" || !slices.Contains(c.Roles, role) {
 			t.Errorf("claim %+v", c)
 		}
 	}
 	got := events(t, r, registry.EventAttach)
-	if len(got) != 2 || got[0].Subject != e.Digest || got[0].PredicateType != registry.PredicateParity || !slices.Equal(got[0].Evidence, []registry.Digest{stored}) ||
+	if len(got) != 2 || got[0].Subject != e.Digest || got[0].PredicateType != registry.PredicateParity ||
+		!slices.Equal(got[0].Evidence, []registry.Digest{stored}) ||
 		got[0].Signer != claims[0].Signer && got[0].Signer != claims[1].Signer || got[0].Release != release.Digest {
 		t.Errorf("history has %+v", got)
 	}
@@ -37,7 +39,8 @@ func testAttachRefuses(t *testing.T, r Registry) {
 	sign := func(key, predicateType string, subject registry.Digest) []byte {
 		return r.Bundle(t, key, predicateType, struct{}{}, subject)
 	}
-	good := registry.Attachment{Environment: "staging", Model: Model, Release: release.Digest, Subject: e, Bundle: sign("builder", registry.PredicateSign, e)}
+	good := registry.Attachment{Environment: "staging", Model: Model,
+		Release: release.Digest, Subject: e, Bundle: sign("builder", registry.PredicateSign, e)}
 	for name, c := range map[string]struct {
 		code registry.Code
 		edit func(a *registry.Attachment)
@@ -101,7 +104,8 @@ func testRecordedClaims(t *testing.T, r Registry) {
 			want := first[c.Bundle]
 			if c.Recorded == 0 || c.Recorded != want.Seq || !c.RecordedAt.Equal(want.Time) || c.Key != registry.KeyTrusted {
 				t.Errorf(
-					"%s: %s is in row %d of %v by a key %q, want row %d of %v by a trusted one", environment, c.Statement.PredicateType, c.Recorded, c.RecordedAt, c.Key, want.Seq, want.Time)
+					"%s: %s is in row %d of %v by a key %q, want row %d of %v by a trusted one", environment,
+					c.Statement.PredicateType, c.Recorded, c.RecordedAt, c.Key, want.Seq, want.Time)
 			}
 			wantSeen := int64(0)
 			if c.Bundle == last {
@@ -119,7 +123,8 @@ func testRecordedClaims(t *testing.T, r Registry) {
 func testAttachFromTheFuture(t *testing.T, r Registry) {
 	release := r.Build(t, Build{})
 	e := release.Engines[0]
-	for v, code := range map[registry.Verdict]registry.Code{registry.VerdictPass: registry.CodeTrust, registry.VerdictFail: "", registry.VerdictUndecided: ""} {
+	for v, code := range map[registry.Verdict]registry.Code{registry.VerdictPass: registry.CodeTrust,
+		registry.VerdictFail: "", registry.VerdictUndecided: ""} {
 		report := Report(release, e, v)
 		report.FinishedOn = time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := r.Attach(t.Context(), registry.Attachment{

@@ -28,7 +28,8 @@ func testAttest(t *testing.T, r Registry) {
 	got, err := r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestQuarantine, Environment: "staging", Model: Model, Release: release.Digest,
 		Subject: engine, Comment: "wrong at night"})
 	must(t, err)
-	if got.Person != who || got.Subject != engine || got.Environment != "staging" || got.From != "staging" || got.Version != release.Tag() || got.Release != release.Digest {
+	if got.Person != who || got.Subject != engine || got.Environment != "staging" ||
+		got.From != "staging" || got.Version != release.Tag() || got.Release != release.Digest {
 		t.Errorf("attested %+v, want a quarantine of %s by %s", got, engine, who)
 	}
 	for _, environment := range []string{"staging", "prod"} {
@@ -44,15 +45,19 @@ func testAttest(t *testing.T, r Registry) {
 		last.Reason != "token admin, according to the service: wrong at night" {
 		t.Errorf("the last event is %+v, want one of %s by the attester", last, who.Principal)
 	}
-	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestApproval, Environment: "prod", Model: Model, Release: release.Digest, Comment: "tried it"})
+	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestApproval,
+		Environment: "prod", Model: Model, Release: release.Digest, Comment: "tried it"})
 	refused(t, err, registry.CodePolicy, "prod does not count approvals that the service signs for token admin")
-	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestWithdrawal, Environment: "staging", Model: Model, Release: release.Digest, Comment: "x"})
+	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestWithdrawal,
+		Environment: "staging", Model: Model, Release: release.Digest, Comment: "x"})
 	refused(t, err, registry.CodeInvalid, "edges fit")
-	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestWithdrawal, Environment: "prod", Model: Model, Release: d("another"), Comment: "x"})
+	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestWithdrawal,
+		Environment: "prod", Model: Model, Release: d("another"), Comment: "x"})
 	refused(t, err, registry.CodeNotFound, "")
 	_, err = r.Attest(ctx, registry.AttestRequest{Kind: "lift", Environment: "prod", Model: Model, Release: release.Digest, Comment: "x"})
 	refused(t, err, registry.CodeInvalid, "want one of")
-	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestQuarantine, Environment: "prod", Model: Model, Release: release.Digest, Comment: strings.Repeat("x", 2000)})
+	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestQuarantine,
+		Environment: "prod", Model: Model, Release: release.Digest, Comment: strings.Repeat("x", 2000)})
 	refused(t, err, registry.CodeInvalid, "want at most")
 }
 
@@ -60,7 +65,8 @@ func testAttest(t *testing.T, r Registry) {
 func testAttestForged(t *testing.T, r Registry) {
 	release := r.Build(t, Build{})
 	who := registry.Person{Principal: "token:admin", Token: "admin"}
-	for key, says := range map[string]string{"attester": "only the service itself attaches", "approver": "is not trusted as attester for oci://local/prod/" + Model} {
+	for key, says := range map[string]string{"attester": "only the service itself attaches",
+		"approver": "is not trusted as attester for oci://local/prod/" + Model} {
 		_, err := r.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: Model, Release: release.Digest, Subject: release.Digest,
 			Bundle: r.Bundle(t, key, registry.PredicateApproval, registry.Approval{ResourceURI: "oci://local/prod/" + Model, Comment: "tried it",
 				ApprovedOn: measured(), Person: &who}, release.Digest)})

@@ -111,7 +111,8 @@ func testHistoryPages(t *testing.T, r Registry) {
 	must(t, err)
 	last := int64(len(all))
 	for _, q := range []registry.HistoryQuery{
-		{Limit: 3}, {After: 2, Limit: 3}, {After: 2, Before: 5}, {Before: 4, Limit: 2, Descending: true}, {Limit: 1, Descending: true}, {After: last}, {Kind: registry.EventPromote, Limit: 2},
+		{Limit: 3}, {After: 2, Limit: 3}, {After: 2, Before: 5}, {Before: 4, Limit: 2, Descending: true},
+		{Limit: 1, Descending: true}, {After: last}, {Kind: registry.EventPromote, Limit: 2},
 	} {
 		got, err := r.History(t.Context(), q)
 		must(t, err)

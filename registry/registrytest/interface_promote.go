@@ -13,7 +13,8 @@ func testPromote(t *testing.T, r Registry) {
 	r.Prove(t, release)
 	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
 	must(t, err)
-	if p.Release != release.Digest || p.Version != "1.0.0" || p.Previous != "" || p.Unchanged || p.Environment != "prod" || p.From != "staging" || !p.Decision.Allowed() {
+	if p.Release != release.Digest || p.Version != "1.0.0" || p.Previous != "" ||
+		p.Unchanged || p.Environment != "prod" || p.From != "staging" || !p.Decision.Allowed() {
 		t.Errorf("the promotion is %+v", p)
 	}
 	headIs(t, r, "prod", release.Digest)
@@ -25,7 +26,8 @@ func testPromote(t *testing.T, r Registry) {
 	}
 	summarizedEverywhere(t, r, release, p)
 	got := events(t, r, registry.EventPromote)
-	if len(got) != 1 || got[0].Release != release.Digest || got[0].Environment != "prod" || !containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 10+len(p.VSA) {
+	if len(got) != 1 || got[0].Release != release.Digest || got[0].Environment != "prod" ||
+		!containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 10+len(p.VSA) {
 		t.Errorf("history has %+v", got)
 	}
 	chained(t, r)

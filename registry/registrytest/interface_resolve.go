@@ -45,12 +45,14 @@ func testResolve(t *testing.T, r Registry) {
 			t.Errorf("%s: error %v, got\n%s\nwant\n%s", c.name, err, lost(answer), c.want)
 			continue
 		}
-		if answer.Engine.Digest != answer.Candidates[0].Engine || answer.Release != release.Digest || answer.Version != "1.0.0" || !names(answer, "staging") {
+		if answer.Engine.Digest != answer.Candidates[0].Engine ||
+			answer.Release != release.Digest || answer.Version != "1.0.0" || !names(answer, "staging") {
 			t.Errorf("%s: the answer is %+v", c.name, answer)
 		}
 	}
 	for _, q := range []registry.ResolveQuery{
-		{Environment: "moon", Model: Model}, {Environment: "staging", Model: "vision/letters"}, {Environment: "staging", Model: Model, Version: "9.9.9"}, {Environment: "prod", Model: Model},
+		{Environment: "moon", Model: Model}, {Environment: "staging", Model: "vision/letters"},
+		{Environment: "staging", Model: Model, Version: "9.9.9"}, {Environment: "prod", Model: Model},
 	} {
 		q.Node = Node("v3")
 		_, err := r.Resolve(t.Context(), q)
@@ -69,16 +71,19 @@ func testResolveNothing(t *testing.T, r Registry) {
 		"runtimes.onnxruntime: needs >= 1.30, has none":   {Node: Node("v3"), Runtime: &registry.Runtime{}},
 		"variant int4 was requested":                      {Node: Node("v3"), Variant: "int4"},
 		"os: needs linux, has none":                       {},
-		"cpu.level: needs v1, has none":                   {Node: registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64"}, Runtimes: Node("v3").Runtimes}},
+		"cpu.level: needs v1, has none": {Node: registry.Node{V: 1,
+			OS: "linux", CPU: registry.NodeCPU{Arch: "amd64"}, Runtimes: Node("v3").Runtimes}},
 	} {
 		q.Environment, q.Model = "staging", Model
 		answer, err := r.Resolve(t.Context(), q)
 		refused(t, err, registry.CodeNoEngine, says, "linux-amd64-v3/int8", "linux-amd64-v1/fp32")
-		if answer.Engine != nil || answer.Ref != "" || answer.Release != release.Digest || len(answer.Candidates) != 3 || !strings.Contains(lost(answer), says) {
+		if answer.Engine != nil || answer.Ref != "" || answer.Release != release.Digest ||
+			len(answer.Candidates) != 3 || !strings.Contains(lost(answer), says) {
 			t.Errorf("%s: the answer is %+v", says, answer)
 		}
 	}
-	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "staging", Model: Model, Node: old, Runtime: &container}); err != nil || answer.Engine == nil {
+	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "staging",
+		Model: Model, Node: old, Runtime: &container}); err != nil || answer.Engine == nil {
 		t.Errorf("with the runtime of a container: %+v, error %v", answer, err)
 	}
 }
@@ -97,7 +102,8 @@ func testResolveProtected(t *testing.T, r Registry) {
 	r.AttachTo(t, "prod", release, answer.Engine.Digest, registry.PredicateParity, later)
 	answer, err = r.Resolve(t.Context(), q)
 	must(t, err)
-	if answer.Engine.Label() != "linux-amd64-v3/fp32" || !strings.Contains(lost(answer), `linux-amd64-v3/int8: no-failure of linux-amd64-v3/int8: the parity verdict is "fail"`) {
+	if answer.Engine.Label() != "linux-amd64-v3/fp32" || !strings.Contains(lost(answer),
+		`linux-amd64-v3/int8: no-failure of linux-amd64-v3/int8: the parity verdict is "fail"`) {
 		t.Errorf("after a later fail the answer is\n%s", lost(answer))
 	}
 	for _, e := range release.Engines {

@@ -101,7 +101,8 @@ func testRestrict(t *testing.T, r Registry) {
 	refused(t, err, registry.CodePolicy, "no-restriction of")
 	headIs(t, r, "prod", release.Digest)
 	events := lists(t, r)
-	if len(events) != 2 || events[1].Environment != "prod" || events[1].Version != "1" || events[1].Reason != "recalled by its vendor" || len(events[1].Evidence) != 1 {
+	if len(events) != 2 || events[1].Environment != "prod" || events[1].Version != "1" ||
+		events[1].Reason != "recalled by its vendor" || len(events[1].Evidence) != 1 {
 		t.Errorf("events %+v, want one of each environment", events)
 	}
 	lifted := r.Restricting(t, "prod", nil, SourceOf(release))
@@ -139,17 +140,23 @@ func testRestrictRefuses(t *testing.T, r Registry) {
 	}{
 		{"the first again", "prod", first, registry.CodeConflict},
 		{"the one that lifted again", "prod", second, registry.CodeConflict},
-		{"a fork", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter, l.Previous = 3, current.List.Previous })), registry.CodeConflict},
+		{"a fork", "prod",
+			r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter, l.Previous = 3, current.List.Previous })), registry.CodeConflict},
 		{"one is left out", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter = 5 })), registry.CodeConflict},
-		{"from the beginning", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter, l.Previous = 1, "" })), registry.CodeConflict},
+		{"from the beginning",
+			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter, l.Previous = 1, "" })), registry.CodeConflict},
 		{"by a promoter", "prod", r.SignList(t, "promoter", lift), registry.CodeTrust},
 		{"by a builder", "prod", r.SignList(t, "builder", lift), registry.CodeTrust},
 		{"by a stranger", "prod", r.SignList(t, Stranger, lift), registry.CodeTrust},
-		{"of another environment", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = "oci://local/staging/" })), registry.CodeTrust},
-		{"of another registry", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = "oci://other/prod/" })), registry.CodeTrust},
+		{"of another environment",
+			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = "oci://local/staging/" })), registry.CodeTrust},
+		{"of another registry",
+			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = "oci://other/prod/" })), registry.CodeTrust},
 		{"of a model", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = prod + Model })), registry.CodeTrust},
 		{"of prod, for staging", "staging", first, registry.CodeTrust},
-		{"from the future", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.IssuedOn = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC) })), registry.CodeTrust},
+		{"from the future",
+			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.IssuedOn = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC) })),
+			registry.CodeTrust},
 		{"a quarantine", "prod", r.Bundle(t, "approver", registry.PredicateQuarantine, struct{}{}, release.Digest), registry.CodeTrust},
 		{"no bundle", "prod", []byte("none"), registry.CodeTrust},
 		{"of no environment", "nowhere", first, registry.CodeNotFound},

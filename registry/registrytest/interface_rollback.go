@@ -37,7 +37,8 @@ func testRollback(t *testing.T, r Registry) {
 	if len(got) != 4 || got[0].Reason != "it is slow" || got[0].Previous != releases[2].Digest || got[0].Release != releases[1].Digest {
 		t.Errorf("history has %+v", got)
 	}
-	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil || answer.Version != "1.0.0" {
+	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil ||
+		answer.Version != "1.0.0" {
 		t.Errorf("resolve after the rollback gives %+v, error %v", answer, err)
 	}
 	chained(t, r)
@@ -120,7 +121,8 @@ func testSetHold(t *testing.T, r Registry) {
 	if p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0"}); err != nil || !p.Unchanged {
 		t.Errorf("promoting the head again gives %+v, error %v; want it to be there already", p, err)
 	}
-	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil || answer.Version != "1.0.0" {
+	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil ||
+		answer.Version != "1.0.0" {
 		t.Errorf("resolve of a held head gives %+v, error %v", answer, err)
 	}
 	must(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: "it is night"}))
@@ -146,7 +148,8 @@ func testRollbackWarns(t *testing.T, r Registry) {
 		p, err := r.Rollback(t.Context(), q)
 		must(t, err)
 		all := strings.Join(p.Warnings, "\n")
-		if p.Release != first.Digest || len(p.Warnings) != 2 || !strings.Contains(all, `resolve refuses linux-amd64-v3/int8 of 1.0.0`) || !strings.Contains(all, "this node has an engine in 1.1.0, but not in 1.0.0") {
+		if p.Release != first.Digest || len(p.Warnings) != 2 || !strings.Contains(all, `resolve refuses linux-amd64-v3/int8 of 1.0.0`) ||
+			!strings.Contains(all, "this node has an engine in 1.1.0, but not in 1.0.0") {
 			t.Errorf("dry run %v: %+v warns of\n%s", dry, p, all)
 		}
 		was := second.Engines[0]
@@ -157,7 +160,8 @@ func testRollbackWarns(t *testing.T, r Registry) {
 		}
 	}
 	headIs(t, r, "prod", first.Digest)
-	if _, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: node}); registry.CodeOf(err) != registry.CodeNoEngine {
+	if _, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+		Model: Model, Node: node}); registry.CodeOf(err) != registry.CodeNoEngine {
 		t.Errorf("resolve after the rollback: error %v, want CodeNoEngine as it was warned of", err)
 	}
 	q.Node = nil // and nothing is taken away on the way up

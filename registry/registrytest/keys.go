@@ -115,7 +115,8 @@ func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (regi
 		return registry.Claim{}, err
 	}
 	var b signedBundle
-	if err := json.Unmarshal(bundle, &b); err != nil || b.MediaType != bundleMediaType || len(b.Envelope.Signatures) != 1 || b.Envelope.PayloadType != inTotoType {
+	if err := json.Unmarshal(bundle, &b); err != nil || b.MediaType != bundleMediaType ||
+		len(b.Envelope.Signatures) != 1 || b.Envelope.PayloadType != inTotoType {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "the bundle is none")
 	}
 	var c registry.Claim

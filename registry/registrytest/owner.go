@@ -30,7 +30,8 @@ func (Owned) Release() {}
 // mark yet, as several processes open it.
 func TestContentMarks(t *testing.T, open func(t *testing.T) func() registry.ContentMarks) {
 	mark := func(catalog string, epoch int64) registry.ContentMark {
-		return registry.ContentMark{Version: registry.ContentMarkVersion, Catalog: catalog, Instance: "here", Epoch: epoch, Since: dusk(), Previous: []string{"before"}}
+		return registry.ContentMark{Version: registry.ContentMarkVersion, Catalog: catalog,
+			Instance: "here", Epoch: epoch, Since: dusk(), Previous: []string{"before"}}
 	}
 	t.Run("made once, changed by its tag", func(t *testing.T) {
 		t.Parallel()

@@ -102,7 +102,8 @@ func testChange(t *testing.T, store Store) {
 func testNeeds(t *testing.T, store Store) {
 	must(t, store.PutManifest(t.Context(), "prod/a", record("first", "")))
 	c := promotion("", "first")
-	c.Needs = []registry.ManifestPlace{{Repository: "prod/a", Digest: record("first", "").Digest}, {Repository: "staging/a", Digest: record("first", "").Digest}}
+	c.Needs = []registry.ManifestPlace{{Repository: "prod/a", Digest: record("first", "").Digest},
+		{Repository: "staging/a", Digest: record("first", "").Digest}}
 	_, err := store.Apply(t.Context(), c)
 	wantCode(t, err, registry.CodeConflict)
 	wantEqual(t, registry.BasisOutdated(err), false)

@@ -174,7 +174,8 @@ func testTokensCanceled(t *testing.T, tokens registry.Tokens) {
 	_, find := tokens.FindToken(ctx, "a")
 	_, list := tokens.ListTokens(ctx)
 	for what, err := range map[string]error{
-		"create": tokens.CreateToken(ctx, token("a", "ci")), "find": find, "list": list, "revoke": tokens.RevokeToken(ctx, "a", begin()), "use": tokens.UseToken(ctx, "a", begin()),
+		"create": tokens.CreateToken(ctx, token("a", "ci")), "find": find, "list": list,
+		"revoke": tokens.RevokeToken(ctx, "a", begin()), "use": tokens.UseToken(ctx, "a", begin()),
 	} {
 		if err == nil || registry.HasCode(err, registry.CodeNotFound) {
 			t.Errorf("%s with a canceled context: %v", what, err)

@@ -101,7 +101,8 @@ func (s *Service) publishers(ctx context.Context, to registry.Environment, r reg
 }
 
 // attest signs and attaches the statement of a request.
-func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done registry.Attested, r registry.Release) (stored registry.Digest, notIn []string, err error) {
+func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done registry.Attested,
+	r registry.Release) (stored registry.Digest, notIn []string, err error) {
 	subject, err := subjectOf(r, done.Subject)
 	if err != nil {
 		return "", nil, err

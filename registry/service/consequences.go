@@ -10,7 +10,8 @@ import (
 // consequences returns what a rollback changes for nodes: warnings about engines that resolve refuses
 // and about nodes that have an engine at the head but not in the release, and the node types (and the
 // caller's node) that get another engine. It never fails; what it cannot read becomes a warning.
-func (s *Service) consequences(ctx context.Context, m *retreat, head registry.Head, r registry.Release) (warnings []string, changes []registry.NodeChange) {
+func (s *Service) consequences(ctx context.Context, m *retreat, head registry.Head,
+	r registry.Release) (warnings []string, changes []registry.NodeChange) {
 	then, err := s.resolvable(ctx, m.environment, r.Model, string(r.Digest))
 	if err != nil {
 		return []string{fmt.Sprintf("resolve will not answer with %s: %v", r.Tag(), err)}, nil

@@ -162,7 +162,8 @@ func (s *Service) compareDocuments(ctx context.Context, docs documents) ([]regis
 		}
 		if known := newest[read.environment]; read.number > known {
 			faults = append(faults, registry.HistoryFault{Environment: read.environment, Manifests: []registry.Digest{registry.Digest(d.Name)},
-				Detail: docs.of(read.environment, read.number) + " (" + d.Name + ") exists, but the newest that an event of the history names is " + strconv.FormatInt(known, 10)})
+				Detail: docs.of(read.environment, read.number) + " (" + d.Name +
+					") exists, but the newest that an event of the history names is " + strconv.FormatInt(known, 10)})
 		}
 	}
 	return faults, nil

@@ -55,8 +55,9 @@ func unmet(environment string, d registry.Decision) error {
 	if !slices.ContainsFunc(unmet, compared) {
 		return refusal
 	}
-	return registry.WithHint(refusal, "if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT --keys DIR. "+
-		"The key of a builder does not count; for another one: mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
+	return registry.WithHint(refusal,
+		"if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT --keys DIR. "+
+			"The key of a builder does not count; for another one: mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
 }
 
 // withoutFailing adds to a refusal how to get a release of the engines that meet the policy, if reports
@@ -78,7 +79,8 @@ func withoutFailing(d registry.Decision, refusal error) error {
 		return refusal
 	}
 	slices.Sort(failing)
-	return registry.WithHint(refusal, "%s could be promoted alone: remove the variant or target of %s from the spec, then build and verify; build --keep-going leaves out only what cannot be built",
+	return registry.WithHint(refusal,
+		"%s could be promoted alone: remove the variant or target of %s from the spec, then build and verify; build --keep-going leaves out only what cannot be built",
 		registry.Count(len(fine), "engine"), strings.Join(slices.Compact(failing), ", "))
 }
 

@@ -38,7 +38,8 @@ func (s *Service) readRestrictions(ctx context.Context, environment string) (reg
 		return signed, registry.NoRestrictions(), nil
 	}
 	if len(event.Evidence) != 1 {
-		return signed, registry.Restrictions{}, registry.Errorf(registry.CodeTrust, "event %d of %s names %d restriction lists, want one", event.Seq, environment, len(event.Evidence))
+		return signed, registry.Restrictions{}, registry.Errorf(registry.CodeTrust,
+			"event %d of %s names %d restriction lists, want one", event.Seq, environment, len(event.Evidence))
 	}
 	resource := s.Config.Environments.EnvironmentURI(environment)
 	var claims []registry.Claim
@@ -79,7 +80,8 @@ func (s *Service) lastRestriction(ctx context.Context, environment string) (regi
 }
 
 // restrictionList reads and verifies one list of an environment.
-func (s *Service) restrictionList(ctx context.Context, environment string, d registry.Digest) (registry.Claim, registry.RestrictionList, []byte, error) {
+func (s *Service) restrictionList(ctx context.Context, environment string,
+	d registry.Digest) (registry.Claim, registry.RestrictionList, []byte, error) {
 	fail := func(err error) (registry.Claim, registry.RestrictionList, []byte, error) {
 		return registry.Claim{}, registry.RestrictionList{}, nil, registry.WithHint(
 			registry.Errorf(registry.CodeOf(err), "restriction list %s of %s: %w", d, environment, err),
@@ -181,7 +183,8 @@ func (s *Service) restrict(ctx context.Context, environment string, bundle []byt
 		return err
 	}
 	if claim.RecordedAt = s.Now(); registry.ClaimsFuture(list.IssuedOn, claim.RecordedAt) {
-		return registry.Errorf(registry.CodeTrust, "restriction list: it says that it was signed on %s, and now it is %s: set the clock of the approver, or of this machine",
+		return registry.Errorf(registry.CodeTrust,
+			"restriction list: it says that it was signed on %s, and now it is %s: set the clock of the approver, or of this machine",
 			list.IssuedOn.UTC(), claim.RecordedAt.UTC())
 	}
 	if err := claim.CheckNew(); err != nil {

@@ -65,7 +65,8 @@ func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (registry.Sig
 		return registry.SignedTrust{}, registry.Errorf(registry.CodeUnavailable, "this process cannot publish trust bundles")
 	}
 	if len(bundle) > registry.MaxTrustBundle {
-		return registry.SignedTrust{}, registry.Errorf(registry.CodeInvalid, "trust bundle: %d bytes, want at most %d", len(bundle), registry.MaxTrustBundle)
+		return registry.SignedTrust{}, registry.Errorf(registry.CodeInvalid,
+			"trust bundle: %d bytes, want at most %d", len(bundle), registry.MaxTrustBundle)
 	}
 	claim, err := s.Verify(ctx, bundle, registry.RegistryURI(s.Config.Environments.Registry))
 	if err != nil {
@@ -157,7 +158,8 @@ func (s *Service) saysTheSame(ctx context.Context, b registry.TrustBundle) error
 		return err
 	}
 	if len(differs) > 0 {
-		return registry.WithHint(registry.Errorf(registry.CodeTrust, "trust bundle %d: it says something else than this registry about: %s", b.Version, strings.Join(differs, ", ")),
+		return registry.WithHint(registry.Errorf(registry.CodeTrust,
+			"trust bundle %d: it says something else than this registry about: %s", b.Version, strings.Join(differs, ", ")),
 			"publish from a folder with the environments.yaml and the keys of this registry")
 	}
 	if b.Checkpoint.Size == 0 {
@@ -168,7 +170,8 @@ func (s *Service) saysTheSame(ctx context.Context, b registry.TrustBundle) error
 		return err
 	}
 	if err != nil || kept != b.Checkpoint {
-		return registry.Errorf(registry.CodeTrust, "trust bundle %d: its checkpoint of %d events is not one that this registry made", b.Version, b.Checkpoint.Size)
+		return registry.Errorf(registry.CodeTrust,
+			"trust bundle %d: its checkpoint of %d events is not one that this registry made", b.Version, b.Checkpoint.Size)
 	}
 	return nil
 }

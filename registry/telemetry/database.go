@@ -82,7 +82,8 @@ func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.D
 	return timed(r.t, "manifest", func() (registry.Manifest, error) { return r.RepositoryRecords.Manifest(ctx, repository, d) })
 }
 
-func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest,
+	artifactType string, after registry.Digest) ([]registry.Manifest, error) {
 	return timed(r.t, "referrers", func() ([]registry.Manifest, error) {
 		return r.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 	})

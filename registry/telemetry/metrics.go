@@ -20,7 +20,8 @@ func (t *Telemetry) define() {
 	t.uploads = t.gauge("mlpromote_uploads_in_flight", "Uploads of blob content in progress.")
 
 	t.promotions = t.counters("mlpromote_promotions_total", "Promotions by result: success, unchanged, or the code of the error.", "result")
-	t.breakGlass = t.counters("mlpromote_break_glass_promotions_total", "Promotions that skipped unmet requirements, as approvers agreed.").WithLabelValues()
+	t.breakGlass = t.counters("mlpromote_break_glass_promotions_total",
+		"Promotions that skipped unmet requirements, as approvers agreed.").WithLabelValues()
 	t.rollbacks = t.counters("mlpromote_rollbacks_total", "Rollbacks by result: success, or the code of the error.", "result")
 	t.refusals = t.counters("mlpromote_policy_refusals_total", "Requirements of a policy that stopped a promotion.", "requirement")
 	t.attachments = t.counters("mlpromote_evidence_attached_total",
@@ -57,8 +58,10 @@ func (t *Telemetry) define() {
 		skipped: t.gauge("mlpromote_gc_skipped_repositories", "Repositories that the last garbage collection skipped because of damage."),
 		last:    t.gauge("mlpromote_gc_last_success_timestamp_seconds", "When garbage collection last succeeded in this replica."),
 	}
-	t.gc.bytes = prometheus.NewCounter(prometheus.CounterOpts{Name: "mlpromote_gc_removed_bytes_total", Help: "Bytes of the blobs that garbage collection removed."})
-	t.gc.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mlpromote_gc_duration_seconds", Help: "Duration of a run of garbage collection.", Buckets: []float64{.1, 1, 10, 60, 600, 3600}})
+	t.gc.bytes = prometheus.NewCounter(prometheus.CounterOpts{Name: "mlpromote_gc_removed_bytes_total",
+		Help: "Bytes of the blobs that garbage collection removed."})
+	t.gc.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mlpromote_gc_duration_seconds",
+		Help: "Duration of a run of garbage collection.", Buckets: []float64{.1, 1, 10, 60, 600, 3600}})
 	t.registry.MustRegister(t.gc.bytes, t.gc.seconds)
 }
 

@@ -27,7 +27,8 @@ func (o observed) trace(ctx context.Context, name, environment, model string) (c
 	if !o.t.traces {
 		return ctx, func(error) {}
 	}
-	ctx, span := o.t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment), attribute.String("mlpromote.model", model)))
+	ctx, span := o.t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment),
+		attribute.String("mlpromote.model", model)))
 	return ctx, func(err error) {
 		if err != nil {
 			span.SetAttributes(attribute.String("mlpromote.code", string(registry.CodeOf(err))))

@@ -62,7 +62,8 @@ func (t *Telemetry) span(ctx context.Context, r *http.Request, route string) (co
 	if !t.traces && r.Header["Traceparent"] == nil {
 		return ctx, trace.SpanFromContext(ctx)
 	}
-	return t.tracer.Start(propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header)), method(r)+" "+route, trace.WithSpanKind(trace.SpanKindServer))
+	return t.tracer.Start(propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header)),
+		method(r)+" "+route, trace.WithSpanKind(trace.SpanKindServer))
 }
 
 // begin counts a request as in progress. The returned function ends that and counts the bytes.
@@ -85,7 +86,8 @@ func (t *Telemetry) begin(r *http.Request, route string) (end func(*answer, *cou
 }
 
 // tell records the outcome of a request.
-func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer, body *countedBody, began time.Time, span trace.Span, logger *slog.Logger) {
+func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
+	body *countedBody, began time.Time, span trace.Span, logger *slog.Logger) {
 	took := time.Since(began)
 	t.requests.WithLabelValues(route, method(r), strconv.Itoa(answer.status)).Inc()
 	t.seconds.WithLabelValues(route, method(r)).Observe(took.Seconds())

@@ -58,7 +58,8 @@ func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webho
 // over. It records deliveries even while the service stops. It also records events that the
 // webhook does not want, so that they are not read again. It returns the new state, and whether
 // every delivery arrived.
-func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook], state registry.Delivery) (after registry.Delivery, arrived bool, err error) {
+func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook],
+	state registry.Delivery) (after registry.Delivery, arrived bool, err error) {
 	before, until := state.Delivered, d.now().Add(maxTurn)
 	saving := context.WithoutCancel(ctx)
 	for e, err := range d.History(ctx, registry.HistoryQuery{After: state.Delivered}) {

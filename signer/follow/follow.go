@@ -151,7 +151,8 @@ func (f Follower) pins() (*signer.Trust, error) {
 	var entries []registry.TrustEntry
 	keys := make(map[string][]byte)
 	for _, p := range f.Publishers {
-		entries = append(entries, registry.TrustEntry{Key: p.Name, Roles: []registry.Role{registry.RolePublisher}, Resources: []string{registry.RegistryURI(f.Registry)}})
+		entries = append(entries, registry.TrustEntry{Key: p.Name,
+			Roles: []registry.Role{registry.RolePublisher}, Resources: []string{registry.RegistryURI(f.Registry)}})
 		keys[p.Name] = p.PEM
 	}
 	return signer.NewTrust(entries, reader(keys))
@@ -224,7 +225,8 @@ func sameHistory(before, next registry.TrustBundle) error {
 		return err
 	}
 	if was.Origin != is.Origin || was.Size == is.Size && was.Root != is.Root {
-		return registry.WithHint(registry.Errorf(registry.CodeTrust, "trust bundle %d: its checkpoint of %d events is of another history than that of version %d", next.Version, is.Size, before.Version),
+		return registry.WithHint(registry.Errorf(registry.CodeTrust,
+			"trust bundle %d: its checkpoint of %d events is of another history than that of version %d", next.Version, is.Size, before.Version),
 			"mlpromote history verify --checkpoint FILE says whether the history was rewritten or replaced")
 	}
 	return nil

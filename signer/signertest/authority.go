@@ -71,7 +71,8 @@ func (a *Authority) RootWithCertificateLog(t testing.TB) []byte {
 func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*root.TransparencyLog) []byte {
 	t.Helper()
 	authorities := []root.CertificateAuthority{&root.FulcioCertificateAuthority{
-		Root: a.root, Intermediates: []*x509.Certificate{a.intermediate}, ValidityPeriodStart: time.Now().Add(-time.Hour), URI: "https://fulcio.example.com",
+		Root: a.root, Intermediates: []*x509.Certificate{a.intermediate},
+		ValidityPeriodStart: time.Now().Add(-time.Hour), URI: "https://fulcio.example.com",
 	}}
 	for _, logs := range []map[string]*root.TransparencyLog{certificates, signatures} {
 		for id, known := range logs { // the library has the text of the ID in place of the ID
@@ -80,7 +81,8 @@ func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*
 			known.ID = raw
 		}
 	}
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, certificates, []root.TimestampingAuthority{a.stamps.authority()}, signatures)
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities,
+		certificates, []root.TimestampingAuthority{a.stamps.authority()}, signatures)
 	check(t, err)
 	data, err := made.MarshalJSON()
 	check(t, err)
@@ -117,7 +119,8 @@ func GitHub() Certificate {
 		URI:    "https://github.com/acme/ci/.github/workflows/build.yml@refs/heads/main",
 		Extensions: map[int]string{
 			BuildSigner: "https://github.com/acme/ci/.github/workflows/build.yml@refs/heads/main", RunnerEnvironment: "github-hosted",
-			Repository: "https://github.com/acme/vision", Ref: "refs/heads/main", RepositoryID: "456", OwnerID: "123", Trigger: "push", Environment: "production",
+			Repository: "https://github.com/acme/vision", Ref: "refs/heads/main",
+			RepositoryID: "456", OwnerID: "123", Trigger: "push", Environment: "production",
 		},
 	}
 }

@@ -88,7 +88,8 @@ func (a *Authority) enter(r *http.Request, at time.Time) (map[string]any, error)
 		hashes = append(hashes, hex.EncodeToString(h))
 	}
 	return map[string]any{
-		"body": e.GetCanonicalizedBody(), "integratedTime": e.GetIntegratedTime(), "logID": hex.EncodeToString(e.GetLogId().GetKeyId()), "logIndex": e.GetLogIndex(),
+		"body": e.GetCanonicalizedBody(), "integratedTime": e.GetIntegratedTime(),
+		"logID": hex.EncodeToString(e.GetLogId().GetKeyId()), "logIndex": e.GetLogIndex(),
 		"verification": map[string]any{
 			"signedEntryTimestamp": promise,
 			"inclusionProof": map[string]any{

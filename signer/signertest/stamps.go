@@ -38,7 +38,8 @@ func newStamper(t testing.TB) *stamper {
 }
 
 func (s *stamper) authority() root.TimestampingAuthority {
-	return &root.SigstoreTimestampingAuthority{Root: s.root, Intermediates: []*x509.Certificate{s.intermediate}, Leaf: s.leaf, URI: "https://tsa.example.com"}
+	return &root.SigstoreTimestampingAuthority{Root: s.root,
+		Intermediates: []*x509.Certificate{s.intermediate}, Leaf: s.leaf, URI: "https://tsa.example.com"}
 }
 
 // stamp answers a request with a time.

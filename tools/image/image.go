@@ -68,14 +68,16 @@ func configured(image v1.Image, c contents) *v1.ConfigFile {
 	config := made.DeepCopy()
 	config.OS, config.Architecture = "linux", c.arch
 	config.Config = v1.Config{
-		User:         "65532:65532",
-		WorkingDir:   "/data",
-		Entrypoint:   []string{"/mlpromote"},
-		Cmd:          []string{"serve"},
-		Env:          []string{"PATH=/", "HOME=/data", "MLPROMOTE_DATA=/data", "MLPROMOTE_LISTEN=:5080", "MLPROMOTE_URL=http://localhost:5080", "MLPROMOTE_INSECURE_HTTP=true"},
+		User:       "65532:65532",
+		WorkingDir: "/data",
+		Entrypoint: []string{"/mlpromote"},
+		Cmd:        []string{"serve"},
+		Env: []string{"PATH=/", "HOME=/data", "MLPROMOTE_DATA=/data", "MLPROMOTE_LISTEN=:5080",
+			"MLPROMOTE_URL=http://localhost:5080", "MLPROMOTE_INSECURE_HTTP=true"},
 		ExposedPorts: map[string]struct{}{"5080/tcp": {}},
 		Volumes:      map[string]struct{}{"/data": {}},
-		Healthcheck:  &v1.HealthConfig{Test: []string{"CMD", "/mlpromote", "health"}, Interval: 10 * time.Second, Timeout: 6 * time.Second, StartPeriod: 30 * time.Second, Retries: 3},
+		Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "/mlpromote", "health"},
+			Interval: 10 * time.Second, Timeout: 6 * time.Second, StartPeriod: 30 * time.Second, Retries: 3},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":       "mlpromote",
 			"org.opencontainers.image.description": "Registry service of mlpromote",

@@ -134,7 +134,8 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 	var wide, cut, focused, tabbed string
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 	err = chromedp.Run(ctx,
-		network.Enable(), log.Enable(), emulation.SetEmulatedMedia().WithFeatures(media), emulation.SetFocusEmulationEnabled(true), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(page),
+		network.Enable(), log.Enable(), emulation.SetEmulatedMedia().WithFeatures(media),
+		emulation.SetFocusEmulationEnabled(true), chromedp.EmulateViewport(1280, 900), chromedp.Navigate(page),
 		chromedp.Evaluate(script+"; true", nil),
 		chromedp.Evaluate(`axe.run(document, `+rules+`).then((r) => r.violations)`, &violations, wait),
 		chromedp.Evaluate(walk, &focused),

@@ -117,7 +117,8 @@ func (e example) row(program, name, variant string, table *strings.Builder) erro
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "%s, %s, %s\n", e.folder, name, variant)
-	title := filepath.Base(e.folder) + " | " + strings.NewReplacer("{name: ", "", "form: ", "", "}", "").Replace(name) + " | " + strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
+	title := filepath.Base(e.folder) + " | " + strings.NewReplacer("{name: ", "", "form: ", "", "}", "").Replace(name) +
+		" | " + strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
 	built, err := call(dir, program, "build", "--data", "data", "--check-reproducible", "--output", "json")
 	if err != nil {
 		fmt.Fprintf(table, "| %s | - | %s | | | | | |\n", title, reason(built))
@@ -151,7 +152,8 @@ func (e example) edit(path, name, variant string) error {
 			kept = append(kept, line)
 		}
 	}
-	spec := strings.Join(kept, "") + fmt.Sprintf("\nvariants: [%s]\ntargets: [{name: this, os: linux, cpu: {arch: amd64, level: v3}, toolchain: %s}]\n", variant, name)
+	spec := strings.Join(kept, "") +
+		fmt.Sprintf("\nvariants: [%s]\ntargets: [{name: this, os: linux, cpu: {arch: amd64, level: v3}, toolchain: %s}]\n", variant, name)
 	return os.WriteFile(path, []byte(spec), 0o644)
 }
 

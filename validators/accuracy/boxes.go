@@ -33,7 +33,8 @@ func join(boxes, scores, classes tensor.Tensor) (tensor.Tensor, error) {
 	each := scores.Len()
 	last := len(boxes.Shape) - 1
 	if last < 1 || boxes.Shape[last] != 4 || boxes.Len() != 4*each || classes.Len() != each {
-		return tensor.Tensor{}, mismatchf("boxes have shape %v, scores %v and classes %v: want [..., n, 4], [..., n] and [..., n]", boxes.Shape, scores.Shape, classes.Shape)
+		return tensor.Tensor{}, mismatchf("boxes have shape %v, scores %v and classes %v: want [..., n, 4], [..., n] and [..., n]",
+			boxes.Shape, scores.Shape, classes.Shape)
 	}
 	for _, t := range []tensor.Tensor{scores, classes} {
 		if len(t.Shape) == 0 || t.Shape[0] != boxes.Shape[0] {

@@ -38,7 +38,8 @@ func (d *detection) restore(r *reading) {
 		for range n {
 			at := len(d.found)
 			if class[at] < 0 || math.IsNaN(score[at]) || math.IsInf(score[at], 0) || hits[at] < 0 || hits[at] >= 1<<d.overlaps {
-				r.fail("columns %sclass, score and hits: detection %d is of class %d, score %v, hits %d, which cannot be", r.prefix, at, class[at], score[at], hits[at])
+				r.fail("columns %sclass, score and hits: detection %d is of class %d, score %v, hits %d, which cannot be",
+					r.prefix, at, class[at], score[at], hits[at])
 				return
 			}
 			d.found = append(d.found, found{class[at], uint16(hits[at]), score[at]})

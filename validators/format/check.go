@@ -140,7 +140,8 @@ func refuse(path string, found finding, want Kind) error {
 			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: skops", path, says, want.Describe())
 	case found.kind == SavedModel:
 		return registry.Errorf(registry.CodeUnsafe,
-			"%s: its bytes are %s, expected %s; where it is the source of a model, name its folder and say so: format: savedmodel", path, says, want.Describe())
+			"%s: its bytes are %s, expected %s; where it is the source of a model, name its folder and say so: format: savedmodel",
+			path, says, want.Describe())
 	case found.kind == TFLite:
 		return registry.Errorf(registry.CodeInvalid,
 			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: tflite", path, says, want.Describe())

@@ -25,7 +25,8 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 			"%d bytes; an ONNX file may have at most %d: save its tensors as external data", size, lim.MaxBytes)
 	}
 	m := &Model{Opsets: map[string]int64{}, Ops: map[string]int{},
-		ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{}, Producers: map[string]string{}, ProducerNames: map[string]string{}}
+		ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{},
+		Producers: map[string]string{}, ProducerNames: map[string]string{}}
 	rd := &reader{
 		scanner: scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory},
 		lim:     lim, m: m, initializers: map[string]bool{}, functions: map[[2]string]bool{}, calls: map[[2]string]bool{},

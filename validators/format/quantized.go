@@ -59,7 +59,8 @@ func (m *Model) Quantized() Quantized {
 // quantized numbers.
 func integerOperator(name string) bool {
 	switch name {
-	case "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QGemm", "QAttention":
+	case "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeLinear",
+		"DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QGemm", "QAttention":
 		return true
 	}
 	return strings.HasPrefix(name, "QLinear") || strings.HasPrefix(name, "QEmbed") || strings.HasPrefix(name, "QOrdered")

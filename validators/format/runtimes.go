@@ -55,7 +55,8 @@ func (m *Model) Runtime() (Need, error) {
 	newest := onnxRuntimes[len(onnxRuntimes)-1]
 	if opset, ok := m.Opsets[DefaultDomain]; ok && opset < oldestOpset {
 		return Need{}, registry.Errorf(registry.CodeInvalid,
-			"its operator set is %d, and onnxruntime has %d to %d: convert it with onnx.version_converter, or export it anew", opset, oldestOpset, newest.opset)
+			"its operator set is %d, and onnxruntime has %d to %d: convert it with onnx.version_converter, or export it anew",
+			opset, oldestOpset, newest.opset)
 	}
 	var need Need
 	for _, has := range []struct {
@@ -71,7 +72,8 @@ func (m *Model) Runtime() (Need, error) {
 			fmt.Sprintf("its operator set of %s is %d, and onnxruntime has 1 to %d: export it with %[3]d or earlier",
 				mlDomain, m.Opsets[mlDomain], newest.ml)},
 		{"ONNX IR", m.IRVersion, func(i int) int64 { return onnxRuntimes[i].ir },
-			fmt.Sprintf("its file format is ONNX IR %d, and onnxruntime reads up to %d: export it for IR %[2]d, such as with an earlier onnx", m.IRVersion, newest.ir)},
+			fmt.Sprintf("its file format is ONNX IR %d, and onnxruntime reads up to %d: export it for IR %[2]d, such as with an earlier onnx",
+				m.IRVersion, newest.ir)},
 	} {
 		first := 0
 		for first < len(onnxRuntimes) && has.of(first) < has.version {

@@ -52,8 +52,8 @@ func NewShardWriter(w io.WriterAt, infos map[string]Info, metadata map[string]st
 }
 
 // Append adds rows, which has a leading dimension, after the existing rows of the tensor of
-// that name; their memory can be used again after it. An error of writing can also come later. Other dtypes, other row shapes, and more rows than announced give an error of kind
-// ErrMismatch.
+// that name; their memory can be used again after it. An error of writing can also come later. Other dtypes, other
+// row shapes, and more rows than announced give an error of kind ErrMismatch.
 func (s *ShardWriter) Append(name string, rows Tensor) error {
 	if err := rows.Validate(); err != nil {
 		return fmt.Errorf("tensor %q: %w", name, err)

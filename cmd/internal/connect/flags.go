@@ -23,7 +23,8 @@ type Flags struct {
 func (f *Flags) Add(root *cobra.Command, otherwise string) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&f.Data, "data", "", "data directory (default MLPROMOTE_DATA, else "+DefaultData+")")
-	flags.StringVar(&f.PolicyDir, "policy-dir", "", "folder of environments.yaml and access.yaml (default MLPROMOTE_POLICY_DIR, else the data directory)")
+	flags.StringVar(&f.PolicyDir, "policy-dir", "",
+		"folder of environments.yaml and access.yaml (default MLPROMOTE_POLICY_DIR, else the data directory)")
 	flags.StringVar(&f.Registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY"+otherwise+")")
 	flags.StringVar(&f.TLSCA, "tls-ca", "", "PEM file of a CA to trust, for a service with a certificate of a private one (default MLPROMOTE_CA)")
 }

@@ -87,7 +87,8 @@ func (t Trust) AcceptSaved(ctx context.Context, bundle []byte) (Trust, error) {
 			return t, err
 		}
 		if saved.Registry != remembered.accepted.Registry {
-			return t, registry.Errorf(registry.CodeTrust, "the trust bundle in the file is of the registry %q, and this machine follows %q: save it again there",
+			return t, registry.Errorf(registry.CodeTrust,
+				"the trust bundle in the file is of the registry %q, and this machine follows %q: save it again there",
 				saved.Registry, remembered.accepted.Registry)
 		}
 		if saved.Version < remembered.accepted.Version {

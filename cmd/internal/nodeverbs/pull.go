@@ -52,13 +52,16 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 	}
 	q.flags(c)
 	c.Flags().StringVarP(&dir, "out", "o", "", "folder to put the engine in")
-	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge signatures by, or with follow: (default: the data directory's)")
-	c.Flags().BoolVar(&unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment (default: where environments.yaml here says that builds write)")
+	c.Flags().StringVar(&trust, "trust", "",
+		"file with the registry: and trust: to judge signatures by, or with follow: (default: the data directory's)")
+	c.Flags().BoolVar(&unpromoted, "unpromoted", false,
+		"accept an engine that no promoter let into its environment (default: where environments.yaml here says that builds write)")
 	command.Required(c, "out")
 	return c
 }
 
-func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
+func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.VerifyEvidence,
+	query registry.ResolveQuery, dir string, want pull.Expectation) error {
 	puller := pull.Puller{
 		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
 		Registry: r, Parts: r.Store, Evidence: r.Store, Inspect: format.CheckPart, Step: v.UI.Step,

@@ -54,7 +54,8 @@ was rejected. Exit code 6: no engine fits.`,
 		},
 	}
 	q.flags(c)
-	c.Flags().StringVar(&trust, "trust", "", "trust file that has follow:; if its newest trust bundle is not accepted, the registry is asked for no engine")
+	c.Flags().StringVar(&trust, "trust", "",
+		"trust file that has follow:; if its newest trust bundle is not accepted, the registry is asked for no engine")
 	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate was rejected (on stderr)")
 	return c
 }
@@ -66,7 +67,8 @@ func (v Verbs) followOnly(ctx context.Context, r *connect.Registry, file, enviro
 		return nil
 	}
 	if follows, err := v.trust(file).Follows(); err != nil || !follows {
-		return errors.Join(err, registry.Errorf(registry.CodeInvalid, "--trust %s: resolve wants a file with follow:, since no signature is checked before the pull", file))
+		return errors.Join(err, registry.Errorf(registry.CodeInvalid,
+			"--trust %s: resolve wants a file with follow:, since no signature is checked before the pull", file))
 	}
 	_, err := v.follow(ctx, r, file, environment)
 	return err

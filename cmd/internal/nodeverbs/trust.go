@@ -100,7 +100,8 @@ func (v Verbs) trustDir(ctx context.Context, dir, file string, want pull.Expecta
 	}
 	text := fmt.Sprintf("%s\nbuilder   %s", ui.Plain(result.Record.Ref), ui.Plain(result.Builder))
 	if result.Promoter != "" {
-		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s (%s)", ui.Plain(result.Promoter), ui.Plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime), result.PromotedBy)
+		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s (%s)", ui.Plain(result.Promoter),
+			ui.Plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime), result.PromotedBy)
 	}
 	return v.UI.Result(text, result)
 }

@@ -25,7 +25,8 @@ type file struct {
 }
 
 // Write makes a case of each image of a folder and gives it to add. Images lie in the folder itself, or in
-// subfolders, whose names are their classes. A file that is no image that fits is left out. Errors: CodeInvalid, also if no image is left; those of add.
+// subfolders, whose names are their classes. A file that is no image that fits is left out. Errors: CodeInvalid, also
+// if no image is left; those of add.
 func (o Options) Write(folder string, add func(cases.Row) error) (Made, error) {
 	r, err := o.recipe()
 	if err != nil {
@@ -75,7 +76,8 @@ func noneLeft(folder string, left []LeftOut) error {
 	if len(left) == 0 {
 		return registry.Errorf(registry.CodeInvalid, "%s: no images: want PNG or JPEG files in it, or in a subfolder for each class", folder)
 	}
-	return registry.Errorf(registry.CodeInvalid, "%s: no image of %s can be taken; %s: %s", folder, registry.Count(len(left), "file"), left[0].File, left[0].Reason)
+	return registry.Errorf(registry.CodeInvalid, "%s: no image of %s can be taken; %s: %s",
+		folder, registry.Count(len(left), "file"), left[0].File, left[0].Reason)
 }
 
 func (m *Made) leave(file, reason string) { m.LeftOut = append(m.LeftOut, LeftOut{file, reason}) }

@@ -57,7 +57,8 @@ func (r *recipe) layout(o Options, input validators.TensorInfo, dims []validator
 		r.flat = true
 		channels, height, width = validators.Dim{Size: 1}, dims[0], dims[1]
 	case len(dims) != 3:
-		return registry.Errorf(registry.CodeInvalid, "input %q has the shape %v: want an image, with a height, a width and channels", input.Name, input.Shape)
+		return registry.Errorf(registry.CodeInvalid,
+			"input %q has the shape %v: want an image, with a height, a width and channels", input.Name, input.Shape)
 	default:
 		first, last := isChannels(dims[0]), isChannels(dims[2])
 		switch {
@@ -67,7 +68,8 @@ func (r *recipe) layout(o Options, input validators.TensorInfo, dims []validator
 		case o.Layout == NCHW || first && !last:
 			channels, height, width = dims[0], dims[1], dims[2]
 		default:
-			return registry.Errorf(registry.CodeInvalid, "input %q has the shape %v, which does not say where its channels are: want --layout NCHW or NHWC", input.Name, input.Shape)
+			return registry.Errorf(registry.CodeInvalid,
+				"input %q has the shape %v, which does not say where its channels are: want --layout NCHW or NHWC", input.Name, input.Shape)
 		}
 	}
 	switch {
@@ -108,7 +110,8 @@ func (r *recipe) colors(o Options) error {
 		r.color = map[int]string{1: Gray, 3: RGB}[r.channels]
 	}
 	if want := map[string]int{RGB: 3, BGR: 3, Gray: 1}[r.color]; want != r.channels {
-		return registry.Errorf(registry.CodeInvalid, "the model takes images of %s: want 3, for --color rgb or bgr, or 1, for gray", registry.Count(r.channels, "channel"))
+		return registry.Errorf(registry.CodeInvalid,
+			"the model takes images of %s: want 3, for --color rgb or bgr, or 1, for gray", registry.Count(r.channels, "channel"))
 	}
 	return nil
 }
@@ -123,10 +126,12 @@ func (r *recipe) values(o Options) error {
 		return nil
 	case tensor.Float32, tensor.Float64:
 	default:
-		return registry.Errorf(registry.CodeInvalid, "input %q is %s: images are made for float32, float64 and uint8; convert yours to .npz by the program that trains the model", r.input, r.dtype)
+		return registry.Errorf(registry.CodeInvalid,
+			"input %q is %s: images are made for float32, float64 and uint8; convert yours to .npz by the program that trains the model", r.input, r.dtype)
 	}
 	if r.scale == (Scale{}) {
-		return registry.Errorf(registry.CodeInvalid, "input %q is %s: want --scale 1/255 for values from 0 to 1, or --scale 1 for 0 to 255, as the model was trained", r.input, r.dtype)
+		return registry.Errorf(registry.CodeInvalid,
+			"input %q is %s: want --scale 1/255 for values from 0 to 1, or --scale 1 for 0 to 255, as the model was trained", r.input, r.dtype)
 	}
 	var err error
 	if r.mean, err = perChannel("--mean", o.Mean, 0, r.channels); err != nil {
@@ -167,7 +172,8 @@ func (r *recipe) fits(o Options) error {
 		return registry.Errorf(registry.CodeInvalid, "--fit %q: want crop, crop:N, stretch or pad", r.fit)
 	}
 	if o.Shorter != 0 && (o.Fit != FitCrop || o.Shorter < max(r.width, r.height) || o.Shorter > maxSide) {
-		return registry.Errorf(registry.CodeInvalid, "--fit crop:%d: want at least the %d of the larger side of the model's images, and at most %d", o.Shorter, max(r.width, r.height), maxSide)
+		return registry.Errorf(registry.CodeInvalid,
+			"--fit crop:%d: want at least the %d of the larger side of the model's images, and at most %d", o.Shorter, max(r.width, r.height), maxSide)
 	}
 	return nil
 }

@@ -100,7 +100,8 @@ func (r recipe) fitted(p pixels) (pixels, error) {
 	}
 	scaledWidth, scaledHeight := r.scaled(p)
 	if r.fit == "" {
-		return pixels{}, registry.Errorf(registry.CodeInvalid, "%dx%d pixels, the model wants %dx%d: want --fit crop, stretch or pad", p.width, p.height, w, h)
+		return pixels{}, registry.Errorf(registry.CodeInvalid,
+			"%dx%d pixels, the model wants %dx%d: want --fit crop, stretch or pad", p.width, p.height, w, h)
 	}
 	if scaledWidth > maxPixels/max(p.height, scaledHeight) || p.height > maxPixels/scaledWidth {
 		return pixels{}, errNoImage("%dx%d pixels: its sides differ too much to be scaled", p.width, p.height)

@@ -5,8 +5,8 @@
 // footer and its lists, rows, columns, nesting, and what pages decompress and decode to. [Read] returns an error for any
 // file that it does not understand, and turns panics into errors too.
 //
-// Not read are encrypted files, structs, maps, dates, decimals, 96-bit integers, and the rare codecs and encodings. Columns of these do no harm as long
-// as they are not asked for.
+// Not read are encrypted files, structs, maps, dates, decimals, 96-bit integers, and the rare codecs and encodings.
+// Columns of these do no harm as long as they are not asked for.
 //
 // The format: https://parquet.apache.org/docs/file-format/ and the file parquet.thrift of apache/parquet-format.
 package parquet

@@ -20,7 +20,8 @@ import (
 // job. Errors: CodeUnavailable if it does not start, or not in the sandbox that the budget asks for;
 // CodeInvalid for a program that ends with another status than 0, uses up its budget, or leaves no such
 // file.
-func Script(ctx context.Context, program Program, args func(in, result string) []string, budget Budget, inputs []toolchain.Input, most int64) (result []byte, err error) {
+func Script(ctx context.Context, program Program, args func(in, result string) []string,
+	budget Budget, inputs []toolchain.Input, most int64) (result []byte, err error) {
 	s, err := newScratch()
 	if err != nil {
 		return nil, err

@@ -57,7 +57,8 @@ func fillNode(ctx context.Context, source drivers.Source,
 			"ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier")
 	}
 	if err != nil {
-		return Record{}, installFailed(ctx, source.Name, "npm", npmReason(out), r.Dir, err, "it needs npm and a package registry: npm's own settings are honoured")
+		return Record{}, installFailed(ctx, source.Name, "npm", npmReason(out), r.Dir, err,
+			"it needs npm and a package registry: npm's own settings are honoured")
 	}
 	if r.Versions, err = nodeVersions(filepath.Join(r.Dir, "node_modules")); err != nil {
 		return Record{}, err

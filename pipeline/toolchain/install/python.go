@@ -102,7 +102,8 @@ func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell 
 	out, err := follow(ctx, append(settings(os.Environ()), "TMPDIR="+temp), f.line, interpreter,
 		"-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
 		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color", "--requirement", lock)
-	return installFailed(ctx, name, "pip", pipReason(out), temp, err, "it needs a Python package index: pip's own settings (PIP_INDEX_URL, proxies) are honoured")
+	return installFailed(ctx, name, "pip", pipReason(out), temp, err,
+		"it needs a Python package index: pip's own settings (PIP_INDEX_URL, proxies) are honoured")
 }
 
 // installFailed is the error of an installer that failed, if err says that it did, with the reason

@@ -41,7 +41,8 @@ func pipReason(output string) string {
 		case failed && strings.HasPrefix(text, "No matching distribution found"): // repeats the one before
 		case failed:
 			failures = append(failures, text)
-		case warned && (strings.Contains(warning, "is not a trusted or secure host") || strings.Contains(warning, "Could not fetch") || strings.Contains(warning, " Error, ")):
+		case warned && (strings.Contains(warning, "is not a trusted or secure host") ||
+			strings.Contains(warning, "Could not fetch") || strings.Contains(warning, " Error, ")):
 			causes = append(causes, warning)
 		case within && strings.HasPrefix(line, " "):
 			failures = append(failures, strings.TrimSpace(line))

@@ -120,7 +120,8 @@ func (m Manifest) checkInput(at *strictyaml.Node, pattern string) {
 	case filepath.IsAbs(pattern) &&
 		(!system(filepath.Clean(pattern)) || filepath.Clean(pattern) != strings.TrimSuffix(pattern, "/")):
 		at.Problemf(
-			"input %q: want a path relative to the folder of the executable, or one of system software, below %s; the tool cannot see others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
+			"input %q: want a path relative to the folder of the executable, or one of system software, below %s; the tool cannot see others",
+			pattern, strings.Join(sandbox.SystemFolders(), ", "))
 	case !filepath.IsAbs(pattern) && !filepath.IsLocal(pattern):
 		at.Problemf("input %q: want a pattern that stays in the folder of the executable", pattern)
 	}

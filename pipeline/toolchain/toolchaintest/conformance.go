@@ -213,8 +213,9 @@ func (c Conformance) refuse(t *testing.T) {
 	unknown := map[string]any{"no_such_option": true}
 	maps.Copy(unknown, c.Options)
 	for name, job := range map[string]toolchain.Job{
-		"no model":       {Verb: toolchain.VerbCompile, Options: c.Options},
-		"garbage":        {Verb: toolchain.VerbCompile, Options: c.Options, Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", garbage)}},
+		"no model": {Verb: toolchain.VerbCompile, Options: c.Options},
+		"garbage": {Verb: toolchain.VerbCompile, Options: c.Options,
+			Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", garbage)}},
 		"unknown option": {Verb: toolchain.VerbCompile, Options: unknown, Inputs: []toolchain.Input{model}},
 		"other verb":     {Verb: toolchain.VerbImport, Inputs: []toolchain.Input{model}},
 		"no cases": {Verb: toolchain.VerbRun, Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, c.Profile.Entry, garbage)},

@@ -105,7 +105,10 @@ func (w *Writer) Write(ctx context.Context, out io.Writer, release registry.Dige
 	}
 	for _, f := range []struct{ name, data string }{{ocispec.ImageLayoutFile, versionFile}, {ocispec.ImageIndexFile, string(index)}} {
 		data := []byte(f.data)
-		if err := writeFile(ctx, out, f.name, held{int64(len(data)), func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}); err != nil {
+		if err := writeFile(ctx, out, f.name, held{int64(len(data)), func() (io.ReadCloser,
+			error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}}); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,8 @@ func (c *Repositories) client(host, address string) *auth.Client {
 			}
 			found, err := c.Credential(ctx, host)
 			c.remember(host, found)
-			return auth.Credential{Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}, err
+			return auth.Credential{Username: found.Username, Password: found.Password,
+				RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}, err
 		},
 	}
 	if c.clients == nil {

@@ -25,7 +25,8 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	policy := retry.GenericPolicy{Retryable: worthAnother, Backoff: retry.DefaultBackoff, MinWait: 50 * time.Millisecond, MaxWait: 3 * time.Second, MaxRetry: 5}
+	policy := retry.GenericPolicy{Retryable: worthAnother, Backoff: retry.DefaultBackoff,
+		MinWait: 50 * time.Millisecond, MaxWait: 3 * time.Second, MaxRetry: 5}
 	return &transport{base: base, patient: &retry.Transport{Base: base, Policy: func() retry.Policy { return &policy }}}
 }
 

@@ -154,7 +154,8 @@ func (a anchors) compare(i *wiring.Instance, r *reader) (checkedHistory, error) 
 		checked.Checkpoints = append(checked.Checkpoints, checkedByAnchor{f.file, f.signed.Size, f.signed.Signer})
 		if at := r.times[f.signed.Size]; !at.IsZero() { // else the history is shorter, which is a fault of its own
 			if err := f.signed.CountsAt(at); err != nil {
-				wrong = append(wrong, registry.Errorf(registry.CodeTrust, "checkpoint %s, whose newest event is of %s: %w", f.file, at.UTC().Format(time.DateTime), err))
+				wrong = append(wrong, registry.Errorf(registry.CodeTrust,
+					"checkpoint %s, whose newest event is of %s: %w", f.file, at.UTC().Format(time.DateTime), err))
 			}
 		}
 	}

@@ -119,8 +119,10 @@ func (v Verbs) trustPublish(ctx context.Context, i *wiring.Instance, files confi
 func trustText(s registry.SignedTrust, now time.Time) string {
 	b := s.Trust
 	day := func(t time.Time) string { return t.UTC().Format(time.DateTime) }
-	text := fmt.Sprintf("trust bundle %d of %s\ndigest      %s\nsigned by   %s\nissued      %s, %s ago\nexpires     %s\ncheckpoint  %s\n", b.Version, ui.Plain(b.Registry), s.Digest,
-		ui.Plain(s.Signer), day(b.IssuedOn), max(0, now.Sub(b.IssuedOn)).Round(time.Second), day(b.ExpiresOn), registry.Count(int(b.Checkpoint.Size), "event"))
+	text := fmt.Sprintf("trust bundle %d of %s\ndigest      %s\nsigned by   %s\nissued      %s, %s ago\nexpires     %s\ncheckpoint  %s\n",
+		b.Version, ui.Plain(b.Registry), s.Digest,
+		ui.Plain(s.Signer), day(b.IssuedOn), max(0, now.Sub(b.IssuedOn)).Round(time.Second),
+		day(b.ExpiresOn), registry.Count(int(b.Checkpoint.Size), "event"))
 	for _, l := range b.Restrictions {
 		text += fmt.Sprintf("restricted  %s: list %d\n", ui.Plain(l.Environment), l.Counter)
 	}

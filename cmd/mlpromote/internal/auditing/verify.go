@@ -123,7 +123,8 @@ func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[registry.Ev
 			}
 			for _, e := range events {
 				if i.Host != "" && e.Seq > last+1 {
-					yield(registry.Event{}, registry.Errorf(registry.CodeForbidden, "events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", last+1, e.Seq-1))
+					yield(registry.Event{}, registry.Errorf(registry.CodeForbidden,
+						"events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", last+1, e.Seq-1))
 					return
 				}
 				if !yield(e, nil) {

@@ -149,7 +149,8 @@ func (v Verb) make(ctx context.Context, folder string) ([]string, error) {
 			return nil, err
 		}
 		if exit != s.exit {
-			return nil, registry.Errorf(registry.CodeInternal, "%s ended with exit code %d, and the demo wants %d: see above; then remove %s", line, exit, s.exit, folder)
+			return nil, registry.Errorf(registry.CodeInternal,
+				"%s ended with exit code %d, and the demo wants %d: see above; then remove %s", line, exit, s.exit, folder)
 		}
 	}
 	return commands, atomicfile.Write(filepath.Join(folder, commandsFile), []byte(strings.Join(commands, "\n")+"\n"), 0o644)

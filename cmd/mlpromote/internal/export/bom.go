@@ -112,8 +112,9 @@ func (b *builder) engine(e registry.Engine, known inspection.Engine) {
 	made := provenanceOf(b.claims, e.Digest)
 	c := cdxComponent{
 		Type: cdxModel, Ref: engineRef(e), Name: r.Model + " " + e.Label(), Version: r.Tag(), Hashes: hashes(e.Digest), References: b.evidence(e.Digest),
-		Pedigree:   &cdxPedigree{Ancestors: b.ancestors(e)},
-		Properties: []cdxProperty{{"mlpromote:target", e.Target.Name}, {"mlpromote:precision", e.Precision}, {"mlpromote:native-code", strconv.FormatBool(e.NativeCode)}},
+		Pedigree: &cdxPedigree{Ancestors: b.ancestors(e)},
+		Properties: []cdxProperty{{"mlpromote:target", e.Target.Name},
+			{"mlpromote:precision", e.Precision}, {"mlpromote:native-code", strconv.FormatBool(e.NativeCode)}},
 	}
 	b.depend(c.Ref, sourceRef)
 	b.depend(c.Ref, b.toolchain(e.Toolchain))
@@ -142,8 +143,10 @@ func (b *builder) engine(e registry.Engine, known inspection.Engine) {
 		for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 			card.Parameters.Outputs = append(card.Parameters.Outputs, cdxFormat{name + ": " + p.Outputs[name].DType})
 		}
-		c.Properties = append(c.Properties, cdxProperty{"mlpromote:verdict", string(p.Verdict)}, cdxProperty{"mlpromote:confidence", figure(p.Confidence) + ", of each bound alone"},
-			cdxProperty{"mlpromote:cases", fmt.Sprintf("%d of %d, %s", p.Cases.Ran, p.Cases.Count, p.Cases.Origin)}, cdxProperty{"mlpromote:limits", string(p.Limits.SHA256())})
+		c.Properties = append(c.Properties, cdxProperty{"mlpromote:verdict", string(p.Verdict)},
+			cdxProperty{"mlpromote:confidence", figure(p.Confidence) + ", of each bound alone"},
+			cdxProperty{"mlpromote:cases", fmt.Sprintf("%d of %d, %s", p.Cases.Ran, p.Cases.Count, p.Cases.Origin)},
+			cdxProperty{"mlpromote:limits", string(p.Limits.SHA256())})
 		b.saw(p.FinishedOn)
 	}
 	if p := known.Performance; p != nil {
@@ -207,7 +210,8 @@ func (b *builder) saw(at time.Time) {
 func (b *builder) evidence(subject registry.Digest) (refs []cdxReference) {
 	for _, c := range b.claims {
 		if c.Subject == subject {
-			refs = append(refs, cdxReference{URL: b.resource + "@" + string(c.Bundle), Type: "attestation", Comment: c.Statement.PredicateType, Hashes: hashes(c.Bundle)})
+			refs = append(refs, cdxReference{URL: b.resource + "@" + string(c.Bundle),
+				Type: "attestation", Comment: c.Statement.PredicateType, Hashes: hashes(c.Bundle)})
 		}
 	}
 	if summary, ok := b.summary(subject); ok {

@@ -39,10 +39,12 @@ func parityMetrics(p *registry.ParityReport) []cdxMetric {
 		metrics = append(metrics, cdxMetric{Type: kind, Value: figure(c.Value), Slice: c.Slice, Interval: interval(c.Low, c.High)})
 	}
 	if a := p.Accuracy; a != nil {
-		metrics = append(metrics, cdxMetric{Type: "accuracy " + a.Metric, Value: figure(a.Engine)}, cdxMetric{Type: "accuracy " + a.Metric + " of the reference", Value: figure(a.Reference)})
+		metrics = append(metrics, cdxMetric{Type: "accuracy " + a.Metric, Value: figure(a.Engine)},
+			cdxMetric{Type: "accuracy " + a.Metric + " of the reference", Value: figure(a.Reference)})
 	}
 	for _, s := range p.Slices {
-		metrics = append(metrics, cdxMetric{Type: "accuracy " + s.Accuracy.Metric, Value: figure(s.Accuracy.Engine), Slice: s.By + "=" + s.Value, Interval: interval(&s.Low, &s.High)})
+		metrics = append(metrics, cdxMetric{Type: "accuracy " + s.Accuracy.Metric,
+			Value: figure(s.Accuracy.Engine), Slice: s.By + "=" + s.Value, Interval: interval(&s.Low, &s.High)})
 	}
 	return metrics
 }

@@ -155,7 +155,8 @@ func (a *Admission) addKeys(ctx context.Context, in *connect.Registry, now time.
 	for _, l := range a.LeftOut {
 		why += "; " + l.Entry + ": " + l.Why
 	}
-	return registry.Errorf(registry.CodeInvalid, "export policy: no key of a promoter covers %s, so nothing could be admitted%s", a.ResourceURI, registry.PlainText(why))
+	return registry.Errorf(registry.CodeInvalid,
+		"export policy: no key of a promoter covers %s, so nothing could be admitted%s", a.ResourceURI, registry.PlainText(why))
 }
 
 func refuses(k signer.RoleKey, now time.Time) string {
@@ -190,8 +191,9 @@ func (a *Admission) deny(ctx context.Context, in *connect.Registry, partial bool
 		return err
 	}
 	if a.Partial && !partial {
-		return registry.WithHint(registry.Errorf(registry.CodeForbidden, "export policy: the token may not read all models of %s and of the environments before it: "+
-			"the policy would admit digests of theirs that may not be used", a.Environment),
+		return registry.WithHint(registry.Errorf(registry.CodeForbidden,
+			"export policy: the token may not read all models of %s and of the environments before it: "+
+				"the policy would admit digests of theirs that may not be used", a.Environment),
 			"use a token with read for them, or --model NAME; --partial writes the policy without them")
 	}
 	found := denials{objected: map[registry.Digest]*Denied{}, allowed: map[registry.Digest]bool{}}
@@ -202,7 +204,8 @@ func (a *Admission) deny(ctx context.Context, in *connect.Registry, partial bool
 	}
 	a.Denied = found.list()
 	if len(a.Denied) > maxDenied {
-		return registry.Errorf(registry.CodeInvalid, "export policy: %d digests to deny, want at most %d: export a policy for each model", len(a.Denied), maxDenied)
+		return registry.Errorf(registry.CodeInvalid,
+			"export policy: %d digests to deny, want at most %d: export a policy for each model", len(a.Denied), maxDenied)
 	}
 	return nil
 }

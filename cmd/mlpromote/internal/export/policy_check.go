@@ -44,7 +44,8 @@ func CheckPolicy(path, consumer string, a Admission) (Standing, error) {
 	}
 	if counter > a.RestrictionList {
 		return Standing{}, registry.WithHint(
-			registry.Errorf(registry.CodeTrust, "%s rests on restriction list %d of %s, and the registry has list %d now: it shows an older state", path, counter, a.Environment, a.RestrictionList),
+			registry.Errorf(registry.CodeTrust, "%s rests on restriction list %d of %s, and the registry has list %d now: it shows an older state",
+				path, counter, a.Environment, a.RestrictionList),
 			"mlpromote history verify; if the lists were lost, mlpromote quarantine restore puts an exported one back")
 	}
 	want, err := a.YAML(consumer, at)

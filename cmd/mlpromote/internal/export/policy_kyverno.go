@@ -80,8 +80,10 @@ func (a Admission) kyvernoRules(b *strings.Builder, attestors string) {
 	payload := "extractPayload(i, attestations.summary).predicate"
 	for _, rule := range [][2]string{
 		{"variables.all.all(i, i.matches('@sha256:[0-9a-f]{64}$'))", "name images of " + a.Host + " by digest"},
-		{"variables.all.all(i, !variables.denied.exists(d, i.endsWith('@' + d)))", "in quarantine, restricted or otherwise not to be used any more: mlpromote inspect says why"},
-		{"variables.all.all(i, verifyAttestationSignatures(i, attestations.summary, [" + attestors + "]) > 0)", "no promoter of " + a.Environment + " signed a summary for it"},
+		{"variables.all.all(i, !variables.denied.exists(d, i.endsWith('@' + d)))",
+			"in quarantine, restricted or otherwise not to be used any more: mlpromote inspect says why"},
+		{"variables.all.all(i, verifyAttestationSignatures(i, attestations.summary, [" + attestors + "]) > 0)",
+			"no promoter of " + a.Environment + " signed a summary for it"},
 		{"variables.all.all(i, " + payload + ".verificationResult == 'PASSED')", "its summary does not say that it passed"},
 		{"variables.all.all(i, " + payload + ".verifier.id == " + strconv.Quote(a.VerifierID) + ")", "its summary is of another verifier"},
 		{"variables.all.all(i, " + a.sameResource(payload) + ")", "it was not promoted to " + a.Environment + " in this repository"},

@@ -139,7 +139,8 @@ func (v Verbs) checkPolicy(file, consumer string, a Admission) error {
 	}
 	done := WrittenPolicy{File: file, For: consumer, ExportedAt: s.ExportedAt, Current: &s.Current, Differences: s.Differences, Admission: a}
 	if s.Current {
-		return v.UI.Result(fmt.Sprintf("%s is current: exported on %s, restriction list %d", ui.Plain(file), s.ExportedAt.Format(time.RFC3339), a.RestrictionList), done)
+		return v.UI.Result(fmt.Sprintf("%s is current: exported on %s, restriction list %d",
+			ui.Plain(file), s.ExportedAt.Format(time.RFC3339), a.RestrictionList), done)
 	}
 	text := ""
 	for _, d := range s.Differences {

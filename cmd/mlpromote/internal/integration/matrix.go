@@ -54,7 +54,8 @@ func matrixOf(targets []spec.Target, s shard, runner string) (matrix, error) {
 		m.Include = append(m.Include, job)
 	}
 	if len(m.Include) > maxJobs {
-		return matrix{}, registry.Errorf(registry.CodeInvalid, "%d targets are more than the %d jobs of a matrix: run it in several workflows, with --shard 1/%d and so on",
+		return matrix{}, registry.Errorf(registry.CodeInvalid,
+			"%d targets are more than the %d jobs of a matrix: run it in several workflows, with --shard 1/%d and so on",
 			len(m.Include), maxJobs, (len(targets)+maxJobs-1)/maxJobs)
 	}
 	return m, nil

@@ -41,7 +41,8 @@ func (n Addition) Propose(c *Change) (string, []byte, error) {
 			continue
 		}
 		if state := other.EffectiveState(); state != registry.KeyTrusted {
-			return "", nil, registry.WithHint(registry.Lastingf(registry.CodeConflict, "key %s is %s in %s: it is not trusted again", other.Key, state, c.Path),
+			return "", nil, registry.WithHint(registry.Lastingf(registry.CodeConflict,
+				"key %s is %s in %s: it is not trusted again", other.Key, state, c.Path),
 				"make a new key with mlpromote key generate")
 		}
 		e.Key = other.Key

@@ -89,7 +89,8 @@ func (n StateChange) find(c *Change) ([]string, error) {
 	}
 	switch {
 	case len(names) == 0:
-		return nil, registry.Errorf(registry.CodeNotFound, "no trust entry of %s has key %s%s: there are %s", c.Path, n.Key, registry.Suggest(n.Key, known), strings.Join(known, ", "))
+		return nil, registry.Errorf(registry.CodeNotFound, "no trust entry of %s has key %s%s: there are %s",
+			c.Path, n.Key, registry.Suggest(n.Key, known), strings.Join(known, ", "))
 	case len(ids) > 1:
 		return nil, registry.Errorf(registry.CodeInvalid, "%s is the beginning of several keys: want more digits", n.Key)
 	}

@@ -37,13 +37,18 @@ func All() []Predicate {
 		{"break-glass", registry.PredicateBreakGlass, "an approver agrees that a promotion skips requirements in an emergency", of[registry.BreakGlass]()},
 		{"parity", registry.PredicateParity, "what a verifier found when it compared an engine with the reference model", of[registry.ParityReport]()},
 		{"performance", registry.PredicatePerformance, "the latency of an engine on one machine", of[registry.PerformanceReport]()},
-		{"provenance", registry.PredicateProvenance, "how a builder made an engine: SLSA provenance, with the fields that mlpromote writes", of[pipeline.Provenance]()},
+		{"provenance", registry.PredicateProvenance,
+			"how a builder made an engine: SLSA provenance, with the fields that mlpromote writes", of[pipeline.Provenance]()},
 		{"quarantine", registry.PredicateQuarantine, "a release or an engine must not be used, or may be used again", of[registry.Quarantine]()},
-		{"restrictions", registry.PredicateRestrictions, "what must not be used in an environment, nor what was made from it", of[registry.RestrictionList]()},
+		{"restrictions", registry.PredicateRestrictions,
+			"what must not be used in an environment, nor what was made from it", of[registry.RestrictionList]()},
 		{"step", remotecache.PredicateStep, "a builder vouches for a finished step in a shared build cache", of[remotecache.Statement]()},
-		{"test-result", registry.PredicateTestResult, "a verification in short: in-toto test result, with the fields that mlpromote writes", of[pipeline.TestResult]()},
-		{"trust-bundle", registry.PredicateTrustBundle, "by what to judge what a registry hands out: keys, restriction lists and a checkpoint, until it expires", of[registry.TrustBundle]()},
-		{"verification-summary", registry.PredicateVSA, "a promoter found that a release meets the policy of an environment: SLSA VSA, with the fields that mlpromote writes", of[registry.VSA]()},
+		{"test-result", registry.PredicateTestResult,
+			"a verification in short: in-toto test result, with the fields that mlpromote writes", of[pipeline.TestResult]()},
+		{"trust-bundle", registry.PredicateTrustBundle,
+			"by what to judge what a registry hands out: keys, restriction lists and a checkpoint, until it expires", of[registry.TrustBundle]()},
+		{"verification-summary", registry.PredicateVSA,
+			"a promoter found that a release meets the policy of an environment: SLSA VSA, with the fields that mlpromote writes", of[registry.VSA]()},
 	}
 }
 

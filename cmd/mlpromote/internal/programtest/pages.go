@@ -19,8 +19,8 @@ var fence = regexp.MustCompile("^```sh(?: (served|node|postgres|move|proxy|image
 
 // Blocks finds the blocks of a page that start with ```sh, with the exit code that the info
 // string asks for. Those of the kind "served" want a service at $URL, those of the kind
-// "node" one that knows a node type, those of the kinds "postgres" and "move" a database, those of "proxy" a service of models, those of "images" some.
-// The page is a path in the repository.
+// "node" one that knows a node type, those of the kinds "postgres" and "move" a database, those of "proxy" a service
+// of models, those of "images" some. The page is a path in the repository.
 func Blocks(tb testing.TB, page, kind string) []Block {
 	tb.Helper()
 	data, err := os.ReadFile(Root(page))

@@ -78,7 +78,8 @@ func (b *build) path(name string, env []string, flags ...string) (string, error)
 		if b.dir, b.err = os.MkdirTemp("", "mlpromote-program-"); b.err != nil {
 			return
 		}
-		args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags", "-s -w"}, flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/cmd/" + name})
+		args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags", "-s -w"},
+			flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/cmd/" + name})
 		cmd := exec.Command("go", args...) //nolint:noctx // no test owns it
 		cmd.Env = append(os.Environ(), env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -100,7 +101,8 @@ func Cache(tb testing.TB) string {
 // sleep for a second before it ends; tests start hundreds.
 func Environment(home, cache string) []string {
 	return []string{
-		"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_INSTALLS=", "MLPROMOTE_DATA=", "MLPROMOTE_POLICY_DIR=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=",
+		"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_INSTALLS=", "MLPROMOTE_DATA=",
+		"MLPROMOTE_POLICY_DIR=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=",
 		"MLPROMOTE_DATABASE=", "MLPROMOTE_TOKEN=", "MLPROMOTE_CA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10",
 	}
 }

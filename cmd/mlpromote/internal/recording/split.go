@@ -38,7 +38,8 @@ func (s *Split) Run(u *ui.UI, folder string) error {
 	if err != nil {
 		return err
 	}
-	divided, err := cases.Split{From: folder, Cases: s.cases, Calibration: s.calibration, Count: s.count, Seed: s.seed, IsInput: cases.IsInput(s.label)}.Run()
+	divided, err := cases.Split{From: folder, Cases: s.cases, Calibration: s.calibration,
+		Count: s.count, Seed: s.seed, IsInput: cases.IsInput(s.label)}.Run()
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,8 @@ func (f *Flags) takeFile(u *ui.UI, iface validators.Interface) (Taken, error) {
 
 // takeImages makes cases of a folder of images.
 func (f *Flags) takeImages(u *ui.UI, iface validators.Interface, maxBytes int64) (Taken, error) {
-	o := images.Options{Inputs: *anySize(&iface), Layout: f.layout, Color: f.color, Mean: f.mean, Std: f.std, Label: f.label, Count: f.Count, Seed: f.Seed, MaxBytes: maxBytes}
+	o := images.Options{Inputs: *anySize(&iface), Layout: f.layout, Color: f.color,
+		Mean: f.mean, Std: f.std, Label: f.label, Count: f.Count, Seed: f.Seed, MaxBytes: maxBytes}
 	if err := f.complete(&o); err != nil {
 		return Taken{}, err
 	}
@@ -173,7 +174,8 @@ func explained(folder string, err error) error {
 	if none != nil || !registry.HasCode(err, registry.CodeInvalid) {
 		return err
 	}
-	return registry.WithHint(err, "%s holds %s, so it may be a folder of cases as it is: cases: {path: %s/}", folder, filepath.Base(files[0]), filepath.Base(folder))
+	return registry.WithHint(err, "%s holds %s, so it may be a folder of cases as it is: cases: {path: %s/}",
+		folder, filepath.Base(files[0]), filepath.Base(folder))
 }
 
 // maxTold is how many files that were left out are told to people. JSON has all.

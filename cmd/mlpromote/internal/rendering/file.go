@@ -115,7 +115,8 @@ func (f file) rendered() ([]byte, error) {
 	if err != nil || !slices.EqualFunc(again.places, f.places, func(got, want Place) bool {
 		return got.Was == want.Is && got.Line == want.Line && got.Marker == want.Marker
 	}) {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: this way of writing values cannot be changed by a command: want KEY: VALUE  # MARKER in lines of their own", f.name)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: this way of writing values cannot be changed by a command: want KEY: VALUE  # MARKER in lines of their own", f.name)
 	}
 	return data, nil
 }

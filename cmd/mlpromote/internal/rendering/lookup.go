@@ -95,12 +95,14 @@ func (l *lookup) usable(ctx context.Context, m Marker, r registry.Release, engin
 	}
 	var errs []error
 	for _, unmet := range decide(all.ResourceURI(m.Environment, m.Model), e, r, engine, claims, restricted.Restrictions()).Unmet() {
-		errs = append(errs, registry.Errorf(registry.CodeTrust, "%s %s in %s may not be used: %s of %s: %s", m.Model, r.Tag(), m.Environment, unmet.Name, unmet.Subject, unmet.Detail))
+		errs = append(errs, registry.Errorf(registry.CodeTrust, "%s %s in %s may not be used: %s of %s: %s",
+			m.Model, r.Tag(), m.Environment, unmet.Name, unmet.Subject, unmet.Detail))
 	}
 	return errors.Join(errs...)
 }
 
-func decide(resource string, e registry.Environment, r registry.Release, engine *registry.Engine, claims []registry.Claim, in registry.Restrictions) registry.Decision {
+func decide(resource string, e registry.Environment, r registry.Release,
+	engine *registry.Engine, claims []registry.Claim, in registry.Restrictions) registry.Decision {
 	switch {
 	case !e.Protected():
 		d := registry.Policy{Require: []string{registry.RequireSignature}}.Check(r, claims)

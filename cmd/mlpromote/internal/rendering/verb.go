@@ -87,13 +87,15 @@ func (v Verb) render(ctx context.Context, i *wiring.Instance, environment string
 		}
 	}
 	if len(out.Places) == 0 {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "no value is marked in %q", names), `want a comment behind a value: # {"$mlpromote": MODEL}`)
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "no value is marked in %q", names),
+			`want a comment behind a value: # {"$mlpromote": MODEL}`)
 	}
 	if check && out.Changed > 0 {
 		if err := v.UI.Result(text, out); err != nil {
 			return err
 		}
-		return registry.WithHint(registry.Errorf(registry.CodePolicy, "%s not follow %s", registry.Count(out.Changed, "value does", "values do"), environment), "mlpromote render without --check writes them")
+		return registry.WithHint(registry.Errorf(registry.CodePolicy, "%s not follow %s",
+			registry.Count(out.Changed, "value does", "values do"), environment), "mlpromote render without --check writes them")
 	}
 	if err := write(files, check); err != nil {
 		return err

@@ -34,7 +34,8 @@ type ListenConfig struct {
 func (e *ListenConfig) check() error {
 	for _, name := range e.hostNames() {
 		if !access.ValidHost(name) {
-			return registry.Errorf(registry.CodeInvalid, "--hosts: %q: want names or addresses without ports, separated by commas: registry.internal,10.0.0.7", name)
+			return registry.Errorf(registry.CodeInvalid,
+				"--hosts: %q: want names or addresses without ports, separated by commas: registry.internal,10.0.0.7", name)
 		}
 	}
 	_, port, err := net.SplitHostPort(e.Listen)
@@ -114,7 +115,8 @@ func (e *ListenConfig) strictTransport() bool {
 func (sv *Service) authenticator(ctx context.Context) (*authn.Authenticator, error) {
 	db, c := sv.Here.DB, sv.config
 	settings := authn.Config{
-		Tokens: db, Secrets: db, Sessions: db, Identify: sv.identify, ByClaims: sv.byClaims, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
+		Tokens: db, Secrets: db, Sessions: db, Identify: sv.identify, ByClaims: sv.byClaims,
+		Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
 	}
 	if remote.IsLoopback(c.Listen) && !c.Auth {
 		settings.Open = access.NewOpen(db, authn.Shared(sv.accessConfigured))
@@ -124,7 +126,8 @@ func (sv *Service) authenticator(ctx context.Context) (*authn.Authenticator, err
 	case err != nil:
 		return nil, err
 	case open:
-		sv.logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+sv.at.Data)
+		sv.logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token",
+			"hint", "mlpromote token create NAME --data "+sv.at.Data)
 	default:
 		settings.Open = nil
 		if err := sv.sayHowToGetIn(ctx, c.ListenConfig, db, len(sv.keeper.InForce().own.Access.Issuers)); err != nil {

@@ -59,32 +59,46 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 		{Name: "data", at: shared.Data, Shared: true, Fallback: connect.DefaultData, usage: "data directory"},
 		{Name: "keys", at: shared.Keys, Shared: true, usage: "folder of signing keys; empty: DATA/keys"},
 		{Name: "listen", at: &c.Listen, Fallback: "127.0.0.1:5080", usage: "address and port; port 0 takes a free one"},
-		{Name: "database", at: shared.Database, Shared: true, secret: true, usage: "postgres:// URL of the data directory's catalog; empty: a file in the directory"},
+		{Name: "database", at: shared.Database, Shared: true, secret: true,
+			usage: "postgres:// URL of the data directory's catalog; empty: a file in the directory"},
 		{Name: "storage", at: shared.Storage, Shared: true, secret: true, usage: "s3://BUCKET/PREFIX of the content; empty: files in the data directory"},
-		{Name: "policy-dir", at: shared.PolicyDir, Shared: true, usage: "folder of environments.yaml and access.yaml, to which their paths are relative; empty: the data directory"},
-		{Name: "url", at: &c.URL, usage: "URL at which clients reach the service, if it differs from the address to listen on: https://registry.example.com"},
-		{Name: "hosts", at: &c.hosts, usage: "other host names and addresses of the service, separated by commas, for clients or a proxy; requests with another Host are refused"},
+		{Name: "policy-dir", at: shared.PolicyDir, Shared: true,
+			usage: "folder of environments.yaml and access.yaml, to which their paths are relative; empty: the data directory"},
+		{Name: "url", at: &c.URL,
+			usage: "URL at which clients reach the service, if it differs from the address to listen on: https://registry.example.com"},
+		{Name: "hosts", at: &c.hosts,
+			usage: "other host names and addresses of the service, separated by commas, for clients or a proxy; requests with another Host are refused"},
 		{Name: "auth", at: &c.Auth, Fallback: "false", usage: "require authentication also on a loopback address, before a token exists"},
 		{Name: "tls-cert", at: &c.TLSCert, usage: "PEM file of the certificate chain; read again when it changes"},
 		{Name: "tls-key", at: &c.TLSKey, usage: "PEM file of the certificate's key; read again when it changes"},
-		{Name: "insecure-http", at: &c.InsecureHTTP, Fallback: "false", usage: "plain HTTP on an address that other machines can reach: only behind a proxy with TLS (needs --url)"},
+		{Name: "insecure-http", at: &c.InsecureHTTP, Fallback: "false",
+			usage: "plain HTTP on an address that other machines can reach: only behind a proxy with TLS (needs --url)"},
 		{Name: "metrics-listen", at: &c.MetricsListen, usage: "separate address and port of /metrics; empty: on the same address as the API"},
 		{Name: "log-level", at: &c.LogLevel, Fallback: "info", usage: "debug, info, warn or error; info has a line for each request"},
 		{Name: "log-format", at: &c.LogFormat, Fallback: "text", usage: "text or json"},
-		{Name: "reload-interval", at: &c.reload, Fallback: "5s", usage: "how often to check environments.yaml, its keys and access.yaml for changes; SIGHUP checks at once; 0s: only at SIGHUP"},
+		{Name: "reload-interval", at: &c.reload, Fallback: "5s",
+			usage: "how often to check environments.yaml, its keys and access.yaml for changes; SIGHUP checks at once; 0s: only at SIGHUP"},
 		{Name: "gc-interval", at: &c.collect, Fallback: "1h0m0s", usage: "interval of garbage collection; 0s: never"},
-		{Name: "gc-grace", at: &c.keep.Grace, Fallback: keep.Grace.String(), usage: "minimum age of content to collect; must be longer than any push takes"},
+		{Name: "gc-grace", at: &c.keep.Grace, Fallback: keep.Grace.String(),
+			usage: "minimum age of content to collect; must be longer than any push takes"},
 		{Name: "gc-keep-heads", at: &c.keep.Heads, Fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
 		{Name: "gc-keep-for", at: &c.keep.Period, Fallback: keep.Period.String(), usage: "keep releases that were a head within this time"},
-		{Name: "scrub-interval", at: &c.scrubInterval, Fallback: "168h0m0s", usage: "pause between two passes of the scrubber, which reads all content to find damage; 0s: no scrubbing"},
+		{Name: "scrub-interval", at: &c.scrubInterval, Fallback: "168h0m0s",
+			usage: "pause between two passes of the scrubber, which reads all content to find damage; 0s: no scrubbing"},
 		{Name: "scrub-rate", at: &c.scrubRate, Fallback: "8388608", usage: "bytes per second that the scrubber reads; 0: no limit"},
-		{Name: "checkpoint-events", at: &c.checkpointEvents, Fallback: "100", usage: "sign a checkpoint of the history after so many events; 0: only on demand"},
-		{Name: "trust-life", at: &c.trustLife, Fallback: wiring.TrustLife.String(), usage: "how long a trust bundle lives that this service signs, with a key of its own (publisher.key); the next one follows after half of it"},
-		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false", usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
-		{Name: "rate-limit", at: &c.Rate, Fallback: "-1", usage: "requests per second to the REST API and the pages for each caller, with bursts of ten times as many; 0: no limit; -1: 200 on an address that other machines can reach, no limit on loopback"},
-		{Name: "login-limit", at: &c.Logins, Fallback: "-1", usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; -1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
+		{Name: "checkpoint-events", at: &c.checkpointEvents, Fallback: "100",
+			usage: "sign a checkpoint of the history after so many events; 0: only on demand"},
+		{Name: "trust-life", at: &c.trustLife, Fallback: wiring.TrustLife.String(),
+			usage: "how long a trust bundle lives that this service signs, with a key of its own (publisher.key); the next one follows after half of it"},
+		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false",
+			usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
+		{Name: "rate-limit", at: &c.Rate, Fallback: "-1",
+			usage: "requests per second to the REST API and the pages for each caller, with bursts of ten times as many; 0: no limit; -1: 200 on an address that other machines can reach, no limit on loopback"},
+		{Name: "login-limit", at: &c.Logins, Fallback: "-1",
+			usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; -1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
 		{Name: "max-uploads", at: &c.maxUploads, Fallback: "1000", usage: "uploads in progress for each caller; 0: no limit"},
-		{Name: "max-referrers", at: &c.maxReferrers, Fallback: "256", usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/; 0: no limit"},
+		{Name: "max-referrers", at: &c.maxReferrers, Fallback: "256",
+			usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/; 0: no limit"},
 		{Name: "header-timeout", at: &c.headerTimeout, Fallback: "10s", usage: "time for the headers of a request"},
 		{Name: "body-timeout", at: &c.bodyTimeout, Fallback: "1m0s", usage: "longest pause in the body of a request or response"},
 		{Name: "idle-timeout", at: &c.idleTimeout, Fallback: "2m0s", usage: "how long a connection may wait for its next request"},
@@ -163,15 +177,20 @@ func (c *Config) Check() error {
 func (c *Config) checkBounds() error {
 	switch {
 	case c.collect > 0 && c.keep.Grace < gc.MinGrace:
-		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, gc.MinGrace)
+		return registry.Errorf(registry.CodeInvalid,
+			"gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, gc.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
 	case c.scrubInterval != 0 && c.scrubInterval < time.Second || c.scrubRate < 0:
-		return registry.Errorf(registry.CodeInvalid, "scrub-interval %v, scrub-rate %d: want at least 1s, or 0s for never, and 0 or more bytes a second", c.scrubInterval, c.scrubRate)
+		return registry.Errorf(registry.CodeInvalid,
+			"scrub-interval %v, scrub-rate %d: want at least 1s, or 0s for never, and 0 or more bytes a second", c.scrubInterval, c.scrubRate)
 	case c.checkpointEvents < 0:
-		return registry.Errorf(registry.CodeInvalid, "checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)
+		return registry.Errorf(registry.CodeInvalid,
+			"checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)
 	case c.Rate < -1 || c.Logins < -1 || c.maxUploads < 0 || c.maxReferrers < 0:
-		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d, max-referrers %d: want 0 for any number, or how many", c.Rate, c.Logins, c.maxUploads, c.maxReferrers)
+		return registry.Errorf(registry.CodeInvalid,
+			"rate-limit %d, login-limit %d, max-uploads %d, max-referrers %d: want 0 for any number, or how many",
+			c.Rate, c.Logins, c.maxUploads, c.maxReferrers)
 	case c.ShutdownDelay < 0 || c.ShutdownGrace < 0:
 		return registry.Errorf(registry.CodeInvalid, "shutdown-delay %v, shutdown-grace %v: want none or more", c.ShutdownDelay, c.ShutdownGrace)
 	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:

@@ -47,7 +47,8 @@ func (sv *Service) scrubbed(ctx context.Context, did scrub.Result, took time.Dur
 		sv.logger.ErrorContext(ctx, "the scrubber broke off, and goes on in a while", "error", err)
 		return
 	}
-	sv.logger.InfoContext(ctx, "scrubbed", "checked", did.Checked, "bytes", did.Bytes, "damaged", did.Damaged, "repaired", did.Repaired, "duration", took)
+	sv.logger.InfoContext(ctx, "scrubbed", "checked", did.Checked, "bytes", did.Bytes,
+		"damaged", did.Damaged, "repaired", did.Repaired, "duration", took)
 }
 
 // affectedNames names the releases that need damaged content, with their repositories.

@@ -29,7 +29,8 @@ func (j Job) Backup(ctx context.Context, dest string, keep int, verify bool) (sa
 		return Saved{}, wiring.NoData(j.At.Data)
 	}
 	if inside(j.At.Data, dest) {
-		return Saved{}, registry.Errorf(registry.CodeInvalid, "%s is in the data directory %s, with which it would be lost: want another place, on another disk", dest, j.At.Data)
+		return Saved{}, registry.Errorf(registry.CodeInvalid,
+			"%s is in the data directory %s, with which it would be lost: want another place, on another disk", dest, j.At.Data)
 	}
 	content, err := j.At.OpenContent(ctx)
 	if err != nil {
@@ -86,7 +87,8 @@ func damagedCopies(store *backup.Store, checked backup.Recheck) error {
 		return err
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeDigest, "damaged: %s that only earlier snapshots name, and that the data directory no longer has: %s cannot be restored whole",
+		registry.Errorf(registry.CodeDigest,
+			"damaged: %s that only earlier snapshots name, and that the data directory no longer has: %s cannot be restored whole",
 			registry.Count(len(checked.Damaged), "copy", "copies"), strings.Join(affected, ", ")),
 		"look at the disk of the backup; the snapshot that was just made is whole")
 }
@@ -94,7 +96,8 @@ func damagedCopies(store *backup.Store, checked backup.Recheck) error {
 // hasOwnCatalog refuses what works on a catalog in a file where it is elsewhere.
 func (j Job) hasOwnCatalog(verb string) error {
 	if j.At.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "%s works on a data directory, not on --registry %s: run it on the machine that has the directory, also while it is served", verb, j.At.Registry)
+		return registry.Errorf(registry.CodeInvalid,
+			"%s works on a data directory, not on --registry %s: run it on the machine that has the directory, also while it is served", verb, j.At.Registry)
 	}
 	id, err := j.At.Dir().CatalogID()
 	if err != nil || j.At.Database == "" && id == "" {

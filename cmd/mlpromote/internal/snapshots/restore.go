@@ -57,7 +57,8 @@ func (j Job) verifyBackup(ctx context.Context, store *backup.Store, snapshot bac
 
 func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
 	if j.At.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", j.At.Registry)
+		return registry.Errorf(registry.CodeInvalid,
+			"restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", j.At.Registry)
 	}
 	if err := os.MkdirAll(j.At.Data, 0o700); err != nil {
 		return err

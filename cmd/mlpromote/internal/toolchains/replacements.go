@@ -41,14 +41,17 @@ func (r Replacements) Or(s *spec.Spec) Replacements {
 
 // Add adds the flags.
 func (r *Replacements) Add(c *cobra.Command) {
-	c.Flags().StringToStringVar(&r.pythons, "python", nil, "TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
+	c.Flags().StringToStringVar(&r.pythons, "python", nil,
+		"TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
 	c.Flags().StringToStringVar(&r.images, "image", nil, "TOOLCHAIN=REF: a container image in place of the install of a toolchain, as image in a spec")
 }
 
 // AddProgram adds the flags about the program of the metric `program`.
 func (r *Replacements) AddProgram(c *cobra.Command) {
-	c.Flags().StringVar(&r.allowProgram, "allow-program", "", "DIGEST|any: run the program of the metric also where this machine has no sandbox that keeps it from files and network")
-	c.Flags().DurationVar(&r.programTime, "program-time", scoring.DefaultTime, "how long the program of the metric may take for the outputs of one engine")
+	c.Flags().StringVar(&r.allowProgram, "allow-program", "",
+		"DIGEST|any: run the program of the metric also where this machine has no sandbox that keeps it from files and network")
+	c.Flags().DurationVar(&r.programTime, "program-time", scoring.DefaultTime,
+		"how long the program of the metric may take for the outputs of one engine")
 }
 
 // python runs programs that compute metrics. Named is the Python to use, if no flag names one.
@@ -62,7 +65,8 @@ func (r Replacements) Check() error {
 		return registry.Errorf(registry.CodeInvalid, "--program-time %s: want a time such as 5m", r.programTime)
 	}
 	if r.allowProgram != "" && r.allowProgram != scoring.Any && registry.Digest(r.allowProgram).Validate() != nil {
-		return registry.Errorf(registry.CodeInvalid, "--allow-program %.80q: want the digest of the program, sha256:..., or %s", r.allowProgram, scoring.Any)
+		return registry.Errorf(registry.CodeInvalid,
+			"--allow-program %.80q: want the digest of the program, sha256:..., or %s", r.allowProgram, scoring.Any)
 	}
 	if r.images[program] != "" {
 		return registry.Errorf(registry.CodeInvalid, "--image: the program of a metric runs on a Python of this machine: want --python program=PATH")

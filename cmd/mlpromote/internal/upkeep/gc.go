@@ -99,7 +99,8 @@ func (v Verbs) collect(ctx context.Context, i *wiring.Instance, keep gc.Retentio
 	if !alone && did.Marked > 0 {
 		v.UI.Note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
 	}
-	return v.UI.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
+	return v.UI.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads",
+		registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }
 
 // plannedOutcome is what a collection would do with one record.

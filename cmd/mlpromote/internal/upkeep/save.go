@@ -80,7 +80,8 @@ the policy of this side. stdout: the ref.`,
 	c.Flags().StringVar(&l.Want.Environment, "env", "", "environment that the release must be saved from")
 	c.Flags().StringVar(&l.Want.Model, "model", "", "model that it must be of (default: any)")
 	c.Flags().DurationVar(&l.Want.MaxAge, "max-age", 0, "how long ago a promoter may have verified it (default: any time)")
-	c.Flags().StringVar(&l.Restrictions, "restrictions", "", "signed restriction list of --env that counts beside the one in the file, and must not be older")
+	c.Flags().StringVar(&l.Restrictions, "restrictions", "",
+		"signed restriction list of --env that counts beside the one in the file, and must not be older")
 	command.Required(c, "env")
 	return c
 }

@@ -97,7 +97,8 @@ func (i *Instance) ManifestDeleter(ctx context.Context, repository string) (func
 // Guard deletes manifests from the data directory that nothing relies on.
 func (i *Instance) Guard() service.Guard {
 	return service.Guard{
-		Deleter: i.Local.DB, Environments: i.Envs, Manifests: i.Local.Refs, Catalog: i.Local.Catalog, Records: i.Local.DB, Content: i.Store, Verify: i.Verify,
+		Deleter: i.Local.DB, Environments: i.Envs, Manifests: i.Local.Refs,
+		Catalog: i.Local.Catalog, Records: i.Local.DB, Content: i.Store, Verify: i.Verify,
 	}
 }
 

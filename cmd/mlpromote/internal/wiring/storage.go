@@ -66,7 +66,8 @@ func (l Location) OpenContent(ctx context.Context) (ContentPlace, error) {
 		return ContentPlace{}, err
 	}
 	return ContentPlace{
-		Blobs: bucket, remover: bucket, outlast: bucket.Outlast, marks: bucket, Storage: config.String(), Name: config.String(), Recorded: recorded, redirect: config.Redirect,
+		Blobs: bucket, remover: bucket, outlast: bucket.Outlast, marks: bucket,
+		Storage: config.String(), Name: config.String(), Recorded: recorded, redirect: config.Redirect,
 		uploads: func(states registry.UploadStates) datadir.Uploads { return s3.NewUploads(bucket, states) },
 	}, nil
 }
