@@ -99,6 +99,67 @@ func TestRatesByTheirBounds(t *testing.T) {
 	}
 }
 
+// A limit that equals the proven bound passes, and one that equals the other bound is not exceeded.
+func TestLimitsAtTheBounds(t *testing.T) {
+	t.Parallel()
+	low, high := 1-stats.UpperRate(6, 300, 0.95), 1-stats.LowerRate(6, 300, 0.95)
+	least, most := stats.PairedDrop(12, 1, 300, 0.95)
+	up, down := func(v float64) float64 { return math.Nextafter(v, 2) }, func(v float64) float64 { return math.Nextafter(v, -2) }
+	rate := func(limits validators.OutputLimits) registry.Verdict {
+		result := equalResult(300)
+		result.Top1Misses, result.EqualMisses = 6, 6
+		return limits2(limits).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 300}).Verdict
+	}
+	top1 := func(v float64) registry.Verdict {
+		return rate(validators.OutputLimits{Top1: &validators.AtLeast{Min: v}})
+	}
+	equal := func(v float64) registry.Verdict {
+		return rate(validators.OutputLimits{Equal: &validators.AtLeast{Min: v}})
+	}
+	accuracy := func(limit validators.AccuracyLimit) registry.Verdict {
+		limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
+		limit.Metric = "top1"
+		limits.Accuracy = &limit
+		return limits.Judge("fp32", validators.Measured{Cases: 300, Outputs: map[string]tensor.Result{"logits": equalResult(300)},
+			Accuracy: &registry.Accuracy{Metric: "top1", Reference: 0.9, Lost: 12, Won: 1, Right: 250, Cases: 300, Count: 300}}).Verdict
+	}
+	drop := func(v float64) registry.Verdict {
+		return accuracy(validators.AccuracyLimit{Drop: &validators.AtMost{Max: v}})
+	}
+	lowRatio, highRatio := stats.PairedRatio(12, 1, 261, 300, 0.95)
+	relative := func(v float64) registry.Verdict {
+		return accuracy(validators.AccuracyLimit{Relative: &validators.AtLeast{Min: v}})
+	}
+	for name, c := range map[string]struct {
+		judge func(limit float64) registry.Verdict
+		limit float64
+		want  registry.Verdict
+	}{
+		"top1, as proven":          {top1, low, registry.VerdictPass},
+		"top1, more than proven":   {top1, up(low), registry.VerdictUndecided},
+		"top1, as much as may be":  {top1, high, registry.VerdictUndecided},
+		"top1, more than can be":   {top1, up(high), registry.VerdictFail},
+		"equal, as proven":         {equal, low, registry.VerdictPass},
+		"equal, more than can be":  {equal, up(high), registry.VerdictFail},
+		"drop, as proven":          {drop, most, registry.VerdictPass},
+		"drop, less than proven":   {drop, down(most), registry.VerdictUndecided},
+		"drop, as little as it is": {drop, least, registry.VerdictUndecided},
+		"drop, less than it is":    {drop, down(least), registry.VerdictFail},
+
+		"relative, as proven":         {relative, lowRatio, registry.VerdictPass},
+		"relative, more than proven":  {relative, up(lowRatio), registry.VerdictUndecided},
+		"relative, as much as may be": {relative, highRatio, registry.VerdictUndecided},
+		"relative, more than can be":  {relative, up(highRatio), registry.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.judge(c.limit); got != c.want {
+				t.Errorf("limit %v: verdict %s, want %s", c.limit, got, c.want)
+			}
+		})
+	}
+}
+
 // A drop of accuracy is judged by the answers that only one side has right, an engine's accuracy by its own.
 func TestAccuracyByItsBounds(t *testing.T) {
 	t.Parallel()
