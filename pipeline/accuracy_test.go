@@ -52,7 +52,8 @@ func (w *world) priced(t *testing.T) {
 // pricedSpec has labels, limits on accuracy, and limits on int8 that let accuracy decide.
 func pricedSpec(accuracy string) string {
 	return strings.Replace(digits, "cases: cases/", "cases: {path: cases/, labels: price}", 1) +
-		"limits: {accuracy: " + accuracy + ", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}}\n"
+		"limits: {accuracy: " + accuracy +
+		", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}}\n"
 }
 
 // A regression model is limited by its error against labels: an engine 2 % off is worse, by more
@@ -161,9 +162,10 @@ func TestAccuracyRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, want string
 	}{
-		"a metric of classes": {pricedSpec("{metric: f1_macro, drop: {max: 10%}}"), `limits.accuracy.metric: f1_macro wants scores of classes, or answers that are whole numbers, and output "y" of kind value has dtype float32 and shape [1 1]: want one of auc, r2, mae, rmse`},
-		"no such output":      {pricedSpec("{metric: mae, output: z, drop: {max: 10%}}"), `limits.accuracy.output: the model has no output "z": there are y`},
-		"labels of no class":  {pricedSpec("{metric: auc, drop: {max: 20%}}"), `tensor "price", which cases.labels names: dtype is float32: want integers`},
+		"a metric of classes": {pricedSpec("{metric: f1_macro, drop: {max: 10%}}"),
+			`limits.accuracy.metric: f1_macro wants scores of classes, or answers that are whole numbers, and output "y" of kind value has dtype float32 and shape [1 1]: want one of auc, r2, mae, rmse`},
+		"no such output":     {pricedSpec("{metric: mae, output: z, drop: {max: 10%}}"), `limits.accuracy.output: the model has no output "z": there are y`},
+		"labels of no class": {pricedSpec("{metric: auc, drop: {max: 20%}}"), `tensor "price", which cases.labels names: dtype is float32: want integers`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,10 +231,13 @@ func TestSlices(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.priced(t)
-	text := strings.Replace(pricedSpec("{metric: mae, max: 1, slices: {by: region, max: 1}}"), "[fp32, {name: int8, quantize: {method: dynamic}}]", "[fp32]", 1)
-	text = strings.Replace(text, ", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}", "", 1)
+	text := strings.Replace(pricedSpec("{metric: mae, max: 1, slices: {by: region, max: 1}}"),
+		"[fp32, {name: int8, quantize: {method: dynamic}}]", "[fp32]", 1)
+	text = strings.Replace(text,
+		", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}", "", 1)
 	built := w.built(t, text, pipeline.BuildOptions{})
-	if len(w.warnings) == 0 || !strings.Contains(strings.Join(w.warnings, "; "), "slice region=3 stays undecided: mae cannot be bounded by 4 cases: it takes at least 8") {
+	if len(w.warnings) == 0 || !strings.Contains(strings.Join(w.warnings, "; "),
+		"slice region=3 stays undecided: mae cannot be bounded by 4 cases: it takes at least 8") {
 		t.Errorf("warnings %v, want one of slice 3", w.warnings)
 	}
 	verified, err := w.p.Verify(t.Context(), built.Ref)
@@ -240,7 +245,8 @@ func TestSlices(t *testing.T) {
 		t.Fatalf("error %v, want that slice 3 has too few cases", err)
 	}
 	p := verified.Engines[0].Parity
-	if p.Verdict != registry.VerdictUndecided || len(p.Slices) != 2 || p.Slices[0].Value != "0" || p.Slices[0].Accuracy.Cases != 36 || p.Slices[1].Value != "3" || p.Slices[1].Accuracy.Cases != 4 {
+	if p.Verdict != registry.VerdictUndecided || len(p.Slices) != 2 || p.Slices[0].Value != "0" ||
+		p.Slices[0].Accuracy.Cases != 36 || p.Slices[1].Value != "3" || p.Slices[1].Accuracy.Cases != 4 {
 		t.Errorf("%s, slices %+v; want 36 cases of slice 0 and 4 of slice 3", p.Verdict, p.Slices)
 	}
 	if s := p.Slices[0]; !(s.Low <= s.Accuracy.Engine && s.Accuracy.Engine <= s.High && s.High < 0.2) {
@@ -250,7 +256,8 @@ func TestSlices(t *testing.T) {
 	if err != nil || again.Verdict != registry.VerdictUndecided || len(again.Differences) > 0 {
 		t.Errorf("judged again: %+v, %v", again, err)
 	}
-	if again := w.rejudged(t, verified, verified.Engines[0]); again.Verdict != registry.VerdictUndecided || len(again.Differences) > 0 || again.Taken != 0 {
+	if again := w.rejudged(t, verified, verified.Engines[0]); again.Verdict != registry.VerdictUndecided ||
+		len(again.Differences) > 0 || again.Taken != 0 {
 		t.Errorf("judged again by its per-case figures: %+v; want undecided, and nothing taken", again)
 	}
 	for by, want := range map[string]string{"area": "no such tensor: the file has", "price": "dtype is float32: want integers or booleans"} {

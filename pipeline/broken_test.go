@@ -50,10 +50,12 @@ func TestVerifyAnEngineThatDoesNotRun(t *testing.T) {
 		code     registry.Code // of the verification; empty: it passes
 		says     string
 	}{
-		"crashes":                {crash, false, nil, registry.VerdictFail, registry.CodeLimit, "does not keep its limits:\n  the engine does not run: onnxruntime: onnxruntime was ended by signal 11"},
+		"crashes": {crash, false, nil, registry.VerdictFail, registry.CodeLimit,
+			"does not keep its limits:\n  the engine does not run: onnxruntime: onnxruntime was ended by signal 11"},
 		"does not load":          {registry.Errorf(registry.CodeInvalid, "model engine-1: Type Error"), false, nil, registry.VerdictFail, registry.CodeLimit, "Type Error"},
 		"crashes beside another": {crash, true, nil, registry.VerdictPass, "", ""},
-		"takes too long":         {registry.Errorf(registry.CodeUnavailable, "exceeded its budget of 1h"), false, nil, registry.VerdictUndecided, registry.CodeUnavailable, "linux-amd64-v1/int8 could not be verified: onnxruntime: exceeded its budget of 1h"},
+		"takes too long": {registry.Errorf(registry.CodeUnavailable, "exceeded its budget of 1h"), false, nil, registry.VerdictUndecided,
+			registry.CodeUnavailable, "linux-amd64-v1/int8 could not be verified: onnxruntime: exceeded its budget of 1h"},
 		"crashes where the runtime does not start": {crash, false, crash, registry.VerdictUndecided, registry.CodeInternal, "linux-amd64-v1/int8 could not be verified"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,14 +76,16 @@ func TestVerifyAnEngineThatDoesNotRun(t *testing.T) {
 				t.Fatalf("error %v, want %q with %q", err, c.code, c.says)
 			}
 			if len(verified.Engines) != 2 || verified.Engines[0].Parity.Verdict != registry.VerdictPass || verified.Engines[1].Parity.Verdict != c.verdict {
-				t.Fatalf("%d engines with verdicts %s and %s, want pass and %s", len(verified.Engines), verified.Engines[0].Parity.Verdict, verified.Engines[1].Parity.Verdict, c.verdict)
+				t.Fatalf("%d engines with verdicts %s and %s, want pass and %s", len(verified.Engines),
+					verified.Engines[0].Parity.Verdict, verified.Engines[1].Parity.Verdict, c.verdict)
 			}
 			for i, want := range []int{1, map[bool]int{true: 0, false: 1}[c.verdict == registry.VerdictUndecided]} {
 				if got := w.parityReports(t, built.Release, verified.Engines[i].Digest); got != want {
 					t.Errorf("%s has %d reports, want %d", verified.Engines[i].Label, got, want)
 				}
 			}
-			if p := verified.Engines[1].Parity; c.verdict != registry.VerdictPass && (p.Cases.Ran != 0 || p.Cases.Count == 0 || len(p.Reasons) != 1 || p.Reasons[0].Code != "run_failed") {
+			if p := verified.Engines[1].Parity; c.verdict != registry.VerdictPass && (p.Cases.Ran != 0 ||
+				p.Cases.Count == 0 || len(p.Reasons) != 1 || p.Reasons[0].Code != "run_failed") {
 				t.Errorf("report %+v, want one of no cases with the code run_failed", p)
 			}
 		})
@@ -120,7 +124,8 @@ func TestTimeAnEngineThatFails(t *testing.T) {
 				t.Errorf("verdicts %s and %s, want pass and %s", first.Parity.Verdict, second.Parity.Verdict, c.verdict)
 			}
 			if first.Performance.Samples == 0 || (second.Performance.Samples == 0) == c.together || !first.Performance.Apart {
-				t.Errorf("%d and %d samples, apart %v; want some of the first, apart", first.Performance.Samples, second.Performance.Samples, first.Performance.Apart)
+				t.Errorf("%d and %d samples, apart %v; want some of the first, apart",
+					first.Performance.Samples, second.Performance.Samples, first.Performance.Apart)
 			}
 			warned := slices.ContainsFunc(w.warnings, func(text string) bool {
 				return strings.Contains(text, "linux-amd64-v1/int8 was not timed: onnxruntime: "+c.err.Error())

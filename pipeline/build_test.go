@@ -299,7 +299,8 @@ func TestBuildAgain(t *testing.T) {
 	}
 	checked := w.built(t, digits, pipeline.BuildOptions{CheckReproducible: true})
 	if checked.Unchanged || checked.Release.Digest != first.Release.Digest {
-		t.Errorf("a check of reproducibility: unchanged %t, release %s; want %s made again", checked.Unchanged, checked.Release.Digest, first.Release.Digest)
+		t.Errorf("a check of reproducibility: unchanged %t, release %s; want %s made again",
+			checked.Unchanged, checked.Release.Digest, first.Release.Digest)
 	}
 	if checked.Attached != 2 {
 		t.Errorf("a check of reproducibility attached %d bundles, want 2: the provenance of each engine", checked.Attached)
@@ -325,7 +326,8 @@ func TestVerifyFails(t *testing.T) {
 	w := setupReal(t, -1.5)
 	built := w.built(t, digits, pipeline.BuildOptions{})
 	verified, err := w.p.Verify(t.Context(), built.Ref)
-	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "linux-amd64-v1/int8 does not keep its limits:\n  output y: the signal to noise ratio in dB is -") {
+	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(),
+		"linux-amd64-v1/int8 does not keep its limits:\n  output y: the signal to noise ratio in dB is -") {
 		t.Errorf("error %v, want CodeLimit that names int8 and its noise", err)
 	}
 	if strings.Contains(err.Error(), "fp32") {

@@ -49,7 +49,8 @@ func TestVerifyInChunks(t *testing.T) {
 	}
 	_, err := w.p.Verify(t.Context(), built.Ref)
 	hints := strings.Join(registry.Hints(err), "\n")
-	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(hints, "had run 16 of 40 cases") || !strings.Contains(hints, "counted from case 16") {
+	if registry.CodeOf(err) != registry.CodeUnavailable ||
+		!strings.Contains(hints, "had run 16 of 40 cases") || !strings.Contains(hints, "counted from case 16") {
 		t.Errorf("error %v with hints %q, want that of the driver after 16 of 40 cases", err, hints)
 	}
 	verified, err := w.p.Verify(t.Context(), built.Ref)
@@ -112,7 +113,8 @@ func TestNextChunk(t *testing.T) {
 // the shards that they were cut from.
 func TestChunksPutTogether(t *testing.T) {
 	t.Parallel()
-	shards := []registry.Shard{{File: "cases-00000.safetensors", First: 0, Count: 5}, {File: "cases-00001.safetensors", First: 5, Count: 1}, {File: "cases-00002.safetensors", First: 6, Count: 4}}
+	shards := []registry.Shard{{File: "cases-00000.safetensors", First: 0, Count: 5},
+		{File: "cases-00001.safetensors", First: 5, Count: 1}, {File: "cases-00002.safetensors", First: 6, Count: 4}}
 	for size := 1; size <= 11; size++ {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()

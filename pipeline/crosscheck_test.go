@@ -133,18 +133,28 @@ func TestBuildCrossChecks(t *testing.T) {
 		warning   string // part of the only warning; empty: there is none
 		said      string // what provenance says
 	}{
-		"the same":          {evaluator: evaluator{weight: 1.5, cases: -1}, said: "3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, all equal"},
-		"in the tolerance":  {evaluator: evaluator{weight: 1.502, cases: -1}, said: "3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, the largest difference is 0.75 of the tolerance"},
-		"out of tolerance":  {evaluator: evaluator{weight: 1.503, cases: -1}, err: `output "y"[0] of case 2 is 4.5 by ONNX Runtime and 4.508999824523926 by the onnx reference evaluator 1.2.3, 1.13 times the tolerance apart`},
-		"accepted":          {evaluator: evaluator{weight: 3, cases: -1}, accept: "the export is known to be off", warning: `the spec accepts it: "the export is known to be off"`, said: `3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, the largest difference is 5.7e+02 of the tolerance; accepted: "the export is known to be off"`},
-		"NaN":               {evaluator: evaluator{cases: -1, left: one("y", tensor.Float32, nan, 1, 1)}, err: "by ONNX Runtime and NaN by the onnx reference evaluator"},
-		"another shape":     {evaluator: evaluator{cases: -1, left: one("y", tensor.Float32, append(nan, nan...), 1, 2)}, err: `output "y" by ONNX Runtime and by the onnx reference evaluator 1.2.3: case 1: the engine has shape [1 2], the reference [1 1]`},
-		"another type":      {evaluator: evaluator{cases: -1, left: one("y", tensor.Int32, nan, 1, 1)}, err: "the reference is float32, the engine int32"},
-		"missing operators": {evaluator: evaluator{said: map[string]any{"missing": []string{"a::B", "c::D"}}}, warning: "not cross-checked: the onnx reference evaluator 1.2.3 lacks a::B, c::D", said: "not cross-checked: the onnx reference evaluator 1.2.3 lacks a::B, c::D"},
-		"no time for one":   {evaluator: evaluator{said: map[string]any{"reason": "the first case did not end within 60 s"}}, warning: "not cross-checked: the first case did not end within 60 s", said: "not cross-checked: the first case did not end within 60 s"},
-		"time for one":      {evaluator: evaluator{weight: 1.5, cases: 1, said: map[string]any{"reason": "the next case would not end within 60 s"}}, said: "1 of 3 cases cross-checked by the onnx reference evaluator 1.2.3 (the next case would not end within 60 s)"},
-		"a crash":           {evaluator: evaluator{fails: registry.Errorf(registry.CodeInternal, "signal: killed")}, warning: "not cross-checked: signal: killed", said: "not cross-checked: signal: killed"},
-		"too many cases":    {evaluator: evaluator{weight: 1.5, cases: 4}, err: "it has more cases than it was given"},
+		"the same": {evaluator: evaluator{weight: 1.5, cases: -1}, said: "3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, all equal"},
+		"in the tolerance": {evaluator: evaluator{weight: 1.502, cases: -1},
+			said: "3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, the largest difference is 0.75 of the tolerance"},
+		"out of tolerance": {evaluator: evaluator{weight: 1.503, cases: -1},
+			err: `output "y"[0] of case 2 is 4.5 by ONNX Runtime and 4.508999824523926 by the onnx reference evaluator 1.2.3, 1.13 times the tolerance apart`},
+		"accepted": {evaluator: evaluator{weight: 3, cases: -1}, accept: "the export is known to be off",
+			warning: `the spec accepts it: "the export is known to be off"`,
+			said:    `3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, the largest difference is 5.7e+02 of the tolerance; accepted: "the export is known to be off"`},
+		"NaN": {evaluator: evaluator{cases: -1, left: one("y", tensor.Float32, nan, 1, 1)}, err: "by ONNX Runtime and NaN by the onnx reference evaluator"},
+		"another shape": {evaluator: evaluator{cases: -1, left: one("y", tensor.Float32, append(nan, nan...), 1, 2)},
+			err: `output "y" by ONNX Runtime and by the onnx reference evaluator 1.2.3: case 1: the engine has shape [1 2], the reference [1 1]`},
+		"another type": {evaluator: evaluator{cases: -1, left: one("y", tensor.Int32, nan, 1, 1)}, err: "the reference is float32, the engine int32"},
+		"missing operators": {evaluator: evaluator{said: map[string]any{"missing": []string{"a::B", "c::D"}}},
+			warning: "not cross-checked: the onnx reference evaluator 1.2.3 lacks a::B, c::D",
+			said:    "not cross-checked: the onnx reference evaluator 1.2.3 lacks a::B, c::D"},
+		"no time for one": {evaluator: evaluator{said: map[string]any{"reason": "the first case did not end within 60 s"}},
+			warning: "not cross-checked: the first case did not end within 60 s", said: "not cross-checked: the first case did not end within 60 s"},
+		"time for one": {evaluator: evaluator{weight: 1.5, cases: 1, said: map[string]any{"reason": "the next case would not end within 60 s"}},
+			said: "1 of 3 cases cross-checked by the onnx reference evaluator 1.2.3 (the next case would not end within 60 s)"},
+		"a crash": {evaluator: evaluator{fails: registry.Errorf(registry.CodeInternal, "signal: killed")},
+			warning: "not cross-checked: signal: killed", said: "not cross-checked: signal: killed"},
+		"too many cases": {evaluator: evaluator{weight: 1.5, cases: 4}, err: "it has more cases than it was given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,7 +265,8 @@ func TestBuildOfWhatONNXRuntimeGetsWrong(t *testing.T) {
 	}
 	const test = "test_resize_downsample_scales_linear_align_corners"
 	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), record.Interpreter(), "-s", "-P", "-B", "toolchain/ort/testdata/nodetests.py", dir, test, "0").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), record.Interpreter(), "-s", "-P",
+		"-B", "toolchain/ort/testdata/nodetests.py", dir, test, "0").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}

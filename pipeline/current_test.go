@@ -153,7 +153,8 @@ func TestHeadMovedAfterVerify(t *testing.T) {
 		t.Errorf("after verify: %v", err)
 	}
 	w.p.Destination = "staging"
-	if _, err := w.p.Verify(t.Context(), third.Ref); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), `want one of ["prod"]`) {
+	if _, err := w.p.Verify(t.Context(), third.Ref); !registry.HasCode(err, registry.CodeInvalid) ||
+		!strings.Contains(err.Error(), `want one of ["prod"]`) {
 		t.Errorf("compared with staging: error %v, want that it takes no releases from staging", err)
 	}
 }

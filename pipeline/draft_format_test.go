@@ -328,7 +328,8 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 			if text := string(drafted.Text); c.want != "" && !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "metric: top1, drop") {
 				t.Errorf("the draft is\n%s\nwant %q", text, c.want)
 			}
-			if _, err := opened.Draft(filepath.Join(dir, spec.File), "linux/amd64/v1", imported, filepath.Join(filepath.Dir(dir), "elsewhere")); registry.CodeOf(err) != registry.CodeInvalid {
+			if _, err := opened.Draft(filepath.Join(dir, spec.File), "linux/amd64/v1", imported,
+				filepath.Join(filepath.Dir(dir), "elsewhere")); registry.CodeOf(err) != registry.CodeInvalid {
 				t.Errorf("cases out of the folder of the spec: error %v, want CodeInvalid", err)
 			}
 		})

@@ -53,7 +53,8 @@ func (r faultyRegistry) Release(ctx context.Context, environment, model, ref str
 	return r.Interface.Release(ctx, environment, model, ref)
 }
 
-func (r faultyRegistry) Claims(ctx context.Context, environment string, release registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+func (r faultyRegistry) Claims(ctx context.Context, environment string,
+	release registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	if err := r.next("Claims"); err != nil {
 		return nil, registry.IgnoredEvidence{}, err
 	}

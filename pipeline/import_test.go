@@ -197,10 +197,12 @@ func TestImportOptions(t *testing.T) {
 		bytes  string
 		want   map[string]any
 	}{
-		"a pickle":              {"{path: source.bin, format: pickle, trust: {pickle: true}}", pickle, map[string]any{}},
-		"a network":             {network(", kind: mlp"), weightsAlone(t), map[string]any{"kind": "mlp", "input": []string{"4"}, "layers": []string{"first", "relu"}}},
-		"an encoder":            {network(", kind: encoder, heads: 2"), weightsAlone(t), map[string]any{"kind": "encoder", "input": []string{"4"}, "layers": []string{"first", "relu"}, "heads": 2, "norm": "after"}},
-		"an encoder with norms": {network(", kind: encoder, heads: 2, norm: before"), weightsAlone(t), map[string]any{"kind": "encoder", "input": []string{"4"}, "layers": []string{"first", "relu"}, "heads": 2, "norm": "before"}},
+		"a pickle":  {"{path: source.bin, format: pickle, trust: {pickle: true}}", pickle, map[string]any{}},
+		"a network": {network(", kind: mlp"), weightsAlone(t), map[string]any{"kind": "mlp", "input": []string{"4"}, "layers": []string{"first", "relu"}}},
+		"an encoder": {network(", kind: encoder, heads: 2"), weightsAlone(t), map[string]any{"kind": "encoder",
+			"input": []string{"4"}, "layers": []string{"first", "relu"}, "heads": 2, "norm": "after"}},
+		"an encoder with norms": {network(", kind: encoder, heads: 2, norm: before"), weightsAlone(t), map[string]any{"kind": "encoder",
+			"input": []string{"4"}, "layers": []string{"first", "relu"}, "heads": 2, "norm": "before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

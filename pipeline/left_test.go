@@ -53,7 +53,8 @@ func TestBuildKeepsGoing(t *testing.T) {
 				return quantize(job)
 			}
 			_, err := w.p.Build(t.Context(), w.spec(t, digits), pipeline.BuildOptions{})
-			if err == nil || !strings.Contains(err.Error(), c.says) || !slices.ContainsFunc(registry.Hints(err), func(hint string) bool { return strings.Contains(hint, "1 engine could be made, and nothing is stored") }) {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !slices.ContainsFunc(registry.Hints(err),
+				func(hint string) bool { return strings.Contains(hint, "1 engine could be made, and nothing is stored") }) {
 				t.Fatalf("error %v with hints %q, want %q and that 1 engine could be made", err, registry.Hints(err), c.says)
 			}
 			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
@@ -140,14 +141,17 @@ func TestBuildWithoutAToolchain(t *testing.T) {
 	}
 	_, err := w.p.Build(t.Context(), w.spec(t, twoToolchains), pipeline.BuildOptions{})
 	hints := strings.Join(registry.Hints(err), "\n")
-	if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(hints, "1 engine can be made without: to make the release of those, build with --keep-going") || len(w.steps) > 0 {
+	if !registry.HasCode(err, registry.CodeUnavailable) ||
+		!strings.Contains(hints, "1 engine can be made without: to make the release of those, build with --keep-going") || len(w.steps) > 0 {
 		t.Fatalf("error %v with the hints %q after the steps %v, want that litert is lacking, before any step", err, hints, w.steps)
 	}
 	want := []registry.LeftOut{{Label: "other/fp32", Code: registry.CodeUnavailable}}
 	for _, unchanged := range []bool{false, true} {
 		built, err := w.p.Build(t.Context(), w.spec(t, twoToolchains), pipeline.BuildOptions{KeepGoing: true})
-		if !errors.Is(err, lacking) || built.Unchanged != unchanged || len(built.Release.Engines) != 1 || len(built.Failed) != 1 || built.Failed[0].Reason != "litert needs libGL.so.1" {
-			t.Fatalf("%d engines, unchanged %t, failed %+v, error %v; want 1, unchanged %t, and litert's failure", len(built.Release.Engines), built.Unchanged, built.Failed, err, unchanged)
+		if !errors.Is(err, lacking) || built.Unchanged != unchanged || len(built.Release.Engines) != 1 ||
+			len(built.Failed) != 1 || built.Failed[0].Reason != "litert needs libGL.so.1" {
+			t.Fatalf("%d engines, unchanged %t, failed %+v, error %v; want 1, unchanged %t, and litert's failure",
+				len(built.Release.Engines), built.Unchanged, built.Failed, err, unchanged)
 		}
 		if got := w.leftOut(t, built.Release); !slices.Equal(got, want) {
 			t.Errorf("the release says that it was made without %+v, want %+v", got, want)
@@ -161,7 +165,8 @@ func TestBuildWithoutAToolchain(t *testing.T) {
 	lacking = registry.Errorf(registry.CodeInternal, "litert broke")
 	verified, err := w.p.Verify(t.Context(), whole.Ref)
 	if err != nil || len(verified.Engines) != 1 || len(verified.Skipped) != 1 || verified.Skipped[0].Reason != "litert broke" {
-		t.Errorf("verified %d engines, skipped %v, error %v; want 1, and the other skipped because litert broke", len(verified.Engines), verified.Skipped, err)
+		t.Errorf("verified %d engines, skipped %v, error %v; want 1, and the other skipped because litert broke",
+			len(verified.Engines), verified.Skipped, err)
 	}
 }
 
@@ -177,7 +182,8 @@ func TestBuildWithoutAnyToolchain(t *testing.T) {
 		return open(ctx, name)
 	}
 	text := strings.Replace(twoToolchains, "linux/amd64/v1, ", "", 1)
-	if _, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{KeepGoing: true}); !registry.HasCode(err, registry.CodeNotFound) || len(registry.Hints(err)) > 0 {
+	if _, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{KeepGoing: true}); !registry.HasCode(err, registry.CodeNotFound) ||
+		len(registry.Hints(err)) > 0 {
 		t.Errorf("error %v with the hints %q, want the toolchain's and no hint", err, registry.Hints(err))
 	}
 }

@@ -63,7 +63,8 @@ func TestBuildLoadsEngines(t *testing.T) {
 			if c.code == "" && err != nil {
 				t.Fatal(err)
 			}
-			if c.code != "" && (registry.CodeOf(err) != c.code || !strings.HasPrefix(err.Error(), "load linux-amd64-v1/fp32: ") || !strings.Contains(err.Error(), c.want)) {
+			if c.code != "" && (registry.CodeOf(err) != c.code ||
+				!strings.HasPrefix(err.Error(), "load linux-amd64-v1/fp32: ") || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %s for the engine with %q", err, c.code, c.want)
 			}
 			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || (len(heads) == 0) != (c.code != "") {
@@ -118,7 +119,8 @@ func TestBuildWithoutItsRuntime(t *testing.T) {
 		return nil
 	}
 	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2", 1), pipeline.BuildOptions{})
-	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "linux-amd64-v1/fp32 was not loaded here") || !strings.Contains(w.warnings[0], "invalid ELF header") {
+	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "linux-amd64-v1/fp32 was not loaded here") ||
+		!strings.Contains(w.warnings[0], "invalid ELF header") {
 		t.Errorf("warnings %q, want one that names the engine and the cause", w.warnings)
 	}
 	claims, _, err := w.Claims(t.Context(), "staging", built.Release)

@@ -45,7 +45,8 @@ func TestProvenanceOfOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		provenance++
-		if got, want := c.Statement.Origin().String(), "commit "+commit+" of https://example.com/models.git with 1 changed file; https://gitlab.com/team/models/-/jobs/7"; got != want {
+		if got, want := c.Statement.Origin().String(),
+			"commit "+commit+" of https://example.com/models.git with 1 changed file; https://gitlab.com/team/models/-/jobs/7"; got != want {
 			t.Errorf("got origin %q, want %q", got, want)
 		}
 		if got, want := p.RunDetails.Metadata.InvocationID, "https://gitlab.com/team/models/-/jobs/7"; got != want {
@@ -66,7 +67,8 @@ func TestProvenanceOfOrigin(t *testing.T) {
 				t.Errorf("provenance names no %s among %v", want, p.BuildDefinition.ResolvedDependencies)
 			}
 		}
-		if got := named["repository"]; got.URI != "git+https://example.com/models.git" || got.Digest["gitCommit"] != commit || got.Annotations["state"] != "dirty" {
+		if got := named["repository"]; got.URI != "git+https://example.com/models.git" ||
+			got.Digest["gitCommit"] != commit || got.Annotations["state"] != "dirty" {
 			t.Errorf("got repository %+v, want the URI, the commit and that it is dirty", got)
 		}
 	}

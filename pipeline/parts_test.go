@@ -123,7 +123,8 @@ func TestPartIsNoRelease(t *testing.T) {
 	w := setup(t, 1.5)
 	part := w.built(t, twoTargets, of(narrow))
 	_, published := w.Publish(t.Context(), registry.Publication{Model: part.Release.Model, Release: part.Release.Digest})
-	_, promoted := w.Promote(t.Context(), registry.PromoteRequest{Model: part.Release.Model, Ref: string(part.Release.Digest), From: "staging", To: "prod"})
+	_, promoted := w.Promote(t.Context(), registry.PromoteRequest{Model: part.Release.Model,
+		Ref: string(part.Release.Digest), From: "staging", To: "prod"})
 	for what, err := range map[string]error{"publish": published, "promote": promoted} {
 		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "is a part of a release") {
 			t.Errorf("%s: error %v, want that it is a part", what, err)
@@ -215,8 +216,9 @@ func TestAssembleRefusesForgedParts(t *testing.T) {
 			// The same engine with an asset of somebody.
 			engine := genuine.Engines[0]
 			engine.Target.Name = wide
-			other, err := w.Parts.PutPart(t.Context(), "staging/vision/digits", registry.Part{Role: registry.PartEngine, Engine: engine, Model: genuine.Model, Format: "onnx",
-				Files: []registry.PartFile{w.modelFile(t)}})
+			other, err := w.Parts.PutPart(t.Context(), "staging/vision/digits",
+				registry.Part{Role: registry.PartEngine, Engine: engine, Model: genuine.Model, Format: "onnx",
+					Files: []registry.PartFile{w.modelFile(t)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +306,8 @@ func TestPartsAtTheSameTime(t *testing.T) {
 	}, of(narrow))
 	late = w.built(t, twoTargets, of(narrow)) // nothing to do: gives what is there
 	if between.Release.Sources == "" || !late.Unchanged || late.Release.Sources != between.Release.Sources {
-		t.Errorf("sources %s and %s, unchanged %v; want those of the first in the history for both", late.Release.Sources, between.Release.Sources, late.Unchanged)
+		t.Errorf("sources %s and %s, unchanged %v; want those of the first in the history for both",
+			late.Release.Sources, between.Release.Sources, late.Unchanged)
 	}
 	made := w.assembled(t)
 	if made.Release.Sources != between.Release.Sources || len(made.Release.Engines) != 2 {
@@ -478,5 +481,6 @@ func (w *world) modelFile(t *testing.T) registry.PartFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry.PartFile{File: registry.File{Path: "model.onnx", Digest: in.Digest, Size: in.Size}, Open: func() (io.ReadCloser, error) { return in.Open() }}
+	return registry.PartFile{File: registry.File{Path: "model.onnx", Digest: in.Digest, Size: in.Size},
+		Open: func() (io.ReadCloser, error) { return in.Open() }}
 }

@@ -99,7 +99,8 @@ func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	if want := "a plain load of the engine, without its load profile, was not judged: no element of output y counted"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
-	if p := verified.Engines[0].Parity; p.Verdict != registry.VerdictUndecided || p.PlainLoad == nil || p.PlainLoad.Verdict != registry.VerdictUndecided {
+	if p := verified.Engines[0].Parity; p.Verdict != registry.VerdictUndecided ||
+		p.PlainLoad == nil || p.PlainLoad.Verdict != registry.VerdictUndecided {
 		t.Errorf("verdict %s, plain load %+v; want both undecided", p.Verdict, p.PlainLoad)
 	}
 }

@@ -21,8 +21,9 @@ func TestProvenanceOfAStep(t *testing.T) {
 		step takenStep
 		want map[string]any // beside cached, elapsedNs and options
 	}{
-		"done here":            {takenStep{}, map[string]any{}},
-		"done by another":      {takenStep{outcome: toolchain.Outcome{Cached: true, Origin: toolchain.Origin{Cache: "oci://host/cache", Signer: "key"}}}, map[string]any{"cachedIn": "oci://host/cache", "doneBy": "key"}},
+		"done here": {takenStep{}, map[string]any{}},
+		"done by another": {takenStep{outcome: toolchain.Outcome{Cached: true, Origin: toolchain.Origin{Cache: "oci://host/cache",
+			Signer: "key"}}}, map[string]any{"cachedIn": "oci://host/cache", "doneBy": "key"}},
 		"reproducible":         {takenStep{reproducible: registry.ReproducibleBytes}, map[string]any{"reproducible": registry.ReproducibleBytes}},
 		"by a table of ranges": {takenStep{ranges: digest.FromString("table")}, map[string]any{"ranges": digest.FromString("table")}},
 	} {

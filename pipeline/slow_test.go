@@ -29,11 +29,13 @@ func TestSlowEngines(t *testing.T) {
 		engines    []pipeline.VerifiedEngine
 		want       []pipeline.SlowEngine
 	}{
-		"at the factor":      {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 60), engine("a/int8", 100, 110)}, []pipeline.SlowEngine{{"a/int8", "a/fp32", 2, 100, 50}}},
-		"below it":           {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 60), engine("a/int8", 99, 110)}, nil},
-		"within the noise":   {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 100), engine("a/int8", 100, 110)}, nil},
-		"beyond the noise":   {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 99), engine("a/int8", 100, 110)}, []pipeline.SlowEngine{{"a/int8", "a/fp32", 2, 100, 50}}},
-		"the fastest fp32":   {[]string{"fp32", "fp32", "int8"}, []pipeline.VerifiedEngine{engine("b/fp32", 90, 95), engine("a/fp32", 20, 25), engine("a/int8", 30, 35)}, []pipeline.SlowEngine{{"b/fp32", "a/fp32", 4.5, 90, 20}}},
+		"at the factor":    {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 60), engine("a/int8", 100, 110)}, []pipeline.SlowEngine{{"a/int8", "a/fp32", 2, 100, 50}}},
+		"below it":         {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 60), engine("a/int8", 99, 110)}, nil},
+		"within the noise": {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 100), engine("a/int8", 100, 110)}, nil},
+		"beyond the noise": {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 50, 99), engine("a/int8", 100, 110)}, []pipeline.SlowEngine{{"a/int8", "a/fp32", 2, 100, 50}}},
+		"the fastest fp32": {[]string{"fp32", "fp32", "int8"},
+			[]pipeline.VerifiedEngine{engine("b/fp32", 90, 95), engine("a/fp32", 20, 25), engine("a/int8", 30, 35)},
+			[]pipeline.SlowEngine{{"b/fp32", "a/fp32", 4.5, 90, 20}}},
 		"beside the model":   {[]string{"int8"}, []pipeline.VerifiedEngine{engine("a/int8", 30, 35)}, []pipeline.SlowEngine{{"a/int8", "reference", 3, 30, 10}}},
 		"not run":            {[]string{"int8"}, []pipeline.VerifiedEngine{broken}, nil},
 		"nothing to compare": {[]string{"int8"}, []pipeline.VerifiedEngine{untimed}, nil},

@@ -179,7 +179,8 @@ func TestNoFaultOfAStepPasses(t *testing.T) {
 					case at == 0:
 						sound = built
 						// The worst step decides: what is quantized has other bytes each time, and computes the same.
-						want := map[string]registry.Reproducibility{"linux-amd64-v1/fp32": registry.ReproducibleBytes, "linux-amd64-v1/int8": registry.ReproducibleSemantic}
+						want := map[string]registry.Reproducibility{"linux-amd64-v1/fp32": registry.ReproducibleBytes,
+							"linux-amd64-v1/int8": registry.ReproducibleSemantic}
 						if !maps.Equal(built.Reproducible, want) {
 							t.Errorf("reproducible by %v, want %v", built.Reproducible, want)
 						}

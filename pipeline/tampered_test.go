@@ -282,7 +282,8 @@ func TestTuneWritesTheFile(t *testing.T) {
 // The record that a target names is read into memory by compilers, so it has a bound.
 func TestTuningRecordOfASpec(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(onlyFP32, "[linux/amd64/v1]", "[{name: here, os: linux, cpu: {arch: amd64, level: v1}, toolchain: {name: iree, tuning: records.mlir}}]", 1)
+	text := strings.Replace(onlyFP32, "[linux/amd64/v1]",
+		"[{name: here, os: linux, cpu: {arch: amd64, level: v1}, toolchain: {name: iree, tuning: records.mlir}}]", 1)
 	for name, c := range map[string]struct {
 		size   int64
 		refuse bool

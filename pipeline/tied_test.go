@@ -66,7 +66,8 @@ func TestJudgeTied(t *testing.T) {
 		t.Errorf("as the graph says: %v, %v", reasons, err)
 	}
 	reasons, err := judgeTied(made("1.11.1", "linear.onnx"))
-	if err != nil || len(reasons) != 1 || reasons[0].Code != reasonRuntime || !strings.Contains(reasons[0].Message, "reads from 1.12 on, and target x lets in onnxruntime >= 1.11.1") {
+	if err != nil || len(reasons) != 1 || reasons[0].Code != reasonRuntime ||
+		!strings.Contains(reasons[0].Message, "reads from 1.12 on, and target x lets in onnxruntime >= 1.11.1") {
 		t.Errorf("an older runtime: %v, %v", reasons, err)
 	}
 	if _, err := judgeTied(made("1.12", "make.py")); !registry.HasCode(err, registry.CodeInvalid) {

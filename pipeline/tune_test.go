@@ -83,7 +83,8 @@ func TestTuneWrites(t *testing.T) {
 	}
 	result.Chosen = 1
 	got, err := result.Write(w.spec(t, tuned), []byte(tuned))
-	if want := strings.Replace(tuned, "variants: [fp32]", "variants: [{name: int8, quantize: {method: dynamic}}]", 1); err != nil || string(got) != want {
+	if want := strings.Replace(tuned, "variants: [fp32]", "variants: [{name: int8, quantize: {method: dynamic}}]", 1); err != nil ||
+		string(got) != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
 	result.Chosen, result.Trials[0].Variant = 0, "gone"
@@ -197,7 +198,9 @@ func TestTuneMeasuresTheSameBytesOnce(t *testing.T) {
 		}
 		return nil
 	}
-	result, err := w.tune(t, strings.NewReplacer("linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2", "variants: [{name: int8, quantize: {method: dynamic}}]", "variants: [fp32]").Replace(tuned), 0)
+	result, err := w.tune(t,
+		strings.NewReplacer("linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2",
+			"variants: [{name: int8, quantize: {method: dynamic}}]", "variants: [fp32]").Replace(tuned), 0)
 	if err != nil || len(result.Trials) != 2 || ran != 1 {
 		t.Fatalf("trials %v, %d runs, error %v; want 2 trials and 1 run", labels(result.Trials), ran, err)
 	}

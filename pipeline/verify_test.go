@@ -66,7 +66,8 @@ func TestVerifyOnAnotherMachine(t *testing.T) {
 		t.Fatalf("verified %d, skipped %v, error %v; want one of each", len(verified.Engines), verified.Skipped, err)
 	}
 	skipped := verified.Skipped[0]
-	if want := (registry.Mismatch{Requirement: "cpu.arch", Need: "arm64", Have: "amd64"}); skipped.Label != "linux-arm64/fp32" || !slices.Contains(skipped.Mismatches, want) {
+	if want := (registry.Mismatch{Requirement: "cpu.arch", Need: "arm64", Have: "amd64"}); skipped.Label != "linux-arm64/fp32" ||
+		!slices.Contains(skipped.Mismatches, want) {
 		t.Errorf("skipped %s for %v, want linux-arm64/fp32 for %v", skipped.Label, skipped.Mismatches, want)
 	}
 	w.p.Node = func(context.Context, map[string]string) (registry.Node, error) {
@@ -193,7 +194,8 @@ func TestVerifyLatency(t *testing.T) {
 		if !slices.ContainsFunc(w.steps, func(s progress.Step) bool { return strings.Contains(s.Note, " %, between ") }) {
 			t.Error("no step says between which bounds the engine is slower, want one")
 		}
-		if r := verified.Engines[0].Performance.Ratio; r == nil || !r.Release.Names(first.Release.Digest) || !r.Engine.Names(first.Release.Engines[0].Digest) {
+		if r := verified.Engines[0].Performance.Ratio; r == nil ||
+			!r.Release.Names(first.Release.Digest) || !r.Engine.Names(first.Release.Engines[0].Digest) {
 			t.Errorf("ratio %+v, want one that names release %s and its engine", r, first.Release.Digest)
 		}
 	})
@@ -254,7 +256,8 @@ func TestVerifyLatencyOfAnEarlierVersion(t *testing.T) {
 			}
 			p := verified.Engines[0].Performance
 			if p.Verdict != c.want || current == 0 || p.CurrentLatency == nil {
-				t.Errorf("performance %s %v, the current engine ran %d times and has the latency %v; want %s, and that it was run", p.Verdict, p.Reasons, current, p.CurrentLatency, c.want)
+				t.Errorf("performance %s %v, the current engine ran %d times and has the latency %v; want %s, and that it was run",
+					p.Verdict, p.Reasons, current, p.CurrentLatency, c.want)
 			}
 			said := slices.ContainsFunc(p.Reasons, func(r registry.Reason) bool {
 				return strings.Contains(r.Message, "the engine that the destination has now could not be timed")
@@ -309,7 +312,8 @@ func TestFitnessDecidesLatency(t *testing.T) {
 		if registry.CodeOf(err) != registry.CodeLimit || len(verified.Engines) != 1 {
 			t.Fatalf("error %v, want code limit", err)
 		}
-		if p := verified.Engines[0].Performance; p.Verdict != registry.VerdictUndecided || p.Fitness.Emulated != "the processor of this machine is emulated" {
+		if p := verified.Engines[0].Performance; p.Verdict != registry.VerdictUndecided ||
+			p.Fitness.Emulated != "the processor of this machine is emulated" {
 			t.Errorf("verdict %s, fitness %+v; want undecided, emulated", p.Verdict, p.Fitness)
 		}
 	})
@@ -393,6 +397,7 @@ func TestBuildFromCache(t *testing.T) {
 		t.Errorf("%d steps say that they were cached, want 2", n)
 	}
 	if second.Steps != 4 || second.Cached != 2 {
-		t.Errorf("the second build: %d of %d steps cached, want 2 of 4: the reference model's run and the engine that was there", second.Cached, second.Steps)
+		t.Errorf("the second build: %d of %d steps cached, want 2 of 4: the reference model's run and the engine that was there",
+			second.Cached, second.Steps)
 	}
 }

@@ -58,10 +58,11 @@ func TestBreakGlass(t *testing.T) {
 		edit   func(*registry.Policy)
 		want   string // of the refusal; empty: it is promoted
 	}{
-		"two approvers":                 {both, nil, ""},
-		"in any order of their lists":   {[]registry.Claim{breakGlass(r, "first", 9, skips("accuracy", "parity")), breakGlass(r, "second", 9, skips("parity", "accuracy"))}, nil, ""},
-		"without being asked to":        {both, func(p *registry.Policy) { p.Promotion.BreakGlass = false }, "accuracy of x86/fp32"},
-		"without approvers":             {nil, nil, "missing: 2 approvers who agree to skip the same: each runs mlpromote approve vision/digits:1.0.0 --env prod --break-glass --skip accuracy --comment TEXT"},
+		"two approvers":               {both, nil, ""},
+		"in any order of their lists": {[]registry.Claim{breakGlass(r, "first", 9, skips("accuracy", "parity")), breakGlass(r, "second", 9, skips("parity", "accuracy"))}, nil, ""},
+		"without being asked to":      {both, func(p *registry.Policy) { p.Promotion.BreakGlass = false }, "accuracy of x86/fp32"},
+		"without approvers": {nil, nil,
+			"missing: 2 approvers who agree to skip the same: each runs mlpromote approve vision/digits:1.0.0 --env prod --break-glass --skip accuracy --comment TEXT"},
 		"one approver":                  {both[:1], nil, "1 of 2 approved to skip accuracy"},
 		"one approver, twice":           {[]registry.Claim{first, breakGlass(r, "first", 10, nil)}, nil, "1 of 2 approved"},
 		"one statement in two bundles":  {[]registry.Claim{first, change(first, func(c *registry.Claim) { c.Bundle = digest.FromString("copy") })}, nil, "1 of 2 approved"},
@@ -79,20 +80,24 @@ func TestBreakGlass(t *testing.T) {
 		"of a statement about another": {[]registry.Claim{first, change(second, func(c *registry.Claim) {
 			c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(digest.FromString("x"))}}
 		})}, nil, "1 of 2"},
-		"over another head":              {both, func(p *registry.Policy) { p.Promotion.Head = digest.FromString("moved") }, "it is for a promotion that replaces release " + string(digest.FromString("head"))},
-		"over no head":                   {both, func(p *registry.Policy) { p.Promotion.Head, p.Promotion.HeadMoved = "", 0 }, "it is for a promotion that replaces"},
-		"where there was no head":        {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.Replaces = nil })}, nil, "it is for a promotion that replaces no release"},
+		"over another head": {both, func(p *registry.Policy) { p.Promotion.Head = digest.FromString("moved") },
+			"it is for a promotion that replaces release " + string(digest.FromString("head"))},
+		"over no head": {both, func(p *registry.Policy) { p.Promotion.Head, p.Promotion.HeadMoved = "", 0 }, "it is for a promotion that replaces"},
+		"where there was no head": {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.Replaces = nil })}, nil,
+			"it is for a promotion that replaces no release"},
 		"the head was back meanwhile":    {both, func(p *registry.Policy) { p.Promotion.HeadMoved = 10 }, "the head was moved after it was given"},
 		"when the head moved is unknown": {both, func(p *registry.Policy) { p.Promotion.HeadMoved = 0 }, "the head was moved after it was given"},
 		"its last second":                {both, func(p *registry.Policy) { p.Promotion.Now = hours(13).Add(-1) }, ""},
 		"expired":                        {both, func(p *registry.Policy) { p.Promotion.Now = hours(13) }, "it expired on 2026-01-01T13:00:00Z"},
 		"at no time":                     {both, func(p *registry.Policy) { p.Promotion.Now = time.Time{} }, "the time of the promotion is not known"},
 		"with a clock turned back":       {both, func(p *registry.Policy) { p.Promotion.Newest = hours(13) }, "the newest event of the history is of"},
-		"signed for a day to come":       {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.ApprovedOn, b.ExpiresOn = hours(48), hours(71) })}, func(p *registry.Policy) { p.Promotion.Now, p.Promotion.Newest = hours(50), hours(50) }, "it expired on 2026-01-02T10:00:00Z"},
-		"unrecorded":                     {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Recorded = 0 })}, nil, "the history does not have it"},
-		"of a stranger":                  {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, nil, "1 of 2"},
-		"of a revoked key":               {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Key = registry.KeyRevoked })}, nil, "1 of 2"},
-		"of a builder":                   {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Signer = builder })}, nil, "keys/second.pub does not count: it signed the build"},
+		"signed for a day to come": {[]registry.Claim{first, breakGlass(r, "second", 10,
+			func(b *registry.BreakGlass) { b.ApprovedOn, b.ExpiresOn = hours(48), hours(71) })},
+			func(p *registry.Policy) { p.Promotion.Now, p.Promotion.Newest = hours(50), hours(50) }, "it expired on 2026-01-02T10:00:00Z"},
+		"unrecorded":       {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Recorded = 0 })}, nil, "the history does not have it"},
+		"of a stranger":    {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, nil, "1 of 2"},
+		"of a revoked key": {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Key = registry.KeyRevoked })}, nil, "1 of 2"},
+		"of a builder":     {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Signer = builder })}, nil, "keys/second.pub does not count: it signed the build"},
 		"taken back": {append(slices.Clone(both), approval(r, "second", 11, func(a *registry.Approval) { a.Withdrawn = true })), nil,
 			"keys/second.pub does not count: it was taken back"},
 		"given again":  {append(slices.Clone(both), approval(r, "second", 8, func(a *registry.Approval) { a.Withdrawn = true })), nil, ""},
@@ -110,7 +115,8 @@ func TestBreakGlass(t *testing.T) {
 			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("unmet %q, want %q", got, c.want)
 			}
-			if d.Allowed() && (d.Skipped == nil || !slices.Equal(d.Skipped.Requirements, []string{"accuracy"}) || len(d.Skipped.Approvers) != 2 || d.Until.After(hours(13)) || d.Until.IsZero()) {
+			if d.Allowed() && (d.Skipped == nil || !slices.Equal(d.Skipped.Requirements, []string{"accuracy"}) ||
+				len(d.Skipped.Approvers) != 2 || d.Until.After(hours(13)) || d.Until.IsZero()) {
 				t.Errorf("skipped %+v, until %s, want accuracy by two, until the first expires", d.Skipped, d.Until)
 			}
 		})
@@ -137,7 +143,8 @@ func TestBreakGlassWithoutNeed(t *testing.T) {
 	p := emergency()
 	p.Require = []string{"signature", "parity"}
 	d := p.Check(r, append(enough(r), breakGlass(r, "first", 9, nil), breakGlass(r, "second", 9, nil)))
-	if !d.Allowed() || d.Skipped != nil || slices.ContainsFunc(d.Requirements, func(r registry.Requirement) bool { return r.Name == "break-glass" || r.Skipped }) {
+	if !d.Allowed() || d.Skipped != nil || slices.ContainsFunc(d.Requirements,
+		func(r registry.Requirement) bool { return r.Name == "break-glass" || r.Skipped }) {
 		t.Errorf("%+v, want a promotion as always", d)
 	}
 }
@@ -160,7 +167,8 @@ func TestBreakGlassIsValid(t *testing.T) {
 	} {
 		b := registry.BreakGlass{ResourceURI: inProdOf, Skips: []string{"parity"}, Comment: "x", ApprovedOn: hours(1), ExpiresOn: hours(2)}
 		edit(&b)
-		if _, err := registry.NewBreakGlass(registry.StatementSubject{}, b); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := registry.NewBreakGlass(registry.StatementSubject{}, b); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", b, err, want)
 		}
 	}

@@ -33,7 +33,8 @@ func TestCanonicalJSONSortsByUTF16(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := -1
-	for _, value := range []string{"Carriage Return", "One", "Control", "Latin Small Letter O With Diaeresis", "Euro Sign", "Emoji: Grinning Face", "Hebrew Letter Dalet With Dagesh"} {
+	for _, value := range []string{"Carriage Return", "One", "Control", "Latin Small Letter O With Diaeresis",
+		"Euro Sign", "Emoji: Grinning Face", "Hebrew Letter Dalet With Dagesh"} {
 		at := strings.Index(string(canonical), value)
 		if at <= last {
 			t.Errorf("%q is out of order in %s", value, canonical)

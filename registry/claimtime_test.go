@@ -82,9 +82,10 @@ func TestWindows(t *testing.T) {
 		"not recorded, stamped":                        {passing(early), verifier, until5, hour(1), ""},
 		"no history, claims a time in it":              {passing(withoutHistory(early)), verifier, until5, time.Time{}, ""},
 		"no history, claims a time after it":           {passing(withoutHistory(parity(r, e, 6, registry.VerdictPass, nil))), verifier, until5, time.Time{}, "parity of x86/fp32"},
-		"failure after it":                             {append(slices.Clone(signed), recorded(9, parity(r, e, 9, registry.VerdictFail, nil))), verifier, until5, time.Time{}, `verdict is "fail"`},
-		"quarantine after it":                          {append(slices.Clone(signed), recorded(9, quarantine(r.Digest))), approver, until5, time.Time{}, "in quarantine"},
-		"a window of no time":                          {signed, builder, registry.Window{From: hour(5), Until: hour(2)}, time.Time{}, "signature of release"},
+		"failure after it": {append(slices.Clone(signed), recorded(9, parity(r, e, 9, registry.VerdictFail, nil))),
+			verifier, until5, time.Time{}, `verdict is "fail"`},
+		"quarantine after it": {append(slices.Clone(signed), recorded(9, quarantine(r.Digest))), approver, until5, time.Time{}, "in quarantine"},
+		"a window of no time": {signed, builder, registry.Window{From: hour(5), Until: hour(2)}, time.Time{}, "signature of release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -100,7 +100,8 @@ func TestDecideContentAccess(t *testing.T) {
 			owner, registry.ContentPlace{Mark: mark(func(m *registry.ContentMark) { m.Version = 0 })}, registry.ContentRefused, false, "version",
 		},
 		"its own, inside of another": {
-			owner, registry.ContentPlace{Mark: mark(nil), Overlaps: []string{"s3://models/eu"}}, registry.ContentRefused, false, "overlap, and each has its own content",
+			owner, registry.ContentPlace{Mark: mark(nil), Overlaps: []string{"s3://models/eu"}},
+			registry.ContentRefused, false, "overlap, and each has its own content",
 		},
 		"zero values": {registry.CatalogIdentity{}, registry.ContentPlace{}, registry.ContentRefused, true, ""},
 	} {

@@ -74,12 +74,14 @@ func TestCoverage(t *testing.T) {
 		want      string // part of the detail
 		met       bool
 	}{
-		"shown":                         {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass)}, "it gets x86/int8, shown by 1 verifier on such a machine", true},
-		"only another engine was shown": {[]registry.Named[registry.Node]{box}, 0, without(1), "it gets x86/int8, shown by 0 verifiers on such a machine, and 1 must have found that it passes: run mlpromote verify on a machine of this type", false},
-		"two keys":                      {[]registry.Named[registry.Node]{box}, 2, []registry.Claim{on("v", pass), on("w", pass)}, "shown by 2 verifiers", true},
+		"shown": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass)}, "it gets x86/int8, shown by 1 verifier on such a machine", true},
+		"only another engine was shown": {[]registry.Named[registry.Node]{box}, 0, without(1),
+			"it gets x86/int8, shown by 0 verifiers on such a machine, and 1 must have found that it passes: run mlpromote verify on a machine of this type", false},
+		"two keys": {[]registry.Named[registry.Node]{box}, 2, []registry.Claim{on("v", pass), on("w", pass)}, "shown by 2 verifiers", true},
 		"one key twice": {[]registry.Named[registry.Node]{box}, 2, []registry.Claim{on("v", pass), on("v", pass, func(p *registry.ParityReport) { p.FinishedOn = p.FinishedOn.Add(1) })},
 			"shown by 1 verifier on such a machine, and 2 must have found that it passes: run mlpromote verify on a machine of this type, with the key of another verifier", false},
-		"a builder's report": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{claim(registry.PredicateParity, best.Digest, "b", registry.RoleBuilder, passingReport(r, best))}, "shown by 0 verifiers", false},
+		"a builder's report": {[]registry.Named[registry.Node]{box}, 0,
+			[]registry.Claim{claim(registry.PredicateParity, best.Digest, "b", registry.RoleBuilder, passingReport(r, best))}, "shown by 0 verifiers", false},
 		"another processor": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(func(n *registry.Node) { n.CPU.Model = "second" }))},
 			`a report was made on another machine: cpu.model is "second", and the type has "first"`, false},
 		"a larger level":             {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(func(n *registry.Node) { n.CPU.Level = "v4" }))}, `cpu.level is "v4"`, false},
@@ -87,17 +89,20 @@ func TestCoverage(t *testing.T) {
 		"a device that is not there": {[]registry.Named[registry.Node]{typed("box", gpu)}, 0, []registry.Claim{on("v", pass)}, "accelerators are", false},
 		"a device without its architecture": {[]registry.Named[registry.Node]{typed("box", gpu, func(n *registry.Node) { n.Accelerators[0].Arch = "" })}, 0,
 			[]registry.Claim{on("v", pass, node(gpu))}, "shown by 1 verifier", true},
-		"an emulated processor": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass, node(func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} }))}, "its processor is emulated", false},
+		"an emulated processor": {[]registry.Named[registry.Node]{box}, 0,
+			[]registry.Claim{on("v", pass, node(func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} }))}, "its processor is emulated", false},
 		"an emulated type": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} })}, 0,
 			[]registry.Claim{on("v", pass, node(func(n *registry.Node) { n.Notes = []string{registry.NoteEmulated} }))}, "shown by 1 verifier", true},
 		"other features": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Features = []string{"avx2"} })}, 0,
 			[]registry.Claim{on("v", pass, node(func(n *registry.Node) { n.CPU.Features = []string{"avx2", "avx512_vnni"} }))}, "cpu.features", false},
 		"another runtime": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Runtimes = map[string]string{"onnxruntime": "1.31.0"} })}, 0,
 			[]registry.Claim{on("v", pass)}, `runtimes.onnxruntime is "1.30.0", and the type has "1.31.0"`, false},
-		"a type that says less": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Model, n.CPU.Vendor = "", "" })}, 0, []registry.Claim{on("v", pass)}, "shown by 1 verifier", true},
+		"a type that says less": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Model, n.CPU.Vendor = "", "" })},
+			0, []registry.Claim{on("v", pass)}, "shown by 1 verifier", true},
 		"no engine": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.CPU.Level = "v2" })}, 0, []registry.Claim{on("v", pass)},
 			"it gets no engine (x86/int8: cpu.level: needs v3, has v2; x86/fp32: cpu.level: needs v3, has v2): add a target that it meets to mlpromote.yaml, build and verify", false},
-		"a type without a runtime":   {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Runtimes = nil })}, 0, []registry.Claim{on("v", pass)}, "it gets no engine (x86/int8: runtimes.onnxruntime", false},
+		"a type without a runtime": {[]registry.Named[registry.Node]{typed("box", func(n *registry.Node) { n.Runtimes = nil })},
+			0, []registry.Claim{on("v", pass)}, "it gets no engine (x86/int8: runtimes.onnxruntime", false},
 		"a failure of the engine":    {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass), on("w", registry.VerdictFail)}, "it gets x86/fp32, shown by 0 verifiers", false},
 		"a quarantine of the engine": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{on("v", pass), quarantine(best.Digest)}, "it gets x86/fp32, shown by 0 verifiers", false},
 		"a failure that another machine of the kind healed": {[]registry.Named[registry.Node]{box}, 0, []registry.Claim{
@@ -112,7 +117,8 @@ func TestCoverage(t *testing.T) {
 			on("v", registry.VerdictFail),
 			on("v", pass, func(p *registry.ParityReport) { p.FinishedOn = p.FinishedOn.Add(time.Minute) }),
 		}, "shown by 1 verifier", true},
-		"the type is gone": {nil, 0, []registry.Claim{on("v", pass)}, "no such node type is registered: run mlpromote node describe on such a machine, and mlpromote node-type put NAME FILE", false},
+		"the type is gone": {nil, 0, []registry.Claim{on("v", pass)},
+			"no such node type is registered: run mlpromote node describe on such a machine, and mlpromote node-type put NAME FILE", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +136,8 @@ func TestCoverage(t *testing.T) {
 
 // passingReport is a passing report of the machine of the fixture.
 func passingReport(r registry.Release, e registry.Engine) registry.ParityReport {
-	return registry.ParityReport{ReportHead: head(r, e, 1, registry.VerdictPass), Cases: registry.CasesRun{Count: 10, Ran: 10, Origin: registry.OriginRecorded}}
+	return registry.ParityReport{ReportHead: head(r, e, 1, registry.VerdictPass),
+		Cases: registry.CasesRun{Count: 10, Ran: 10, Origin: registry.OriginRecorded}}
 }
 
 // Which node types a rule stands for, and what zero values and unknown tables give.
@@ -148,7 +155,8 @@ func TestCoverageSelects(t *testing.T) {
 	if want := "node type edge/a, node type edge/b, node type box"; strings.Join(got, ", ") != want {
 		t.Errorf("judged are %v, want %s", got, want)
 	}
-	if got := unmet(covering(registry.CoverageRule{NodeTypes: []string{"edge/*"}}, typed("box")).Check(r, enough(r))); !strings.Contains(got, "coverage of node type edge/*: no such node type") {
+	if got := unmet(covering(registry.CoverageRule{NodeTypes: []string{"edge/*"}}, typed("box")).Check(r, enough(r))); !strings.Contains(got,
+		"coverage of node type edge/*: no such node type") {
 		t.Errorf("a beginning that no name has: %q", got)
 	}
 	unknown := covering(rule)
@@ -156,7 +164,8 @@ func TestCoverageSelects(t *testing.T) {
 	if got := unmet(unknown.Check(r, enough(r))); !strings.Contains(got, "coverage of release: which node types are registered is not known here") {
 		t.Errorf("an unknown table: %q", got)
 	}
-	if got := unmet(covering(registry.CoverageRule{Witnesses: 2}, typed("box")).Check(r, enough(r))); !strings.Contains(got, "coverage of release: the policy names no node type") {
+	if got := unmet(covering(registry.CoverageRule{Witnesses: 2}, typed("box")).Check(r, enough(r))); !strings.Contains(got,
+		"coverage of release: the policy names no node type") {
 		t.Errorf("no name: %q", got)
 	}
 	if !covering(rule).NeedsNodeTypes(r) || covering(registry.CoverageRule{}).NeedsNodeTypes(r) {
@@ -205,7 +214,8 @@ func TestWitnessesMeetTheRest(t *testing.T) {
 	generated := registry.CoverageRule{NodeTypes: []string{"box"}}
 	p := covering(generated, typed("box"))
 	p.Require = append(p.Require, registry.RequireRecordedCases)
-	others := append(claims[:len(claims)-1:len(claims)-1], parity(r, r.Engines[0], 1, registry.VerdictPass, func(r *registry.ParityReport) { r.Cases.Origin = "generated" }))
+	others := append(claims[:len(claims)-1:len(claims)-1], parity(r, r.Engines[0], 1,
+		registry.VerdictPass, func(r *registry.ParityReport) { r.Cases.Origin = "generated" }))
 	if got := coverageOf(t, p.Check(r, others), "node type box"); got.Met || !strings.Contains(got.Detail, "the cases of a report are generated") {
 		t.Errorf("generated cases: met %t: %s", got.Met, got.Detail)
 	}
@@ -218,9 +228,11 @@ func TestRequiredNodeTypes(t *testing.T) {
 		types []registry.Named[registry.Node]
 		want  string // empty: met
 	}{
-		"shown":           {[]registry.Named[registry.Node]{typed("icelake")}, ""},
-		"no such type":    {[]registry.Named[registry.Node]{typed("icelake-2")}, "the target requires a pass on node type icelake, and none of this name is known here: run mlpromote node-type put icelake FILE"},
-		"another machine": {[]registry.Named[registry.Node]{typed("icelake", func(n *registry.Node) { n.CPU.Model = "second" })}, "the target requires a pass on node type icelake: run mlpromote verify on a machine of this type"},
+		"shown": {[]registry.Named[registry.Node]{typed("icelake")}, ""},
+		"no such type": {[]registry.Named[registry.Node]{typed("icelake-2")},
+			"the target requires a pass on node type icelake, and none of this name is known here: run mlpromote node-type put icelake FILE"},
+		"another machine": {[]registry.Named[registry.Node]{typed("icelake", func(n *registry.Node) { n.CPU.Model = "second" })},
+			"the target requires a pass on node type icelake: run mlpromote verify on a machine of this type"},
 		"no machine for it": {[]registry.Named[registry.Node]{typed("icelake", func(n *registry.Node) { n.CPU.Level = "v2" })},
 			"the target requires a pass on node type icelake, which is no machine for it: cpu.level: needs v3, has v2"},
 	} {

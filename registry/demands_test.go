@@ -18,7 +18,8 @@ func measured(p *registry.ParityReport) {
 	p.Rules, p.Confidence, p.Attempts = 2, 0.975, 2
 	p.Cases.Digest = registry.NewDigestSet(digest.FromString("cases"))
 	p.Accuracy = &registry.Accuracy{Metric: "top1"}
-	p.Destination = &registry.Destination{Environment: "prod", Release: registry.NewDigestSet(digest.FromString("head")), Engine: registry.NewDigestSet(digest.FromString("engine"))}
+	p.Destination = &registry.Destination{Environment: "prod", Release: registry.NewDigestSet(digest.FromString("head")),
+		Engine: registry.NewDigestSet(digest.FromString("engine"))}
 	p.Outputs = map[string]registry.OutputFigures{"y": {DType: "float32", Kind: "scores"}, "label": {DType: "int64", Kind: "class"}}
 	p.Checks = []registry.Check{
 		{Figure: "accuracy", AtLeast: true, Limit: 0.9, Verdict: registry.VerdictPass},
@@ -40,15 +41,17 @@ func TestCheckDemands(t *testing.T) {
 		report func(*registry.ParityReport)
 		want   string
 	}{
-		"as required":                   {nil, nil, ""},
-		"as strict as required":         {func(p *registry.Policy) { p.Accuracy.Min = figure(0.9) }, nil, ""},
-		"not strict enough":             {func(p *registry.Policy) { p.Accuracy.Min = figure(0.91) }, nil, "no limit on top1 of at least 0.91: set limits.accuracy.min"},
-		"another metric":                {nil, func(p *registry.ParityReport) { p.Accuracy.Metric = "top5" }, "measured by top5, and top1 is required"},
-		"not measured":                  {nil, func(p *registry.ParityReport) { p.Accuracy = nil }, "its accuracy was not measured"},
-		"rules of version 1":            {nil, func(p *registry.ParityReport) { p.Rules = 1 }, "limits are of version 1"},
-		"cases that count":              {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("cases")} }, nil, ""},
-		"other cases":                   {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, nil, "it ran other cases than those that prod accepts: " + string(digest.FromString("cases"))},
-		"cases of no digest":            {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, func(p *registry.ParityReport) { p.Cases.Digest = nil }, "of an unknown digest"},
+		"as required":           {nil, nil, ""},
+		"as strict as required": {func(p *registry.Policy) { p.Accuracy.Min = figure(0.9) }, nil, ""},
+		"not strict enough":     {func(p *registry.Policy) { p.Accuracy.Min = figure(0.91) }, nil, "no limit on top1 of at least 0.91: set limits.accuracy.min"},
+		"another metric":        {nil, func(p *registry.ParityReport) { p.Accuracy.Metric = "top5" }, "measured by top5, and top1 is required"},
+		"not measured":          {nil, func(p *registry.ParityReport) { p.Accuracy = nil }, "its accuracy was not measured"},
+		"rules of version 1":    {nil, func(p *registry.ParityReport) { p.Rules = 1 }, "limits are of version 1"},
+		"cases that count":      {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("cases")} }, nil, ""},
+		"other cases": {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, nil,
+			"it ran other cases than those that prod accepts: " + string(digest.FromString("cases"))},
+		"cases of no digest": {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} },
+			func(p *registry.ParityReport) { p.Cases.Digest = nil }, "of an unknown digest"},
 		"a low confidence":              {nil, func(p *registry.ParityReport) { p.Confidence = 0.9 }, "confidence below 0.95"},
 		"a limit on a slice":            {nil, func(p *registry.ParityReport) { check(p, 0).Slice = "3" }, "no limit on top1 of at least"},
 		"a limit the other way":         {nil, func(p *registry.ParityReport) { check(p, 0).AtLeast = false }, "no limit on top1 of at least"},
@@ -59,7 +62,8 @@ func TestCheckDemands(t *testing.T) {
 		"not compared":                  {nil, func(p *registry.ParityReport) { p.Destination = nil }, "it was not compared with the engine there now"},
 		"not compared, nothing there":   {func(p *registry.Policy) { p.Promotion.Head = "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
 		"compared with another release": {func(p *registry.Policy) { p.Promotion.Head = digest.FromString("moved") }, nil, "and prod has release"},
-		"there already":                 {func(p *registry.Policy) { p.Promotion.Replay, p.Promotion.Environment, p.Promotion.Head = true, "", "" }, func(p *registry.ParityReport) { p.Destination = nil }, ""},
+		"there already": {func(p *registry.Policy) { p.Promotion.Replay, p.Promotion.Environment, p.Promotion.Head = true, "", "" },
+			func(p *registry.ParityReport) { p.Destination = nil }, ""},
 		"an error, of which less is better": {func(p *registry.Policy) { p.Accuracy = &registry.AccuracyRequirement{Metric: "rmse", Max: figure(0.5)} },
 			func(p *registry.ParityReport) {
 				p.Accuracy.Metric = "rmse"

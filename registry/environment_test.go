@@ -62,7 +62,8 @@ func TestEnvironmentsValidate(t *testing.T) {
 func TestEveryRegistryCanBeReferredTo(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		host := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9.:/-]{1,12}`), rapid.StringMatching(`\[[0-9a-f:]{2,9}\](:[0-9]{1,5})?`), rapid.Just("localhost")).Draw(t, "host")
+		host := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9.:/-]{1,12}`),
+			rapid.StringMatching(`\[[0-9a-f:]{2,9}\](:[0-9]{1,5})?`), rapid.Just("localhost")).Draw(t, "host")
 		es := registry.Environments{Registry: "local", List: []registry.Environment{{Name: "staging", Registry: host}}}
 		if es.Validate() != nil {
 			return

@@ -63,7 +63,8 @@ func TestErrorKeepsItsCauses(t *testing.T) {
 		t.Errorf("HasCode sees other codes than policy and digest in %v", err)
 	}
 	var none error
-	for _, empty := range []error{registry.Errorf(registry.CodePolicy, "nothing: %w", none), registry.Errorf(registry.CodePolicy, "nothing: %w %w", none, none)} {
+	for _, empty := range []error{registry.Errorf(registry.CodePolicy, "nothing: %w", none),
+		registry.Errorf(registry.CodePolicy, "nothing: %w %w", none, none)} {
 		if errors.Unwrap(empty) != nil || registry.ExitCode(empty) != 4 {
 			t.Errorf("wrapping nil gives %#v", empty)
 		}

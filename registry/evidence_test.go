@@ -32,7 +32,8 @@ func TestFigureRoundTrip(t *testing.T) {
 
 func TestFigureJSON(t *testing.T) {
 	t.Parallel()
-	for want, f := range map[string]registry.Figure{`"nan"`: registry.Figure(math.NaN()), `"inf"`: registry.Figure(math.Inf(1)), `"-inf"`: registry.Figure(math.Inf(-1)), `0.5`: 0.5, `-3`: -3} {
+	for want, f := range map[string]registry.Figure{`"nan"`: registry.Figure(math.NaN()),
+		`"inf"`: registry.Figure(math.Inf(1)), `"-inf"`: registry.Figure(math.Inf(-1)), `0.5`: 0.5, `-3`: -3} {
 		if got, err := json.Marshal(f); err != nil || string(got) != want {
 			t.Errorf("got %s, error %v, want %s", got, err, want)
 		}

@@ -87,7 +87,8 @@ func TestFreezeChanges(t *testing.T) {
 	zones := []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Casablanca", "UTC"}
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOfNDistinct(rapid.IntRange(0, 7*24*60-1), 2, 2, func(i int) int { return i }).Draw(t, "times")
-		f := registry.Freeze{Name: "x", Weekly: &registry.WeeklyWindow{From: registry.WeekTime(times[0]), Until: registry.WeekTime(times[1]), Zone: rapid.SampledFrom(zones).Draw(t, "zone")}}
+		f := registry.Freeze{Name: "x", Weekly: &registry.WeeklyWindow{From: registry.WeekTime(times[0]),
+			Until: registry.WeekTime(times[1]), Zone: rapid.SampledFrom(zones).Draw(t, "zone")}}
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 400*24*60*60).Draw(t, "seconds")) * time.Second)
 		frozen, change := f.InForce(now)
 		if !change.After(now) || change.After(now.Add(9*24*time.Hour)) {
@@ -118,13 +119,15 @@ func TestFreezeRequirement(t *testing.T) {
 		want  string // of the refusal; empty: it is met
 		until time.Time
 	}{
-		"before":                   {func(*registry.PromotionContext) {}, "", hours(12)},
-		"between":                  {func(p *registry.PromotionContext) { p.Now = hours(13) }, "", hours(20)},
-		"after":                    {func(p *registry.PromotionContext) { p.Now = hours(23) }, "", time.Time{}},
-		"in it":                    {func(p *registry.PromotionContext) { p.Now = hours(12) }, "no-freeze of release: noon (2026-01-01T12:00:00Z until 2026-01-01T13:00:00Z) of prod lasts until 2026-01-01T13:00:00Z: wait", hours(20)},
-		"without a time":           {func(p *registry.PromotionContext) { p.Now = time.Time{} }, "the time of the promotion is not known", time.Time{}},
-		"a clock a little behind":  {func(p *registry.PromotionContext) { p.Newest = hours(11).Add(5 * time.Minute) }, "", hours(12)},
-		"a clock turned back":      {func(p *registry.PromotionContext) { p.Newest = hours(11).Add(5*time.Minute + 1) }, "the clock here says 2026-01-01T11:00:00Z, but the newest event of the history is of 2026-01-01T11:05:00Z", time.Time{}},
+		"before":  {func(*registry.PromotionContext) {}, "", hours(12)},
+		"between": {func(p *registry.PromotionContext) { p.Now = hours(13) }, "", hours(20)},
+		"after":   {func(p *registry.PromotionContext) { p.Now = hours(23) }, "", time.Time{}},
+		"in it": {func(p *registry.PromotionContext) { p.Now = hours(12) },
+			"no-freeze of release: noon (2026-01-01T12:00:00Z until 2026-01-01T13:00:00Z) of prod lasts until 2026-01-01T13:00:00Z: wait", hours(20)},
+		"without a time":          {func(p *registry.PromotionContext) { p.Now = time.Time{} }, "the time of the promotion is not known", time.Time{}},
+		"a clock a little behind": {func(p *registry.PromotionContext) { p.Newest = hours(11).Add(5 * time.Minute) }, "", hours(12)},
+		"a clock turned back": {func(p *registry.PromotionContext) { p.Newest = hours(11).Add(5*time.Minute + 1) },
+			"the clock here says 2026-01-01T11:00:00Z, but the newest event of the history is of 2026-01-01T11:05:00Z", time.Time{}},
 		"there already, in it":     {func(p *registry.PromotionContext) { p.Now, p.Head = hours(12), r.Digest }, "", time.Time{}},
 		"replayed, in it":          {func(p *registry.PromotionContext) { p.Now, p.Replay = hours(12), true }, "", time.Time{}},
 		"the head of no placement": {func(p *registry.PromotionContext) { *p = registry.PromotionContext{Head: r.Digest} }, "not known", time.Time{}},
@@ -176,7 +179,8 @@ func TestFreezesAreValid(t *testing.T) {
 
 func TestWeekTimes(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "Fri", "Fri 6:00", "fri 18:00", "Friday 18:00", "Fri 24:00", "Fri 18:00 ", "Fri  18:00", "Fri 18:60", "Fri 18:00:00"} {
+	for _, text := range []string{"", "Fri", "Fri 6:00", "fri 18:00", "Friday 18:00",
+		"Fri 24:00", "Fri 18:00 ", "Fri  18:00", "Fri 18:60", "Fri 18:00:00"} {
 		if at, err := registry.ParseWeekTime(text); err == nil {
 			t.Errorf("%q is read as %s", text, at)
 		}
@@ -187,7 +191,8 @@ func TestWeekTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again registry.Freeze
-	if err := json.Unmarshal(data, &again); err != nil || again.String() != f.String() || f.String() != "weekend (Fri 18:00 until Sun 00:00 Europe/Berlin)" {
+	if err := json.Unmarshal(data, &again); err != nil || again.String() != f.String() ||
+		f.String() != "weekend (Fri 18:00 until Sun 00:00 Europe/Berlin)" {
 		t.Errorf("%s is read as %s, error %v", data, again, err)
 	}
 }

@@ -27,7 +27,8 @@ func drawEvent(t *rapid.T) registry.Event {
 		Time: time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).In(time.FixedZone("", 3600)),
 		Kind: registry.EventKind(text.Draw(t, "kind")), Environment: text.Draw(t, "environment"), Model: text.Draw(t, "model"),
 		Version: text.Draw(t, "version"), Release: d.Draw(t, "release"), Previous: d.Draw(t, "previous"), Subject: d.Draw(t, "subject"),
-		PredicateType: text.Draw(t, "predicate"), Evidence: rapid.SliceOfN(d, 0, 3).Draw(t, "evidence"), Signer: text.Draw(t, "signer"), Reason: text.Draw(t, "reason"), Policy: d.Draw(t, "policy"), Environments: d.Draw(t, "environments"),
+		PredicateType: text.Draw(t, "predicate"), Evidence: rapid.SliceOfN(d, 0, 3).Draw(t, "evidence"), Signer: text.Draw(t, "signer"),
+		Reason: text.Draw(t, "reason"), Policy: d.Draw(t, "policy"), Environments: d.Draw(t, "environments"),
 	}
 }
 

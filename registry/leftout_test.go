@@ -12,7 +12,8 @@ import (
 // What a release was made without is what trusted builders say of the release itself, each engine once.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
-	release := registry.Release{Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Engines: []registry.Engine{{Digest: registry.Digest("sha256:" + strings.Repeat("e", 64)), Target: registry.Target{Name: "a"}, Variant: "fp32"}}}
+	release := registry.Release{Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)),
+		Engines: []registry.Engine{{Digest: registry.Digest("sha256:" + strings.Repeat("e", 64)), Target: registry.Target{Name: "a"}, Variant: "fp32"}}}
 	const both = `[{"label": "a/fp32", "code": "internal"}, {"label": "a/int8", "code": "invalid"}, {"label": "a/int8", "code": "invalid"}]`
 	claim := func(subject registry.Digest, predicateType, left string, role registry.Role) registry.Claim {
 		predicate := json.RawMessage(`{"buildDefinition": {"internalParameters": {"leftOut": ` + left + `}}}`)
@@ -24,8 +25,9 @@ func TestLeftOut(t *testing.T) {
 		claims []registry.Claim
 		want   []registry.LeftOut
 	}{
-		"of the release":       {[]registry.Claim{claim(release.Digest, registry.PredicateProvenance, both, registry.RoleBuilder)}, want},
-		"said twice":           {[]registry.Claim{claim(release.Digest, registry.PredicateProvenance, both, registry.RoleBuilder), claim(release.Digest, registry.PredicateProvenance, both, registry.RoleBuilder)}, want},
+		"of the release": {[]registry.Claim{claim(release.Digest, registry.PredicateProvenance, both, registry.RoleBuilder)}, want},
+		"said twice": {[]registry.Claim{claim(release.Digest, registry.PredicateProvenance, both,
+			registry.RoleBuilder), claim(release.Digest, registry.PredicateProvenance, both, registry.RoleBuilder)}, want},
 		"of an engine":         {[]registry.Claim{claim(release.Engines[0].Digest, registry.PredicateProvenance, both, registry.RoleBuilder)}, nil},
 		"by a verifier":        {[]registry.Claim{claim(release.Digest, registry.PredicateProvenance, both, registry.RoleVerifier)}, nil},
 		"in another statement": {[]registry.Claim{claim(release.Digest, registry.PredicateSign, both, registry.RoleBuilder)}, nil},

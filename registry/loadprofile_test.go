@@ -118,7 +118,8 @@ func TestSettingsOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := registry.SettingsOf(&p); got.Load != registry.LoadByProfile || got.Threads != 2 || got.Level != "basic" || got.Denormals != "flush" || got.Profile != &p {
+	if got := registry.SettingsOf(&p); got.Load != registry.LoadByProfile ||
+		got.Threads != 2 || got.Level != "basic" || got.Denormals != "flush" || got.Profile != &p {
 		t.Errorf("settings of a profile %+v, want level basic, 2 threads, denormals flushed", got)
 	}
 }

@@ -86,8 +86,10 @@ func TestMatchEveryField(t *testing.T) {
 		{"driver new", func(_ target, n node) { devices(n, func(d *registry.NodeAccelerator) { d.Driver = "600" }) }, "accelerator.driver: needs >= 570 and < 600, has 600"},
 		{"driver unknown", func(_ target, n node) { devices(n, func(d *registry.NodeAccelerator) { d.Driver = "" }) }, "accelerator.driver: needs >= 570 and < 600, has none"},
 		{"runtime absent", func(_ target, n node) { delete(n.Runtimes, "cuda") }, "runtimes.cuda: needs >= 12.4 and < 14, has none"},
-		{"runtimes differ", func(_ target, n node) { n.Runtimes = map[string]string{"cuda": "14", "tensorrt": "10.13.1"} }, "runtimes.cuda: needs >= 12.4 and < 14, has 14\nruntimes.tensorrt: needs 10.13.0, has 10.13.1"},
-		{"all at once, in order", func(_ target, n node) { *n = registry.Node{} }, "os: needs linux, has none\ncpu.arch: needs amd64, has none\ncpu.level: needs v3, has none\ncpu.features: needs avx2, has none\ncpu.features: needs f16c, has none\naccelerator: needs nvidia NVIDIA-H200, has none\nruntimes.cuda: needs >= 12.4 and < 14, has none\nruntimes.tensorrt: needs 10.13.0, has none"},
+		{"runtimes differ", func(_ target, n node) { n.Runtimes = map[string]string{"cuda": "14", "tensorrt": "10.13.1"} },
+			"runtimes.cuda: needs >= 12.4 and < 14, has 14\nruntimes.tensorrt: needs 10.13.0, has 10.13.1"},
+		{"all at once, in order", func(_ target, n node) { *n = registry.Node{} },
+			"os: needs linux, has none\ncpu.arch: needs amd64, has none\ncpu.level: needs v3, has none\ncpu.features: needs avx2, has none\ncpu.features: needs f16c, has none\naccelerator: needs nvidia NVIDIA-H200, has none\nruntimes.cuda: needs >= 12.4 and < 14, has none\nruntimes.tensorrt: needs 10.13.0, has none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -171,8 +173,10 @@ func TestMatchIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subset := rapid.SliceOfDistinct(rapid.SampledFrom(features), func(s string) string { return s })
 		level := rapid.SampledFrom([]string{"", "v1", "v2", "v3", "v4"})
-		target := registry.Target{V: 1, Name: "t", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level.Draw(t, "target level"), Features: subset.Draw(t, "target features")}}
-		node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level.Draw(t, "node level"), Features: subset.Draw(t, "node features")}}
+		target := registry.Target{V: 1, Name: "t", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64",
+			Level: level.Draw(t, "target level"), Features: subset.Draw(t, "target features")}}
+		node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64",
+			Level: level.Draw(t, "node level"), Features: subset.Draw(t, "node features")}}
 		want := target.CPU.Level <= node.CPU.Level // their order is that of bytes
 		for _, f := range target.CPU.Features {
 			want = want && slices.Contains(node.CPU.Features, f)

@@ -115,7 +115,8 @@ func TestCheckUnpromoted(t *testing.T) {
 		{"quarantine of the release", append(slices.Clone(good), quarantine(r.Digest)), "no-quarantine of release"},
 		{"failed", append(slices.Clone(good), parity(r, e, 1, registry.VerdictFail, nil)), "no-failure of x86/fp32"},
 	} {
-		if got := unmet(registry.CheckUnpromoted(r, e, c.claims, registry.NoRestrictions())); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := unmet(registry.CheckUnpromoted(r, e, c.claims, registry.NoRestrictions())); (got == "") != (c.want == "") ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: unmet is %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -153,12 +153,16 @@ func TestCheckRefuses(t *testing.T) {
 		{"cases of no origin", edited(func(p *registry.ParityReport) { p.Cases.Origin = "" }), "recorded-cases of x86/int8"},
 		{"fail by other limits blocks nothing", with(pass, parity(r, e, 5, registry.VerdictFail, func(p *registry.ParityReport) { p.Limits = nil })), ""},
 		{"stale pass heals nothing", with(fail(1), parity(r, e, 5, registry.VerdictPass, func(p *registry.ParityReport) { p.Limits = nil })), `verdict is "fail"`},
-		{"no report but nonsense", with(claim(registry.PredicateParity, e.Digest, verifier, registry.RoleVerifier, []int{1})), "a parity report of a trusted verifier cannot be read: it is not a JSON object"},
-		{"nonsense beside a pass", with(pass, claim(registry.PredicatePerformance, e.Digest, verifier, registry.RoleVerifier, []int{1})), "a performance report of a trusted verifier cannot be read"},
+		{"no report but nonsense", with(claim(registry.PredicateParity, e.Digest, verifier, registry.RoleVerifier, []int{1})),
+			"a parity report of a trusted verifier cannot be read: it is not a JSON object"},
+		{"nonsense beside a pass", with(pass, claim(registry.PredicatePerformance, e.Digest, verifier, registry.RoleVerifier, []int{1})),
+			"a performance report of a trusted verifier cannot be read"},
 		{"failed before any case ran", with(pass, parity(r, e, 2, registry.VerdictFail, func(p *registry.ParityReport) { p.Cases.Ran = 0 })), `verdict is "fail"`},
 		{"undecided after some cases", with(pass, parity(r, e, 2, registry.VerdictUndecided, func(p *registry.ParityReport) { p.Cases.Ran = 3 })), `verdict is "undecided"`},
 		{"failed without cases", with(pass, parity(r, e, 2, registry.VerdictFail, func(p *registry.ParityReport) { p.Cases = registry.CasesRun{} })), `verdict is "fail"`},
-		{"failed on a runtime that its node lacks", with(pass, parity(r, e, 2, registry.VerdictFail, func(p *registry.ParityReport) { p.Runtime.Name = "other"; p.Runtime.Version = "1" })), `verdict is "fail"`},
+		{"failed on a runtime that its node lacks",
+			with(pass, parity(r, e, 2, registry.VerdictFail, func(p *registry.ParityReport) { p.Runtime.Name = "other"; p.Runtime.Version = "1" })),
+			`verdict is "fail"`},
 		{"failed on hardware that is not the target", with(pass, parity(r, e, 2, registry.VerdictFail, func(p *registry.ParityReport) { p.Node.CPU.Level = "v2" })), ""},
 		{"incomplete pass heals nothing", with(fail(1), parity(r, e, 2, registry.VerdictPass, func(p *registry.ParityReport) { p.Cases.Ran = 9 })), `verdict is "fail"`},
 		{"performance passed", with(pass, performance(r, e, 1, registry.VerdictPass)), ""},
@@ -248,7 +252,8 @@ func TestTargetThatIsNotUnderstoodIsNotProven(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	r.Engines[0].Target.V = 2
-	if got := unmet(registry.Policy{Require: registry.DefaultRequire()}.Check(r, enough(r))); !strings.Contains(got, "parity of x86/fp32: no report counts") {
+	if got := unmet(registry.Policy{Require: registry.DefaultRequire()}.Check(r, enough(r))); !strings.Contains(got,
+		"parity of x86/fp32: no report counts") {
 		t.Errorf("unmet is %q, want the engine of another target version", got)
 	}
 }
@@ -376,7 +381,9 @@ func TestOperators(t *testing.T) {
 	}{
 		{"none", nil, nil, ""},
 		{"none, some allowed", nil, []registry.Digest{first}, ""},
-		{"denied by default", []registry.Operators{library("a.so", first)}, nil, "operators of x86/int8: it carries native code that is not allowed here, operators/a.so (" + string(first) + "): build the model without it, or review its source and add the digest to operators: of this environment in environments.yaml"},
+		{"denied by default", []registry.Operators{library("a.so", first)}, nil,
+			"operators of x86/int8: it carries native code that is not allowed here, operators/a.so (" + string(first) +
+				"): build the model without it, or review its source and add the digest to operators: of this environment in environments.yaml"},
 		{"allowed", []registry.Operators{library("a.so", first)}, []registry.Digest{second, first}, ""},
 		{"another of the name", []registry.Operators{library("a.so", first)}, []registry.Digest{second}, "operators/a.so (" + string(first)},
 		{"one of two", []registry.Operators{library("a.so", first), library("b.so", second)}, []registry.Digest{first}, "operators/b.so (" + string(second)},

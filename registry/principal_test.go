@@ -61,7 +61,8 @@ func TestGrantValidate(t *testing.T) {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []registry.Grant{{}, grant("staging", "x"), grant("", "x", "read"), grant("x", "", "read"), grant("[", "x", "read"), grant("**/x", "x", "read"), grant("x", "x", "fly"), grant("x", "a**", "read")} {
+	for _, bad := range []registry.Grant{{}, grant("staging", "x"), grant("", "x", "read"), grant("x", "", "read"),
+		grant("[", "x", "read"), grant("**/x", "x", "read"), grant("x", "x", "fly"), grant("x", "a**", "read")} {
 		if err := bad.Validate(); registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("%+v: %v, want CodeInvalid", bad, err)
 		}

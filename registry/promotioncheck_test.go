@@ -14,7 +14,8 @@ import (
 func TestCheckPromotion(t *testing.T) {
 	t.Parallel()
 	engine := registrytest.MakeEngine("v3", "int8")
-	r := registry.Release{Model: registrytest.Model, Version: "1.2.0", Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Engines: []registry.Engine{engine}}
+	r := registry.Release{Model: registrytest.Model, Version: "1.2.0",
+		Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Engines: []registry.Engine{engine}}
 	met := registry.Requirement{Name: registry.RequireSignature, Subject: "release", Met: true}
 	unmet := registry.Requirement{Name: registry.RequireParity, Subject: engine.Label(), Detail: "no report\nof \x1b[31ma verifier"}
 	about := func(requirements ...registry.Requirement) registry.Promotion {

@@ -128,7 +128,8 @@ func TestValidateVersion(t *testing.T) {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3.4", "1.2.3+build", "1.2.3-", "1.2.3-01", "1.2.3-a..b", "1.2.3-r2", "1.2.3-rc.1-r2", "latest", "1.2.3 ", "1.2.3\n", "1.2.3-" + strings.Repeat("a", 64)} {
+	for _, bad := range []string{"", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3.4", "1.2.3+build", "1.2.3-", "1.2.3-01",
+		"1.2.3-a..b", "1.2.3-r2", "1.2.3-rc.1-r2", "latest", "1.2.3 ", "1.2.3\n", "1.2.3-" + strings.Repeat("a", 64)} {
 		if err := registry.ValidateVersion(bad); registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("%q: error %v, want CodeInvalid", bad, err)
 		}

@@ -93,7 +93,8 @@ func TestRestrictionsMatch(t *testing.T) {
 		{"no calibration", registry.RestrictCalibration, string(calibration), []registry.Claim{builtBy(e.Digest, "nncf 2.14.0", []registry.Digest{})}, ""},
 		{"calibration of an earlier build, quantized", registry.RestrictCalibration, string(calibration), []registry.Claim{builtBy(e.Digest, "nncf 2.14.0", nil)}, "does not say with which data"},
 		{"calibration of an earlier build, not quantized", registry.RestrictCalibration, string(calibration), []registry.Claim{builtBy(e.Digest, "", nil)}, ""},
-		{"calibration, one of two builders does not say", registry.RestrictCalibration, string(library), []registry.Claim{full, builtBy(e.Digest, "nncf 2.14.0", nil)}, "does not say with which data"},
+		{"calibration, one of two builders does not say", registry.RestrictCalibration, string(library),
+			[]registry.Claim{full, builtBy(e.Digest, "nncf 2.14.0", nil)}, "does not say with which data"},
 		{"toolchain", registry.RestrictToolchain, "onnxruntime@<1.31", []registry.Claim{full}, "made with onnxruntime 1.30.0"},
 		{"toolchain of another version", registry.RestrictToolchain, "onnxruntime@<1.30", []registry.Claim{full}, ""},
 		{"toolchain, nothing but the manifest", registry.RestrictToolchain, "onnxruntime@1.30.0", nil, "made with onnxruntime 1.30.0"},
@@ -326,7 +327,8 @@ func TestParseRestrictionRefuses(t *testing.T) {
 			t.Errorf("%s %q: error %v, want it refused", c.kind, c.text, err)
 		}
 	}
-	if r, err := registry.ParseRestriction(registry.RestrictToolchain, "onnxruntime@>=1.22, <1.24"); err != nil || r.String() != "toolchain onnxruntime@>=1.22,<1.24" {
+	if r, err := registry.ParseRestriction(registry.RestrictToolchain, "onnxruntime@>=1.22, <1.24"); err != nil ||
+		r.String() != "toolchain onnxruntime@>=1.22,<1.24" {
 		t.Errorf("with a blank: %s, error %v", r, err)
 	}
 }

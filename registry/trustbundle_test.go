@@ -21,7 +21,8 @@ const publisher = "publisher-key"
 // trustBundle is version n of what a registry publishes, a week after version 0, for 30 days.
 func trustBundle(n int64) registry.TrustBundle {
 	entry := func(name string, role registry.Role) registry.BundledTrust {
-		return registry.BundledTrust{Entry: registry.TrustEntry{Key: name, Roles: []registry.Role{role}, Resources: []string{"oci://local/"}}, PEM: "PEM of " + name}
+		return registry.BundledTrust{Entry: registry.TrustEntry{Key: name, Roles: []registry.Role{role}, Resources: []string{"oci://local/"}},
+			PEM: "PEM of " + name}
 	}
 	issued := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, 7*int(n))
 	b := registry.TrustBundle{
@@ -314,13 +315,15 @@ func TestTrustBundleDraft(t *testing.T) {
 		return []byte("content of " + path), nil
 	}
 	draft, err := registry.DraftTrustBundle(es, load)
-	if err != nil || len(draft.Trust) != 2 || draft.Trust[0].PEM != "content of a.pub" || draft.Trust[1].PEM != "" || len(draft.Roots) != 1 || draft.Roots[0].Content != "content of root.json" {
+	if err != nil || len(draft.Trust) != 2 || draft.Trust[0].PEM != "content of a.pub" ||
+		draft.Trust[1].PEM != "" || len(draft.Roots) != 1 || draft.Roots[0].Content != "content of root.json" {
 		t.Errorf("draft %+v, error %v", draft, err)
 	}
 	if names, err := draft.Differs(draft); err != nil || len(names) != 0 {
 		t.Errorf("a draft differs from itself in %v, error %v", names, err)
 	}
-	other := draft.WithRestrictions([]registry.SignedRestrictions{{Environment: "prod", List: registry.RestrictionList{Counter: 1}, Bundle: []byte("x")}})
+	other := draft.WithRestrictions([]registry.SignedRestrictions{{Environment: "prod",
+		List: registry.RestrictionList{Counter: 1}, Bundle: []byte("x")}})
 	other.Environments, other.Roots, other.Trust = digest.FromString("d"), nil, draft.Trust[:1]
 	if names, err := draft.Differs(other); err != nil || !slices.Equal(names, []string{"environments", "trust", "roots", "restrictions"}) {
 		t.Errorf("they differ in %v, error %v", names, err)

@@ -44,12 +44,14 @@ func TestConstraintAllows(t *testing.T) {
 func TestConstraintValidate(t *testing.T) {
 	t.Parallel()
 	type c = registry.Constraint
-	for want, good := range map[string]c{"1.30.0": {Exact: "1.30.0"}, ">= 1": {Min: "1"}, "< 2.1": {Below: "2.1"}, ">= 1 and < 1.0.1": {Min: "1", Below: "1.0.1"}} {
+	for want, good := range map[string]c{"1.30.0": {Exact: "1.30.0"}, ">= 1": {Min: "1"},
+		"< 2.1": {Below: "2.1"}, ">= 1 and < 1.0.1": {Min: "1", Below: "1.0.1"}} {
 		if err := good.Validate(); err != nil || good.String() != want {
 			t.Errorf("%+v: error %v, text %q, want %q", good, err, good, want)
 		}
 	}
-	for _, bad := range []c{{}, {Exact: "1", Min: "1"}, {Exact: "1", Below: "2"}, {Exact: "1-rc"}, {Min: "1."}, {Below: "v2"}, {Min: "1", Below: "1.0"}, {Min: "2", Below: "1"}} {
+	for _, bad := range []c{{}, {Exact: "1", Min: "1"}, {Exact: "1", Below: "2"}, {Exact: "1-rc"},
+		{Min: "1."}, {Below: "v2"}, {Min: "1", Below: "1.0"}, {Min: "2", Below: "1"}} {
 		if err := bad.Validate(); registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("%+v: error %v, want CodeInvalid", bad, err)
 		}

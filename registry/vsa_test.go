@@ -18,7 +18,8 @@ func vsa(r registry.Release, hour int, edit func(v *registry.VSA, c *registry.Cl
 		TimeVerified: time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC), ResourceURI: prodURI,
 		VerificationResult: registry.VSAPassed, SLSAVersion: registry.SLSAVersion,
 	}
-	c := registry.Claim{Bundle: digest.FromString(time.Duration(hour).String()), Subject: r.Digest, Roles: []registry.Role{registry.RolePromoter}, Key: registry.KeyTrusted}
+	c := registry.Claim{Bundle: digest.FromString(time.Duration(hour).String()),
+		Subject: r.Digest, Roles: []registry.Role{registry.RolePromoter}, Key: registry.KeyTrusted}
 	c.Statement.PredicateType = registry.PredicateVSA
 	for _, s := range r.Subjects() {
 		c.Statement.Subject = append(c.Statement.Subject, registry.StatementSubject{Digest: registry.NewDigestSet(s.Digest)})
@@ -76,7 +77,8 @@ func TestFindVSA(t *testing.T) {
 	claims := []registry.Claim{vsa(r, 2, asIs), vsa(r, 5, asIs), good}
 	for range claims {
 		claims = append(claims[1:], claims[0])
-		if found, summary, ok := registry.FindVSA(slices.Clone(claims), r, prodURI); !ok || summary.TimeVerified.Hour() != 5 || found.Bundle != digest.FromString(time.Duration(5).String()) {
+		if found, summary, ok := registry.FindVSA(slices.Clone(claims), r, prodURI); !ok ||
+			summary.TimeVerified.Hour() != 5 || found.Bundle != digest.FromString(time.Duration(5).String()) {
 			t.Errorf("the summary of hour %d was found, want that of 5", summary.TimeVerified.Hour())
 		}
 	}

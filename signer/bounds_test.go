@@ -166,7 +166,8 @@ func TestEarliestRetirementCounts(t *testing.T) {
 	for _, times := range [][]time.Time{{early, late}, {late, early}, {early, early}} {
 		var entries []registry.TrustEntry
 		for _, at := range times {
-			entries = append(entries, registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}, State: registry.KeyRetired, RetiredAt: at})
+			entries = append(entries, registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(),
+				Resources: []string{"oci://local/"}, State: registry.KeyRetired, RetiredAt: at})
 		}
 		claim, err := newTrust(t, files{"a.pub": s.PublicKeyPEM()}, entries...).Verify(t.Context(), bundle, resource)
 		if err != nil || !claim.RetiredAt.Equal(early) {

@@ -41,7 +41,8 @@ func TestIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claim.Signer != entry.String() || !claim.SignedAs(registry.RoleVerifier) || claim.SignedAs(registry.RoleBuilder) || claim.Key != registry.KeyTrusted {
+	if claim.Signer != entry.String() || !claim.SignedAs(registry.RoleVerifier) ||
+		claim.SignedAs(registry.RoleBuilder) || claim.Key != registry.KeyTrusted {
 		t.Errorf("got %+v, want a claim of %s as verifier", claim, entry)
 	}
 	if age := time.Since(claim.Stamped); age < -time.Minute || age > time.Minute {
@@ -108,32 +109,37 @@ func TestIdentityMatches(t *testing.T) {
 		"the sub of a branch, by IDs":         {job.With(signertest.Environment, ""), sub("repo:acme@123/vision@456:ref:refs/heads/main"), true},
 		"the sub of a tag for a branch":       {job.With(signertest.Environment, "").With(signertest.Ref, "refs/tags/main"), sub("repo:acme@123/vision@456:ref:refs/heads/main"), false},
 		"a pull request":                      {job.With(signertest.Trigger, "pull_request"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
-		"a pull request, of its base":         {job.With(signertest.Trigger, "pull_request_target"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
-		"what follows a pull request":         {job.With(signertest.Trigger, "workflow_run"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
-		"a pull request, its base by sub":     {job.With(signertest.Environment, "").With(signertest.Trigger, "pull_request_target"), sub("repo:acme/vision:ref:refs/heads/main"), false},
-		"a pull request in an environment":    {job.With(signertest.Trigger, "pull_request"), with("environment", "production"), true},
-		"a pull request that is asked for":    {job.With(signertest.Trigger, "pull_request").With(signertest.Ref, "refs/pull/7/merge"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/pull/7/merge"}}, true},
-		"nothing says what started it":        {job.With(signertest.Trigger, ""), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
-		"a schedule":                          {job.With(signertest.Trigger, "schedule"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, true},
-		"a push of a pull request's ref":      {job.With(signertest.Ref, "refs/pull/7/merge"), byID(github, ""), false},
-		"a workflow of a pull request":        {ofPull, sub(pullFile), true},
-		"a job of another forge":              {lab.With(signertest.Trigger, ""), byID(gitlab, ""), true},
-		"a merge request":                     {lab.With(signertest.Trigger, "merge_request_event"), byID(gitlab, ""), false},
-		"a merge request, by its ref alone":   {mergeRequest.With(signertest.Trigger, ""), byID(gitlab, ""), false},
-		"a merge request that is asked for":   {mergeRequest.With(signertest.Trigger, "merge_request_event"), byID(gitlab, mergeRef), true},
-		"a prefix of the sub":                 {job, sub("repo:acme/vision:environment:prod"), false},
-		"a longer sub":                        {job, sub("repo:acme/vision:environment:production:x"), false},
-		"a colon in an environment":           {job.With(signertest.Environment, "production:x"), sub("repo:acme/vision:environment:production:x"), false},
-		"an escaped colon":                    {job.With(signertest.Environment, "production:x"), sub("repo:acme/vision:environment:production%3Ax"), true},
-		"the name in the certificate":         {job, sub("https://github.com/acme/ci/.github/workflows/build.yml@refs/heads/main"), true},
-		"the sub at another issuer":           {signertest.Certificate{Issuer: "https://gitlab.com", URI: job.URI, Extensions: job.Extensions}, sub("repo:acme/vision:environment:production"), false},
-		"an issuer with more":                 {signertest.Certificate{Issuer: github + "/acme", URI: job.URI, Extensions: job.Extensions}, visionBuilds(), false},
-		"a person":                            {person, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, true},
-		"a person by email":                   {person, registry.Identity{Issuer: person.Issuer, Claims: map[string]string{"email": person.Email}}, true},
-		"another person":                      {signertest.Certificate{Issuer: person.Issuer, Email: "xana@example.com"}, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
-		"the person at another issuer":        {signertest.Certificate{Issuer: "https://other.example.com", Email: person.Email}, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
-		"everybody":                           {person, registry.Identity{Issuer: person.Issuer}, false},
-		"nothing":                             {person, registry.Identity{}, false},
+		"a pull request, of its base": {job.With(signertest.Trigger, "pull_request_target"),
+			registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
+		"what follows a pull request": {job.With(signertest.Trigger, "workflow_run"),
+			registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
+		"a pull request, its base by sub":  {job.With(signertest.Environment, "").With(signertest.Trigger, "pull_request_target"), sub("repo:acme/vision:ref:refs/heads/main"), false},
+		"a pull request in an environment": {job.With(signertest.Trigger, "pull_request"), with("environment", "production"), true},
+		"a pull request that is asked for": {job.With(signertest.Trigger, "pull_request").With(signertest.Ref, "refs/pull/7/merge"),
+			registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/pull/7/merge"}}, true},
+		"nothing says what started it":      {job.With(signertest.Trigger, ""), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
+		"a schedule":                        {job.With(signertest.Trigger, "schedule"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, true},
+		"a push of a pull request's ref":    {job.With(signertest.Ref, "refs/pull/7/merge"), byID(github, ""), false},
+		"a workflow of a pull request":      {ofPull, sub(pullFile), true},
+		"a job of another forge":            {lab.With(signertest.Trigger, ""), byID(gitlab, ""), true},
+		"a merge request":                   {lab.With(signertest.Trigger, "merge_request_event"), byID(gitlab, ""), false},
+		"a merge request, by its ref alone": {mergeRequest.With(signertest.Trigger, ""), byID(gitlab, ""), false},
+		"a merge request that is asked for": {mergeRequest.With(signertest.Trigger, "merge_request_event"), byID(gitlab, mergeRef), true},
+		"a prefix of the sub":               {job, sub("repo:acme/vision:environment:prod"), false},
+		"a longer sub":                      {job, sub("repo:acme/vision:environment:production:x"), false},
+		"a colon in an environment":         {job.With(signertest.Environment, "production:x"), sub("repo:acme/vision:environment:production:x"), false},
+		"an escaped colon":                  {job.With(signertest.Environment, "production:x"), sub("repo:acme/vision:environment:production%3Ax"), true},
+		"the name in the certificate":       {job, sub("https://github.com/acme/ci/.github/workflows/build.yml@refs/heads/main"), true},
+		"the sub at another issuer": {signertest.Certificate{Issuer: "https://gitlab.com", URI: job.URI, Extensions: job.Extensions},
+			sub("repo:acme/vision:environment:production"), false},
+		"an issuer with more": {signertest.Certificate{Issuer: github + "/acme", URI: job.URI, Extensions: job.Extensions}, visionBuilds(), false},
+		"a person":            {person, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, true},
+		"a person by email":   {person, registry.Identity{Issuer: person.Issuer, Claims: map[string]string{"email": person.Email}}, true},
+		"another person":      {signertest.Certificate{Issuer: person.Issuer, Email: "xana@example.com"}, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
+		"the person at another issuer": {signertest.Certificate{Issuer: "https://other.example.com", Email: person.Email},
+			registry.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
+		"everybody": {person, registry.Identity{Issuer: person.Issuer}, false},
+		"nothing":   {person, registry.Identity{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +212,8 @@ func TestIdentityRefuses(t *testing.T) {
 			wantUntrusted(t, claim, err, c.says)
 		})
 	}
-	for name, root := range map[string][]byte{"not in the log of signatures": a.RootWithLog(t), "not in the log of certificates": a.RootWithCertificateLog(t)} {
+	for name, root := range map[string][]byte{"not in the log of signatures": a.RootWithLog(t),
+		"not in the log of certificates": a.RootWithCertificateLog(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			claim, err := rooted(t, root, byIdentity(visionBuilds(), registry.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)
@@ -220,7 +227,8 @@ func TestIdentityRefuses(t *testing.T) {
 	})
 	t.Run("a root for timestamps alone", func(t *testing.T) {
 		t.Parallel()
-		trust := newTrust(t, files{"tsa.pem": a.StampChain(t)}, byIdentity(visionBuilds(), registry.RoleVerifier)).WithRoots([]registry.Root{{Timestamps: "tsa.pem"}})
+		trust := newTrust(t, files{"tsa.pem": a.StampChain(t)}, byIdentity(visionBuilds(),
+			registry.RoleVerifier)).WithRoots([]registry.Root{{Timestamps: "tsa.pem"}})
 		claim, err := trust.Verify(t.Context(), good().Bytes(t), resource)
 		wantUntrusted(t, claim, err, "roots names no sigstore root")
 	})
@@ -254,7 +262,8 @@ func TestIdentityIsOneSigner(t *testing.T) {
 			t.Fatal(err)
 		}
 		signers[claim.Signer] = true
-		if both := claim.SignedAs(registry.RoleBuilder) && claim.SignedAs(registry.RoleApprover); both != (c.Extensions[signertest.Environment] == "production") {
+		if both := claim.SignedAs(registry.RoleBuilder) &&
+			claim.SignedAs(registry.RoleApprover); both != (c.Extensions[signertest.Environment] == "production") {
 			t.Errorf("roles %v for environment %s", claim.Roles, c.Extensions[signertest.Environment])
 		}
 	}

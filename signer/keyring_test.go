@@ -57,7 +57,8 @@ func TestKeyringPicksByRole(t *testing.T) {
 		want := local
 		switch role {
 		case registry.RoleAttester: // speaks for other people: never with the key of all roles
-			if _, err := ring.Sign(t.Context(), role, newStatement(t)); registry.CodeOf(err) != registry.CodeUnavailable || !strings.HasSuffix(err.Error(), "want keys/attester.key") {
+			if _, err := ring.Sign(t.Context(), role, newStatement(t)); registry.CodeOf(err) != registry.CodeUnavailable ||
+				!strings.HasSuffix(err.Error(), "want keys/attester.key") {
 				t.Errorf("attester without a key of its own: error %v, want CodeUnavailable", err)
 			}
 			continue

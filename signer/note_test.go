@@ -73,7 +73,8 @@ func TestNoteIsNoEnvelope(t *testing.T) {
 	}
 	// What was signed in DSSE is no note, whatever is made of it.
 	_, line, _ := strings.Cut(newNote(t, s), "\n\n")
-	if _, err := trustOnly(t, s).VerifyNote(t.Context(), []byte(pae+"\n\n"+line), registry.RolePromoter, noteName, "oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
+	if _, err := trustOnly(t, s).VerifyNote(t.Context(), []byte(pae+"\n\n"+line),
+		registry.RolePromoter, noteName, "oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
 		t.Errorf("a signature of a note under an envelope: error %v, want CodeTrust", err)
 	}
 }
@@ -85,7 +86,8 @@ func TestNoteByManyKeys(t *testing.T) {
 	entry := func(path string, state registry.KeyState) registry.TrustEntry {
 		return registry.TrustEntry{Key: path, Roles: []registry.Role{registry.RolePromoter}, Resources: []string{"oci://local/"}, State: state}
 	}
-	trust := newTrust(t, files{"good.pub": good.PublicKeyPEM(), "old.pub": old.PublicKeyPEM()}, entry("good.pub", ""), entry("old.pub", registry.KeyRevoked))
+	trust := newTrust(t, files{"good.pub": good.PublicKeyPEM(), "old.pub": old.PublicKeyPEM()},
+		entry("good.pub", ""), entry("old.pub", registry.KeyRevoked))
 	line := func(s signer.Signer) string {
 		_, line, _ := strings.Cut(newNote(t, s), "\n\n")
 		return line
@@ -123,7 +125,8 @@ func TestNoteByManyKeys(t *testing.T) {
 		})
 	}
 	large := noteText + strings.Repeat("x", signer.MaxNote) + "\n\n" + line(good)
-	if _, err := trust.VerifyNote(t.Context(), []byte(large), registry.RolePromoter, noteName, "oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
+	if _, err := trust.VerifyNote(t.Context(), []byte(large), registry.RolePromoter, noteName,
+		"oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
 		t.Errorf("a note of more than %d bytes: error %v, want CodeTrust", signer.MaxNote, err)
 	}
 }
@@ -137,7 +140,8 @@ func TestKeyringSignsNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := trustOnly(t, s).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/"); err != nil || got.Signer != s.KeyID() {
+	if got, err := trustOnly(t, s).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/"); err != nil ||
+		got.Signer != s.KeyID() {
 		t.Errorf("got %+v, error %v; want %s", got, err, s.KeyID())
 	}
 	if _, err := ring.SignNote(t.Context(), registry.RoleBuilder, noteName, noteText); !registry.HasCode(err, registry.CodeUnavailable) {

@@ -74,7 +74,8 @@ func TestBundleShape(t *testing.T) {
 	if got := hex.EncodeToString(bundle.VerificationMaterial.PublicKey.Hint); got != s.KeyID() {
 		t.Errorf("hint %s, want %s", got, s.KeyID())
 	}
-	if e := bundle.DSSEEnvelope; !bytes.Equal(e.Payload, statement) || e.PayloadType != "application/vnd.in-toto+json" || len(e.Signatures) != 1 || len(e.Signatures[0]) != 1 {
+	if e := bundle.DSSEEnvelope; !bytes.Equal(e.Payload, statement) ||
+		e.PayloadType != "application/vnd.in-toto+json" || len(e.Signatures) != 1 || len(e.Signatures[0]) != 1 {
 		t.Errorf("envelope %+v", e)
 	}
 	if canonical, err := registry.CanonicalJSON(json.RawMessage(data)); err != nil || !bytes.Equal(canonical, data) {

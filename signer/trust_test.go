@@ -219,10 +219,16 @@ func TestKeyStates(t *testing.T) {
 		{"retired", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, early, here)}, registry.KeyRetired, early},
 		{"revoked", []registry.TrustEntry{entry("a.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
 		{"retired, and trusted by another path", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, early, here), entry("copy.pub", "", time.Time{}, here)}, registry.KeyRetired, early},
-		{"trusted, and revoked by another path", []registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
+		{"trusted, and revoked by another path",
+			[]registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{}, here)},
+			registry.KeyRevoked, time.Time{}},
 		{"retired twice", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRetired, early, here)}, registry.KeyRetired, early},
-		{"retired, then revoked", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
-		{"revoked for other resources, by another path", []registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{})}, registry.KeyRevoked, time.Time{}},
+		{"retired, then revoked",
+			[]registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRevoked, time.Time{}, here)},
+			registry.KeyRevoked, time.Time{}},
+		{"revoked for other resources, by another path",
+			[]registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{})},
+			registry.KeyRevoked, time.Time{}},
 	} {
 		claim, err := newTrust(t, keys, c.entries...).Verify(t.Context(), bundle, resource)
 		if err != nil || claim.Key != c.want || !claim.RetiredAt.Equal(c.at) || len(claim.Roles) != len(registry.Roles()) {
@@ -247,7 +253,8 @@ func TestKeyStates(t *testing.T) {
 func TestVerifierBoundToNodeTypes(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, newKey(t))
-	bound := registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{registry.RoleVerifier}, Resources: []string{"oci://local/"}, NodeTypes: []string{"g6.xlarge"}}
+	bound := registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{registry.RoleVerifier},
+		Resources: []string{"oci://local/"}, NodeTypes: []string{"g6.xlarge"}}
 	approving := bound
 	approving.Roles = []registry.Role{registry.RoleVerifier, registry.RoleApprover}
 	elsewhere := bound

@@ -97,8 +97,9 @@ func TestJudgeAgainOfAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rate := &validators.AtLeast{Min: 0.95}
-			limits := validators.Limits{V: 2, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
-				"class": {Equal: rate}, "logits": {Top1: rate}, "free": {Top1: &validators.AtLeast{}}}}}}
+			limits := validators.Limits{V: 2, Confidence: 0.95,
+				Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
+					"class": {Equal: rate}, "logits": {Top1: rate}, "free": {Top1: &validators.AtLeast{}}}}}}
 			if c.jitter != "" {
 				limits.Consistency = &validators.ConsistencyLimits{Jitter: c.jitter}
 			}
@@ -110,7 +111,8 @@ func TestJudgeAgainOfAnswers(t *testing.T) {
 			if want := map[bool]int{true: 2}[c.fails]; len(got) != want {
 				t.Fatalf("reasons %+v, want %d", got, want)
 			}
-			if c.fails && (got[0].Output != "class" || got[0].Figure != "equal" || got[1].Figure != "top1" || !strings.Contains(got[0].Message, "more than its own errors explain")) {
+			if c.fails && (got[0].Output != "class" || got[0].Figure != "equal" || got[1].Figure != "top1" ||
+				!strings.Contains(got[0].Message, "more than its own errors explain")) {
 				t.Errorf("reasons %+v, want equal of class and top1 of logits, which say that its own errors do not explain it", got)
 			}
 		})

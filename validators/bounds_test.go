@@ -279,7 +279,8 @@ func TestOverridesReplaceSingleFigures(t *testing.T) {
 	all := validators.OutputLimits{RTol: &two, ATol: &two, Cosine: &validators.AtLeast{Min: 0.5}, Top1: &validators.AtLeast{Min: 0.5},
 		SNRdB: &validators.AtLeast{Min: 2}, MaxAbs: &validators.AtMost{Max: 2}, Equal: &validators.AtLeast{Min: 0.5},
 		MaxError: &validators.AtMost{Max: 2}, CaseError: &validators.AtMost{Max: 2}, Systematic: &validators.AtMost{Max: 2}, PerChannel: new(true)}
-	limits, err := validators.ExpandPreset("", digits(), []string{"int8"}, 600, validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logits": all}})
+	limits, err := validators.ExpandPreset("", digits(), []string{"int8"}, 600,
+		validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logits": all}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,8 @@ func TestRatesByTheirBounds(t *testing.T) {
 			if math.IsNaN(c.misses) {
 				result.Top1Rows = 0
 			}
-			got := limits2(c.limits).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.cases, Attempts: c.attempts})
+			got := limits2(c.limits).Judge("fp32",
+				validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.cases, Attempts: c.attempts})
 			said := ""
 			if len(got.Reasons) > 0 {
 				said = got.Reasons[0].Message
@@ -196,7 +197,8 @@ func TestAccuracyByItsBounds(t *testing.T) {
 		"worse than the engine there":    {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictFail, current: measured(60, 0, 480), says: "that of the engine there now is"},
 		"perhaps worse":                  {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictUndecided, current: measured(5, 1, 540), says: "and the limit is"},
 		"no engine there":                {limit: regression, measured: measured(60, 0, 480), want: registry.VerdictPass},
-		"an engine that does not run":    {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictUndecided, fault: "it has other inputs", says: "is not known: it has other inputs"},
+		"an engine that does not run": {limit: regression, measured: measured(0, 0, 540),
+			want: registry.VerdictUndecided, fault: "it has other inputs", says: "is not known: it has other inputs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -295,7 +297,8 @@ func TestProof(t *testing.T) {
 	t.Parallel()
 	l := limits2(validators.OutputLimits{})
 	p := l.Proof(360)
-	if p == nil || p.Next != 0.995 || p.NextCases != 598 || math.Abs(p.Rate-0.9917) > 1e-4 || math.Abs(p.Drop-0.0102) > 1e-4 || p.Confidence != 0.95 || p.Cases != 360 {
+	if p == nil || p.Next != 0.995 || p.NextCases != 598 || math.Abs(p.Rate-0.9917) > 1e-4 ||
+		math.Abs(p.Drop-0.0102) > 1e-4 || p.Confidence != 0.95 || p.Cases != 360 {
 		t.Errorf("360 cases prove %+v", p)
 	}
 	if before, at := l.Proof(597), l.Proof(598); before.Next != 0.995 || at.Next != 0.999 {

@@ -89,7 +89,8 @@ func TestCompareLimits(t *testing.T) {
 		"accuracy: metric f1_macro, was top1": func(d *validators.Documents) { d.Limits.Accuracy.Metric = "f1_macro" },
 		`accuracy: of output "z", was "y"`: func(d *validators.Documents) {
 			d.Limits.Accuracy.Output = "z"
-			d.Interface.Outputs = append(d.Interface.Outputs, validators.TensorInfo{Name: "z", DType: tensor.Float32, Shape: d.Interface.Outputs[0].Shape, Kind: validators.KindScores})
+			d.Interface.Outputs = append(d.Interface.Outputs, validators.TensorInfo{Name: "z",
+				DType: tensor.Float32, Shape: d.Interface.Outputs[0].Shape, Kind: validators.KindScores})
 		},
 		output + `elements by "" count, was "mask"`:                        int8Output(func(o *validators.OutputLimits) { o.Where = "" }),
 		"accuracy: min at least 0.8, was 0.9":                              func(d *validators.Documents) { d.Limits.Accuracy.Min = least(0.8) },
@@ -121,8 +122,10 @@ func TestCompareLimits(t *testing.T) {
 			}
 			// A limit that is there and was not, or that is stricter, is no loosening.
 			back := validators.Compare(promised(), now).Looser
-			incomparable := []string{"limits: ", "fp32, output y: rtol and atol", "int8: no engine", "accuracy: metric", "accuracy: of output", "accuracy: slices by", output + "elements by", output + "per_channel"}
-			if len(back) > 0 && !slices.ContainsFunc(incomparable, func(p string) bool { return strings.HasPrefix(want, p) || strings.HasPrefix(want, "int4") }) {
+			incomparable := []string{"limits: ", "fp32, output y: rtol and atol", "int8: no engine", "accuracy: metric",
+				"accuracy: of output", "accuracy: slices by", output + "elements by", output + "per_channel"}
+			if len(back) > 0 && !slices.ContainsFunc(incomparable,
+				func(p string) bool { return strings.HasPrefix(want, p) || strings.HasPrefix(want, "int4") }) {
 				t.Errorf("the other way: %q, want nothing", back)
 			}
 		})
@@ -147,10 +150,11 @@ func TestCompareInterfaces(t *testing.T) {
 		"an output more":  {func(i *validators.Interface) { i.Outputs = append(i.Outputs, validators.TensorInfo{Name: "z"}) }, ""},
 		"another meaning": {output(func(o *validators.TensorInfo) { o.Meaning = "says more" }), ""},
 		"another symbol":  {input(0, func(x *validators.TensorInfo) { x.Shape[0] = validators.Dim{Symbol: "seq"} }), `input "x" has seq from 2 to 32 in dimension 0, had batch from 1 to 16`},
-		"fewer sizes":     {func(i *validators.Interface) { i.Dims["batch"] = validators.DimRange{Min: 1, Opt: 4, Max: 8} }, `input "x" has batch from 1 to 8 in dimension 0, had batch from 1 to 16`},
-		"no small sizes":  {func(i *validators.Interface) { i.Dims["batch"] = validators.DimRange{Min: 2, Opt: 4, Max: 16} }, "had batch from 1 to 16"},
-		"a fixed size":    {input(0, func(x *validators.TensorInfo) { x.Shape[1] = validators.Dim{Size: 8} }), `input "x" has 8 in dimension 1, had seq from 2 to 32`},
-		"another fixed":   {input(0, func(x *validators.TensorInfo) { x.Shape[2] = validators.Dim{Size: 5} }), `input "x" has 5 in dimension 2, had 4`},
+		"fewer sizes": {func(i *validators.Interface) { i.Dims["batch"] = validators.DimRange{Min: 1, Opt: 4, Max: 8} },
+			`input "x" has batch from 1 to 8 in dimension 0, had batch from 1 to 16`},
+		"no small sizes": {func(i *validators.Interface) { i.Dims["batch"] = validators.DimRange{Min: 2, Opt: 4, Max: 16} }, "had batch from 1 to 16"},
+		"a fixed size":   {input(0, func(x *validators.TensorInfo) { x.Shape[1] = validators.Dim{Size: 8} }), `input "x" has 8 in dimension 1, had seq from 2 to 32`},
+		"another fixed":  {input(0, func(x *validators.TensorInfo) { x.Shape[2] = validators.Dim{Size: 5} }), `input "x" has 5 in dimension 2, had 4`},
 		"sizes tied": {func(i *validators.Interface) {
 			i.Dims["n"] = validators.DimRange{Min: 1, Opt: 4, Max: 32}
 			for _, s := range [][]validators.Dim{i.Inputs[0].Shape[:2], i.Inputs[1].Shape} {
@@ -203,7 +207,8 @@ func TestCompareInterfaces(t *testing.T) {
 func TestCompareEngines(t *testing.T) {
 	t.Parallel()
 	engine := func(level, runtime, least string, required bool) registry.Engine {
-		e := registry.Engine{Precision: "int8", Variant: "int8", Target: registry.Target{Name: "x86-" + level, OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level},
+		e := registry.Engine{Precision: "int8", Variant: "int8", Target: registry.Target{Name: "x86-" + level,
+			OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level},
 			Runtimes: map[string]registry.Constraint{runtime: {Min: least}}}}
 		if required {
 			e.Load = &registry.LoadProfile{Required: true}
@@ -216,12 +221,13 @@ func TestCompareEngines(t *testing.T) {
 		now  []registry.Engine
 		want string
 	}{
-		"the same":               {plain, []registry.Engine{plain}, ""},
-		"a lower version":        {plain, []registry.Engine{engine("v1", "onnxruntime", "1.19", false)}, ""},
-		"a higher version":       {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", false)}, "the machines of x86-v1/int8 need onnxruntime >= 1.30, and needed >= 1.20"},
-		"another runtime":        {plain, []registry.Engine{engine("v1", "openvino", "2026", false)}, "the machines of x86-v1/int8 need openvino >= 2026, and needed none"},
-		"no machine":             {plain, []registry.Engine{engine("v3", "onnxruntime", "1.20", false)}, "no engine for the machines of x86-v1/int8"},
-		"a profile":              {plain, []registry.Engine{engine("v1", "onnxruntime", "1.20", true)}, "the machines of x86-v1/int8 have to load it with its profile (load.required), and had not"},
+		"the same":         {plain, []registry.Engine{plain}, ""},
+		"a lower version":  {plain, []registry.Engine{engine("v1", "onnxruntime", "1.19", false)}, ""},
+		"a higher version": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", false)}, "the machines of x86-v1/int8 need onnxruntime >= 1.30, and needed >= 1.20"},
+		"another runtime":  {plain, []registry.Engine{engine("v1", "openvino", "2026", false)}, "the machines of x86-v1/int8 need openvino >= 2026, and needed none"},
+		"no machine":       {plain, []registry.Engine{engine("v3", "onnxruntime", "1.20", false)}, "no engine for the machines of x86-v1/int8"},
+		"a profile": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.20", true)},
+			"the machines of x86-v1/int8 have to load it with its profile (load.required), and had not"},
 		"a profile as before":    {engine("v1", "onnxruntime", "1.20", true), []registry.Engine{engine("v1", "onnxruntime", "1.20", true)}, ""},
 		"a profile no more":      {engine("v1", "onnxruntime", "1.20", true), []registry.Engine{plain}, ""},
 		"one that needs nothing": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", true), plain}, ""},

@@ -31,7 +31,8 @@ func TestChecksThatDidNotRun(t *testing.T) {
 		"no jitter, nothing checked": {none, nil, "the limits want the consistency check repeat, which did not run; the limits want the consistency check process, which did not run"},
 		"by the limits, unknown":     {&validators.ConsistencyLimits{Jitter: validators.JitterLimits}, nil, ""},
 		"all, known":                 {all, checks{repeat, process}, ""},
-		"all, one unknown":           {all, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, "the limits want the consistency check batch batch=8, which did not run: no time"},
+		"all, one unknown": {all, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")},
+			"the limits want the consistency check batch batch=8, which did not run: no time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,8 @@ func judged(limits validators.OutputLimits) validators.Limits {
 }
 
 // judge gives verdict and reasons.
-func judge(l validators.Limits, precision string, outputs map[string]tensor.Result, accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
+func judge(l validators.Limits, precision string, outputs map[string]tensor.Result,
+	accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
 	j := l.Judge(precision, validators.Measured{Outputs: outputs, Accuracy: accuracy, Cases: cases})
 	return j.Verdict, j.Reasons
 }
@@ -34,7 +35,8 @@ func agreed(edit func(r *tensor.Result)) tensor.Result {
 
 // equalResult is the result of cases with a row of values each, equal on both sides.
 func equalResult(cases int) tensor.Result {
-	return tensor.Result{Cases: cases, FullCases: cases, Top1Cases: cases, Elements: int64(10 * cases), MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, SNR: math.Inf(1), Top1: 1,
+	return tensor.Result{Cases: cases, FullCases: cases, Top1Cases: cases, Elements: int64(10 * cases),
+		MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, SNR: math.Inf(1), Top1: 1,
 		Top1Rows: int64(cases), Spread: 1, SpreadSNR: math.Inf(1), CaseErrorCase: -1}
 }
 
@@ -108,12 +110,13 @@ func TestJudgeParityUndecided(t *testing.T) {
 		cases     int
 		want      []string // codes; none for a pass
 	}{
-		"as many cases as asked for":  {"fp32", map[string]tensor.Result{"logits": agreed(same)}, 2, nil},
-		"more cases than compared":    {"fp32", map[string]tensor.Result{"logits": agreed(same)}, 3, []string{validators.ReasonNotRun}},
-		"a case too few":              {"fp32", map[string]tensor.Result{"logits": agreed(same)}, 1, []string{validators.ReasonTooFewCases}},
-		"an output was not compared":  {"fp32", nil, 2, []string{validators.ReasonNotRun}},
-		"a precision without limits":  {"int8", map[string]tensor.Result{"logits": agreed(same)}, 2, []string{validators.ReasonNotRun}},
-		"a case too few, and a fault": {"fp32", map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.CosineMin = 0 })}, 1, []string{validators.ReasonTooFewCases, validators.ReasonLimit}},
+		"as many cases as asked for": {"fp32", map[string]tensor.Result{"logits": agreed(same)}, 2, nil},
+		"more cases than compared":   {"fp32", map[string]tensor.Result{"logits": agreed(same)}, 3, []string{validators.ReasonNotRun}},
+		"a case too few":             {"fp32", map[string]tensor.Result{"logits": agreed(same)}, 1, []string{validators.ReasonTooFewCases}},
+		"an output was not compared": {"fp32", nil, 2, []string{validators.ReasonNotRun}},
+		"a precision without limits": {"int8", map[string]tensor.Result{"logits": agreed(same)}, 2, []string{validators.ReasonNotRun}},
+		"a case too few, and a fault": {"fp32", map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.CosineMin = 0 })},
+			1, []string{validators.ReasonTooFewCases, validators.ReasonLimit}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

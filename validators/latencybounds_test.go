@@ -13,7 +13,8 @@ import (
 // A limit on latency passes by the upper bound, fails by the lower one, and else is not decided.
 func TestLatencyByItsBounds(t *testing.T) {
 	t.Parallel()
-	limits := validators.LatencyLimits{P50: &validators.TimeAtMost{MaxNs: 100 * time.Nanosecond}, P99: &validators.TimeAtMost{MaxNs: 200 * time.Nanosecond}}
+	limits := validators.LatencyLimits{P50: &validators.TimeAtMost{MaxNs: 100 * time.Nanosecond},
+		P99: &validators.TimeAtMost{MaxNs: 200 * time.Nanosecond}}
 	slower := validators.LatencyLimits{Regression: &validators.AtMost{Max: 0.1}}
 	at := func(p50Low, p50High, p99Low, p99High int64) registry.Latency {
 		return registry.Latency{Samples: 400, P50Ns: (p50Low + p50High) / 2, P99Ns: (p99Low + p99High) / 2,
@@ -82,17 +83,18 @@ func TestLatencyOfUnfitMachines(t *testing.T) {
 		want    registry.Verdict
 		says    string
 	}{
-		"steal as much as is fit":      {p50, engine(101), nil, steal(0.05), registry.VerdictFail, ""},
-		"more steal":                   {p50, engine(101), nil, steal(0.0501), registry.VerdictUndecided, "had 5.0 % of the time that its processors wanted, at most 5 % is fit"},
-		"more steal and kept":          {p50, engine(100), nil, steal(0.5), registry.VerdictPass, ""},
-		"a comparison that is kept":    {slower, engine(1), beside(1), steal(0.5), registry.VerdictPass, ""},
-		"a comparison that is not":     {slower, engine(1), beside(1.2), steal(0.5), registry.VerdictUndecided, "had 50.0 %"},
-		"nothing to compare with":      {slower, engine(1), nil, steal(0.5), registry.VerdictPass, ""},
-		"steal that is not a number":   {p50, engine(101), nil, steal(registry.Figure(math.NaN())), registry.VerdictUndecided, "unfit"},
-		"frequency at what is fit":     {p50, engine(101), nil, registry.Fitness{MHzBefore: 2000, MHzAfter: 2400}, registry.VerdictFail, ""},
-		"frequency that went up":       {p50, engine(101), nil, registry.Fitness{MHzBefore: 2000, MHzAfter: 2401}, registry.VerdictUndecided, "from 2000 to 2401 MHz"},
-		"frequency that went down":     {p50, engine(101), nil, registry.Fitness{MHzBefore: 2401, MHzAfter: 2000}, registry.VerdictUndecided, "from 2401 to 2000 MHz"},
-		"emulated":                     {p50, engine(100), nil, registry.Fitness{Emulated: "the processor is emulated"}, registry.VerdictUndecided, "no limit on latency is decided here: the processor is emulated"},
+		"steal as much as is fit":    {p50, engine(101), nil, steal(0.05), registry.VerdictFail, ""},
+		"more steal":                 {p50, engine(101), nil, steal(0.0501), registry.VerdictUndecided, "had 5.0 % of the time that its processors wanted, at most 5 % is fit"},
+		"more steal and kept":        {p50, engine(100), nil, steal(0.5), registry.VerdictPass, ""},
+		"a comparison that is kept":  {slower, engine(1), beside(1), steal(0.5), registry.VerdictPass, ""},
+		"a comparison that is not":   {slower, engine(1), beside(1.2), steal(0.5), registry.VerdictUndecided, "had 50.0 %"},
+		"nothing to compare with":    {slower, engine(1), nil, steal(0.5), registry.VerdictPass, ""},
+		"steal that is not a number": {p50, engine(101), nil, steal(registry.Figure(math.NaN())), registry.VerdictUndecided, "unfit"},
+		"frequency at what is fit":   {p50, engine(101), nil, registry.Fitness{MHzBefore: 2000, MHzAfter: 2400}, registry.VerdictFail, ""},
+		"frequency that went up":     {p50, engine(101), nil, registry.Fitness{MHzBefore: 2000, MHzAfter: 2401}, registry.VerdictUndecided, "from 2000 to 2401 MHz"},
+		"frequency that went down":   {p50, engine(101), nil, registry.Fitness{MHzBefore: 2401, MHzAfter: 2000}, registry.VerdictUndecided, "from 2401 to 2000 MHz"},
+		"emulated": {p50, engine(100), nil, registry.Fitness{Emulated: "the processor is emulated"},
+			registry.VerdictUndecided, "no limit on latency is decided here: the processor is emulated"},
 		"emulated and nothing limited": {validators.LatencyLimits{}, engine(100), nil, registry.Fitness{Emulated: "x"}, registry.VerdictRecorded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

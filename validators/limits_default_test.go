@@ -28,7 +28,8 @@ func TestDefaultLimitsFollowTheShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := validators.DefaultLimits(validators.PrecisionInt8, validators.TensorInfo{Name: "y", Kind: c.kind, DType: tensor.Float32, Shape: c.shape}, 400)
+			got, err := validators.DefaultLimits(validators.PrecisionInt8,
+				validators.TensorInfo{Name: "y", Kind: c.kind, DType: tensor.Float32, Shape: c.shape}, 400)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +56,8 @@ func TestDefaultLimitsPerChannel(t *testing.T) {
 		"as many as allowed": {[]validators.Dim{batch, {Size: tensor.MaxChannels}}, true, 0.06},
 		"too many":           {[]validators.Dim{batch, {Size: tensor.MaxChannels + 1}}, false, 0.03},
 	} {
-		got, err := validators.DefaultLimits(validators.PrecisionInt8, validators.TensorInfo{Name: "y", Kind: validators.KindValue, DType: tensor.Float32, Shape: c.shape}, 400)
+		got, err := validators.DefaultLimits(validators.PrecisionInt8,
+			validators.TensorInfo{Name: "y", Kind: validators.KindValue, DType: tensor.Float32, Shape: c.shape}, 400)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +94,8 @@ func TestDefaultRates(t *testing.T) {
 			if got.Top1.Min != c.want {
 				t.Errorf("limit %v, want %v", got.Top1.Min, c.want)
 			}
-			limits := validators.Limits{V: 2, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{c.precision: {Outputs: map[string]validators.OutputLimits{"y": {Top1: got.Top1}}}}}
+			limits := validators.Limits{V: 2, Confidence: 0.95,
+				Precisions: map[string]validators.PrecisionLimits{c.precision: {Outputs: map[string]validators.OutputLimits{"y": {Top1: got.Top1}}}}}
 			for misses, want := range map[float64]registry.Verdict{c.most: registry.VerdictPass, c.most + 1: registry.VerdictUndecided} {
 				judged := limits.Judge(c.precision, validators.Measured{Cases: c.cases, Outputs: map[string]tensor.Result{
 					"y": {Cases: c.cases, FullCases: c.cases, Elements: int64(c.cases), Top1Cases: c.cases, Top1Rows: int64(c.cases), Top1Misses: misses}}})

@@ -80,8 +80,10 @@ func TestExpandPresetRefuses(t *testing.T) {
 	nan := math.NaN()
 	checkInvalid(t, "preset", expand("lax", "fp32", validators.LimitOverrides{}), `limits preset "lax": want strict, default`)
 	checkInvalid(t, "precision", expand("", "fp64", validators.LimitOverrides{}), `precision "fp64": want one of fp32`)
-	checkInvalid(t, "output", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logit": {}}}), `no output "logit": there are logits, best`)
-	checkInvalid(t, "nan", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"best": {RTol: &nan}}}), `output "best": rtol NaN`)
+	checkInvalid(t, "output", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logit": {}}}),
+		`no output "logit": there are logits, best`)
+	checkInvalid(t,
+		"nan", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"best": {RTol: &nan}}}), `output "best": rtol NaN`)
 	_, err := validators.ExpandPreset("", digits(), nil, 600, validators.LimitOverrides{})
 	checkInvalid(t, "no precisions", err, "no precision has any")
 }

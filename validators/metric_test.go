@@ -46,7 +46,8 @@ func judgedFigures(limit validators.AccuracyLimit, f accuracy.Figures) (validato
 	a := f.Accuracy()
 	n := len(f.Engine.Each)
 	result := equalResult(n)
-	measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Accuracy: &a, Figures: &f, Current: &a, CurrentFigures: &f, Cases: n}
+	measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result},
+		Accuracy: &a, Figures: &f, Current: &a, CurrentFigures: &f, Cases: n}
 	j := limits.Judge("fp32", measured)
 	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
 		Cases: registry.CasesRun{Count: n, Ran: n}, Outputs: map[string]registry.OutputFigures{"logits": {}},
@@ -124,10 +125,12 @@ func TestNoFigure(t *testing.T) {
 	if j, _ := judgedFigures(limit, broken); j.Verdict != registry.VerdictUndecided {
 		t.Errorf("a reference without a figure: %s, %+v", j.Verdict, j.Reasons)
 	}
-	if j, _ := judgedFigures(limit, values(t, "mae", 7)); j.Verdict != registry.VerdictUndecided || !strings.Contains(j.Reasons[0].Message, "too few for a bound") {
+	if j, _ := judgedFigures(limit, values(t, "mae", 7)); j.Verdict != registry.VerdictUndecided ||
+		!strings.Contains(j.Reasons[0].Message, "too few for a bound") {
 		t.Errorf("seven cases: %s, %+v", j.Verdict, j.Reasons)
 	}
-	if j, _ := judgedFigures(validators.AccuracyLimit{Metric: "rmse", Max: &validators.AtMost{Max: 1}}, values(t, "mae", 100)); j.Verdict != registry.VerdictUndecided ||
+	if j, _ := judgedFigures(validators.AccuracyLimit{Metric: "rmse", Max: &validators.AtMost{Max: 1}},
+		values(t, "mae", 100)); j.Verdict != registry.VerdictUndecided ||
 		!strings.Contains(j.Reasons[0].Message, "accuracy was measured by mae, and the limit is on rmse") {
 		t.Errorf("another metric: %s, %+v", j.Verdict, j.Reasons)
 	}
@@ -181,13 +184,15 @@ func TestProvableAccuracy(t *testing.T) {
 		return with(validators.AccuracyLimit{Metric: "top5", Relative: &validators.AtLeast{Min: v}})
 	}
 	rmse := with(validators.AccuracyLimit{Metric: "rmse", Drop: &validators.AtMost{Max: 0}})
-	checkBound(t, relative(0.99).Provable(300), "limits: accuracy.relative of 99 % cannot be proven: 300 cases without a miss prove 98.53 % with 95 % confidence, and it takes 440; use more cases")
+	checkBound(t, relative(0.99).Provable(300),
+		"limits: accuracy.relative of 99 % cannot be proven: 300 cases without a miss prove 98.53 % with 95 % confidence, and it takes 440; use more cases")
 	checkBound(t, relative(0.99).Provable(440), "")
 	checkBound(t, relative(0.99).Provable(439), "it takes 440")
 	checkBound(t, relative(1).Provable(1000), "cannot be proven by any number of cases: ask for less")
 	checkBound(t, rmse.Provable(8), "")
 	checkBound(t, rmse.Provable(7), "limits: rmse cannot be bounded by 7 cases: it takes at least 8")
-	checkBound(t, with(validators.AccuracyLimit{Metric: "f1_macro", Min: &validators.AtLeast{Min: 0.999}}).Provable(300), "limits: accuracy of 99.9 % cannot be proven")
+	checkBound(t, with(validators.AccuracyLimit{Metric: "f1_macro", Min: &validators.AtLeast{Min: 0.999}}).Provable(300),
+		"limits: accuracy of 99.9 % cannot be proven")
 }
 
 // Which metrics fit an output follows from its kind, type and shape.
@@ -232,7 +237,8 @@ func TestPresets(t *testing.T) {
 	}
 	ordinary, strict := expand("default", validators.LimitOverrides{}), expand("strict", validators.LimitOverrides{})
 	d, s := ordinary.Precisions["int8"].Outputs["logits"], strict.Precisions["int8"].Outputs["logits"]
-	if s.SNRdB.Min != d.SNRdB.Min+6 || s.MaxError.Max != d.MaxError.Max/2 || s.CaseError.Max != d.CaseError.Max/2 || s.Systematic.Max != d.Systematic.Max/2 || s.Top1.Min != (1+d.Top1.Min)/2 {
+	if s.SNRdB.Min != d.SNRdB.Min+6 || s.MaxError.Max != d.MaxError.Max/2 || s.CaseError.Max != d.CaseError.Max/2 ||
+		s.Systematic.Max != d.Systematic.Max/2 || s.Top1.Min != (1+d.Top1.Min)/2 {
 		t.Errorf("strict %+v, want half of what default allows: %+v", s, d)
 	}
 	if ordinary.Accuracy != nil || strict.Accuracy != nil {
@@ -258,7 +264,8 @@ func TestPresets(t *testing.T) {
 		checkBound(t, l.Provable(cases-1), "accuracy.relative of")
 	}
 	none := digits()
-	none.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32, Kind: validators.KindEmbedding, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 8}}}}
+	none.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32,
+		Kind: validators.KindEmbedding, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 8}}}}
 	_, err := validators.ExpandPreset("mlperf-99", none, []string{"fp32"}, 500, validators.LimitOverrides{})
 	checkInvalid(t, "no metric", err, "limits.preset mlperf-99 asks for accuracy, and no output says by which metric")
 	_, err = validators.ExpandPreset("mlperf", digits(), []string{"fp32"}, 500, validators.LimitOverrides{})

@@ -21,7 +21,8 @@ func slicedReport(t *testing.T) registry.ParityReport {
 		Slices: &validators.SliceLimit{By: "region", Min: &validators.AtLeast{Min: 0.7}, Drop: &validators.AtMost{Max: 0.1}}}
 	part := func(value int64, right, cases int) accuracy.Slice {
 		share := registry.Figure(right) / registry.Figure(cases)
-		return accuracy.Slice{Value: value, Accuracy: registry.Accuracy{Metric: "top1", Reference: share, Engine: share, Right: registry.Figure(right), Cases: cases, Count: cases}}
+		return accuracy.Slice{Value: value, Accuracy: registry.Accuracy{Metric: "top1",
+			Reference: share, Engine: share, Right: registry.Figure(right), Cases: cases, Count: cases}}
 	}
 	j := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(600)}, Accuracy: &whole, Cases: 600,
 		Slices: []accuracy.Slice{part(0, 240, 250), part(1, 250, 250), part(2, 50, 100)}})
@@ -105,7 +106,8 @@ func TestRejudgeRatioToNothing(t *testing.T) {
 	f.Reference.Least, f.Reference.Most = 0, 0
 	j, report := judgedFigures(validators.AccuracyLimit{Metric: "mae", Drop: &validators.AtMost{Max: 0.1}}, f)
 	got, err := validators.Rejudge(report)
-	if err != nil || j.Verdict != registry.VerdictUndecided || got.Verdict != j.Verdict || len(got.Differences) > 0 || !math.IsNaN(float64(report.Checks[len(report.Checks)-1].Value)) {
+	if err != nil || j.Verdict != registry.VerdictUndecided || got.Verdict != j.Verdict ||
+		len(got.Differences) > 0 || !math.IsNaN(float64(report.Checks[len(report.Checks)-1].Value)) {
 		t.Errorf("%s: %+v, error %v; want undecided without a difference", j.Verdict, got, err)
 	}
 }

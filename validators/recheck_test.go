@@ -17,7 +17,8 @@ import (
 
 // reported is the report that verify writes about an engine with one output and labels.
 func reported(l validators.Limits, result tensor.Result, a *registry.Accuracy, attempts int) registry.ParityReport {
-	judged := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Accuracy: a, Current: a, Cases: result.Cases, Attempts: attempts})
+	judged := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result},
+		Accuracy: a, Current: a, Cases: result.Cases, Attempts: attempts})
 	return registry.ParityReport{
 		ReportHead: registry.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
 		Cases:      registry.CasesRun{Count: result.Cases, Ran: result.Cases},
@@ -32,7 +33,8 @@ func everyLimit() validators.Limits {
 	l := limits2(validators.OutputLimits{RTol: &tolerance, ATol: &tolerance, Cosine: &validators.AtLeast{Min: 0.9}, SNRdB: &validators.AtLeast{Min: 20},
 		Top1: &validators.AtLeast{Min: 0.95}, Equal: &validators.AtLeast{Min: 0.95}, MaxAbs: &validators.AtMost{Max: 1},
 		MaxError: &validators.AtMost{Max: 1}, CaseError: &validators.AtMost{Max: 0.5}})
-	l.Accuracy = &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: 0.05}, Regression: &validators.AtMost{Max: 0.05}, Min: &validators.AtLeast{Min: 0.8}}
+	l.Accuracy = &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: 0.05},
+		Regression: &validators.AtMost{Max: 0.05}, Min: &validators.AtLeast{Min: 0.8}}
 	return l
 }
 
@@ -67,7 +69,8 @@ func TestRejudgeAgreesWithJudge(t *testing.T) {
 		}
 		lost := rapid.IntRange(0, few/2).Draw(t, "lost")
 		won := rapid.IntRange(0, few/2).Draw(t, "won")
-		a := &registry.Accuracy{Metric: "top1", Lost: registry.Figure(lost), Won: registry.Figure(won), Right: registry.Figure(cases - lost), Cases: cases, Count: cases}
+		a := &registry.Accuracy{Metric: "top1", Lost: registry.Figure(lost),
+			Won: registry.Figure(won), Right: registry.Figure(cases - lost), Cases: cases, Count: cases}
 		report := reported(everyLimit(), r, a, rapid.IntRange(1, 5).Draw(t, "attempts"))
 		data, err := json.Marshal(report)
 		if err != nil {

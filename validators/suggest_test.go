@@ -41,7 +41,8 @@ func TestSuggestion(t *testing.T) {
 	if err := limits.Provable(1000); err != nil || s.Drop.Max < 0.006 || s.Drop.Max > 0.03 {
 		t.Errorf("a drop of %v, provable: %v", s.Drop.Max, err)
 	}
-	if text := s.YAML(); !strings.Contains(text, "    int8:\n      outputs:\n        \"y\": {snr: {min: 32}, max_error: {max: 0.6}, systematic: {max: 0.015}, top1: {min: 0.9") ||
+	if text := s.YAML(); !strings.Contains(text,
+		"    int8:\n      outputs:\n        \"y\": {snr: {min: 32}, max_error: {max: 0.6}, systematic: {max: 0.015}, top1: {min: 0.9") ||
 		!strings.Contains(text, "  accuracy: {metric: top1, drop: {max: 0.0") {
 		t.Errorf("yaml:\n%s", text)
 	}
@@ -65,8 +66,9 @@ func TestSuggestionOfOtherMetrics(t *testing.T) {
 	} {
 		s := validators.NewSuggestion(60, 300)
 		s.Measured = c.measured
-		s.Add("cpu/fp32", "fp32", registry.ParityReport{Confidence: 0.95, Accuracy: &registry.Accuracy{Metric: metric, Cases: 60, Reference: 0.6, Drop: c.drop},
-			Checks: []registry.Check{{Output: "y", Figure: "maxError", Value: 0.1, Limit: 2.5, Cases: 60}, {Figure: "relative", Low: &c.low, AtLeast: true}}})
+		s.Add("cpu/fp32", "fp32", registry.ParityReport{Confidence: 0.95,
+			Accuracy: &registry.Accuracy{Metric: metric, Cases: 60, Reference: 0.6, Drop: c.drop},
+			Checks:   []registry.Check{{Output: "y", Figure: "maxError", Value: 0.1, Limit: 2.5, Cases: 60}, {Figure: "relative", Low: &c.low, AtLeast: true}}})
 		if text := s.YAML(); !strings.Contains(text, c.want+"\n") || c.want == "" && (strings.Contains(text, "accuracy") || s.Drop != nil) {
 			t.Errorf("%s: %s\nwant %s", metric, text, c.want)
 		}
@@ -85,9 +87,11 @@ func TestSuggestionOfFewCases(t *testing.T) {
 		}})
 		return s.Precisions["int8"]["y"]
 	}
-	for cases, want := range map[int][3]float64{1200: {0.6, 0.15, 0.985}, 300: {0.63, 0.16, 0.984}, 60: {0.93, 0.24, 0.976}, 9: {2.1, 0.53, 0.947}, 1: {2.5, 0.8, 0.9}, 0: {2.5, 0.8, 0.9}} {
+	for cases, want := range map[int][3]float64{1200: {0.6, 0.15, 0.985}, 300: {0.63, 0.16, 0.984},
+		60: {0.93, 0.24, 0.976}, 9: {2.1, 0.53, 0.947}, 1: {2.5, 0.8, 0.9}, 0: {2.5, 0.8, 0.9}} {
 		got := suggest(cases)
-		if have := [3]float64{got.MaxError.Max, got.CaseError.Max, got.Cosine.Min}; math.Abs(have[0]-want[0]) > 1e-9 || math.Abs(have[1]-want[1]) > 1e-9 || math.Abs(have[2]-want[2]) > 1e-9 {
+		if have := [3]float64{got.MaxError.Max, got.CaseError.Max, got.Cosine.Min}; math.Abs(have[0]-want[0]) > 1e-9 ||
+			math.Abs(have[1]-want[1]) > 1e-9 || math.Abs(have[2]-want[2]) > 1e-9 {
 			t.Errorf("%d cases for a verdict over 300: max_error, case_error and cosine %v, want %v", cases, have, want)
 		}
 		if got.Systematic.Max != 0.03 {

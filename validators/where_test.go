@@ -73,12 +73,17 @@ func TestWhereRefuses(t *testing.T) {
 		return err
 	}
 	checkInvalid(t, "output", expand(where("token", "mask")), `no output "token": there are logits, tokens, rows`)
-	checkInvalid(t, "input", expand(where("tokens", "masc")), `output "tokens" counts where "masc" is not 0, and the model has no such input: there are mask, fixed, scalar`)
-	checkInvalid(t, "rank", expand(where("rows", "mask")), `output "rows" of shape [batch] cannot count where input "mask" of shape [batch seq] is not 0`)
-	checkInvalid(t, "size", expand(where("logits", "fixed")), `output "logits" of shape [batch 4] cannot count where input "fixed" of shape [batch 16] is not 0`)
+	checkInvalid(t, "input", expand(where("tokens", "masc")),
+		`output "tokens" counts where "masc" is not 0, and the model has no such input: there are mask, fixed, scalar`)
+	checkInvalid(t, "rank", expand(where("rows", "mask")),
+		`output "rows" of shape [batch] cannot count where input "mask" of shape [batch seq] is not 0`)
+	checkInvalid(t, "size", expand(where("logits", "fixed")),
+		`output "logits" of shape [batch 4] cannot count where input "fixed" of shape [batch 16] is not 0`)
 	checkInvalid(t, "scalar", expand(where("logits", "scalar")), `input "scalar" of shape []`)
-	checkInvalid(t, "precision", expand(validators.LimitOverrides{Precisions: map[string]map[string]validators.OutputLimits{"int8": {}}}), `no engine is of precision "int8": there are fp32`)
-	checkInvalid(t, "output of precision", expand(validators.LimitOverrides{Precisions: map[string]map[string]validators.OutputLimits{"fp32": {"token": {}}}}), `no output "token"`)
+	checkInvalid(t, "precision", expand(validators.LimitOverrides{Precisions: map[string]map[string]validators.OutputLimits{"int8": {}}}),
+		`no engine is of precision "int8": there are fp32`)
+	checkInvalid(t, "output of precision",
+		expand(validators.LimitOverrides{Precisions: map[string]map[string]validators.OutputLimits{"fp32": {"token": {}}}}), `no output "token"`)
 	if err := expand(where("tokens", "mask")); err != nil {
 		t.Errorf("symbols that may stand for one size: %v", err)
 	}
@@ -106,7 +111,8 @@ func TestJudgeWhereNothingCounts(t *testing.T) {
 	agreed := equalResult(3)
 	found := map[string]tensor.Result{"logits": agreed, "rows": agreed, "tokens": {Cases: 3, CosineMin: 1}}
 	verdict, reasons := judge(limits, "fp32", found, nil, 3)
-	if verdict != registry.VerdictUndecided || len(reasons) != 1 || reasons[0].Output != "tokens" || !strings.Contains(reasons[0].Message, "input mask is 0 everywhere") {
+	if verdict != registry.VerdictUndecided || len(reasons) != 1 || reasons[0].Output != "tokens" ||
+		!strings.Contains(reasons[0].Message, "input mask is 0 everywhere") {
 		t.Errorf("verdict %s, reasons %+v", verdict, reasons)
 	}
 	found["tokens"] = agreed

@@ -11,7 +11,8 @@ import (
 // A margin says how much is left, and beyond the limit how often what is allowed was used.
 func TestMarginText(t *testing.T) {
 	t.Parallel()
-	for want, value := range map[string]registry.Figure{"75 %": 0.25, "0 %": 1, "99 %": 0.001, "2.6 x allowed": 2.6, "100 %": 0, "-": registry.Figure(math.NaN())} {
+	for want, value := range map[string]registry.Figure{"75 %": 0.25, "0 %": 1,
+		"99 %": 0.001, "2.6 x allowed": 2.6, "100 %": 0, "-": registry.Figure(math.NaN())} {
 		if got := validators.MarginText(registry.Check{Figure: "maxError", Value: value, Limit: 1}); got != want {
 			t.Errorf("an error of %v of the limit 1: margin %q, want %q", value, got, want)
 		}

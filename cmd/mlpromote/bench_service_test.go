@@ -48,7 +48,8 @@ type shop struct {
 func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
-	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}}
+	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }),
+		getenv: func(string) string { return "" }, version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}}
 	a.ui.Stderr = io.Discard
 	check(b, a.at().Create())
 	i, err := a.at().OpenDirectory(b.Context())
@@ -322,8 +323,9 @@ func (s *shop) crowd(b *testing.B, engines int) {
 		model, d := fmt.Sprintf("crowd/%d", n/3), digest.FromString(fmt.Sprint("crowd ", n))
 		check(b, db.PutManifest(b.Context(), "prod/"+model, registry.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))
 		if n%3 == 0 {
-			_, err := db.Apply(b.Context(), registry.Change{DecisionBasis: registrytest.HeadAlone("prod", model, ""), Move: &registry.HeadMove{}, Event: registry.Event{
-				Time: time.Now(), Kind: registry.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
+			_, err := db.Apply(b.Context(), registry.Change{DecisionBasis: registrytest.HeadAlone("prod", model, ""),
+				Move: &registry.HeadMove{}, Event: registry.Event{
+					Time: time.Now(), Kind: registry.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
 			check(b, err)
 		}
 	}

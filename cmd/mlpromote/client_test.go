@@ -34,7 +34,8 @@ func TestClientAsksTheRest(t *testing.T) {
 		t.Errorf("no promotion: %v", err)
 	}
 	labels := map[string]string{"kubernetes.io/arch": "amd64", "feature.node.kubernetes.io/cpu-cpuid.X86_64_V3": "true"}
-	q := registry.ResolveQuery{Environment: "prod", Model: release.Model, Runtime: &registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}}
+	q := registry.ResolveQuery{Environment: "prod", Model: release.Model,
+		Runtime: &registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}}
 	if got, err := c.ResolveLabels(t.Context(), q, labels); err != nil || got.Engine.Label() != "linux-amd64-v3/int8" {
 		t.Errorf("resolved is %+v, %v", got, err)
 	}
@@ -47,7 +48,8 @@ func TestClientKeepsWebhooks(t *testing.T) {
 	if err != nil || !strings.HasPrefix(made.Secret, "whsec_") {
 		t.Fatalf("made is %+v, %v", made, err)
 	}
-	changed, err := c.PutWebhook(t.Context(), made.ID, client.WebhookRequest{URL: "https://example.com/other", Kinds: []registry.EventKind{registry.EventPromote}})
+	changed, err := c.PutWebhook(t.Context(), made.ID,
+		client.WebhookRequest{URL: "https://example.com/other", Kinds: []registry.EventKind{registry.EventPromote}})
 	if err != nil || changed.URL != "https://example.com/other" || changed.Secret != "" {
 		t.Errorf("changed is %+v, %v", changed, err)
 	}

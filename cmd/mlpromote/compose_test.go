@@ -41,8 +41,10 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the service listens on %s, which nobody reaches from outside the container", config.Listen)
 	}
 	port := registry.Ports[0]
-	if want := "http://localhost:" + port.Published; config.URL != want || port.HostIP != "127.0.0.1" || !strings.HasSuffix(config.Listen, ":"+fmt.Sprint(port.Target)) {
-		t.Errorf("the service calls itself %s and listens on %s; compose publishes port %d at %s:%s", config.URL, config.Listen, port.Target, port.HostIP, port.Published)
+	if want := "http://localhost:" + port.Published; config.URL != want ||
+		port.HostIP != "127.0.0.1" || !strings.HasSuffix(config.Listen, ":"+fmt.Sprint(port.Target)) {
+		t.Errorf("the service calls itself %s and listens on %s; compose publishes port %d at %s:%s",
+			config.URL, config.Listen, port.Target, port.HostIP, port.Published)
 	}
 	if volume := registry.Volumes[0]; a.Data != volume.Target {
 		t.Errorf("data is in %s, the volume at %s", a.Data, volume.Target)
@@ -134,7 +136,8 @@ func TestComposePostgres(t *testing.T) {
 		}
 		d.endsWithin(t, c, time.Duration(*replica.StopGracePeriod))
 		u, err := url.Parse(a.database)
-		if err != nil || u.Host != "database:5432" || u.User.Username() != *database.Environment["POSTGRES_USER"] || u.Path != "/"+*database.Environment["POSTGRES_DB"] {
+		if err != nil || u.Host != "database:5432" || u.User.Username() != *database.Environment["POSTGRES_USER"] ||
+			u.Path != "/"+*database.Environment["POSTGRES_DB"] {
 			t.Errorf("%s takes %s, and the database is %+v", name, a.database, database.Environment)
 		}
 		if d.env["PGPASSWORD"] != *database.Environment["POSTGRES_PASSWORD"] || strings.Contains(a.database, "hunter2") {

@@ -219,10 +219,12 @@ func TestUnitOfSystemd(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Replace(text, []byte("/usr/local/bin/mlpromote"), []byte(program), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no",
+		"--recursive-errors=no", file).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold="+fmt.Sprint(maxExposure), file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security",
+		"--offline=true", "--threshold="+fmt.Sprint(maxExposure), file).CombinedOutput(); err != nil {
 		t.Errorf("systemd-analyze security: %v\n%s", err, out)
 	}
 }

@@ -89,7 +89,8 @@ func TestForeignPrograms(t *testing.T) {
 // isTestSupport reports whether a folder is part of tests alone.
 func isTestSupport(folder string) bool {
 	switch folder {
-	case "cmd/mlpromote/internal/programtest", "pipeline/toolchain/toolchaintest", "registry/registrytest", "registry/postgres/pgtest", "cmd/mlpromote/endtoend":
+	case "cmd/mlpromote/internal/programtest", "pipeline/toolchain/toolchaintest",
+		"registry/registrytest", "registry/postgres/pgtest", "cmd/mlpromote/endtoend":
 		return true
 	}
 	return false

@@ -60,7 +60,8 @@ func (g gates) script(t *testing.T, name, dir, script string, want int, more ...
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
 	cmd.Dir = dir
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "MLPROMOTE_REGISTRY=" + g.url, "MLPROMOTE_TOKEN=" + g.token, "DIGEST=" + string(g.allowed)}, more...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "MLPROMOTE_REGISTRY=" + g.url,
+		"MLPROMOTE_TOKEN=" + g.token, "DIGEST=" + string(g.allowed)}, more...)
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -147,7 +148,8 @@ func TestGatesPageRule(t *testing.T) {
 		Comment     string `json:"comment"`
 	}
 	body, ok := strings.CutPrefix(strings.Join(bodies, "\n"), "Bearer of-the-app ")
-	if err := json.Unmarshal([]byte(body), &answer); !ok || err != nil || answer.State != "approved" || answer.Environment != "prod" || !strings.Contains(answer.Comment, string(g.allowed)) {
+	if err := json.Unmarshal([]byte(body), &answer); !ok || err != nil || answer.State != "approved" ||
+		answer.Environment != "prod" || !strings.Contains(answer.Comment, string(g.allowed)) {
 		t.Errorf("GitHub got %q, error %v; want one approval of prod", bodies, err)
 	}
 }
@@ -226,7 +228,8 @@ func TestGatesPageKargo(t *testing.T) {
 				Allowed bool
 				Digest  string
 			}
-			if err := json.NewDecoder(response.Body).Decode(&body); err != nil || response.StatusCode != c.status || body.Allowed != c.allowed || c.status == 200 && body.Digest != c.digest {
+			if err := json.NewDecoder(response.Body).Decode(&body); err != nil || response.StatusCode != c.status ||
+				body.Allowed != c.allowed || c.status == 200 && body.Digest != c.digest {
 				t.Errorf("got %d and %+v, error %v; want %d and allowed %v", response.StatusCode, body, err, c.status, c.allowed)
 			}
 		})

@@ -108,7 +108,8 @@ func TestIssuersAreTrusted(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	if log := s.Said(); !strings.Contains(log, "the files of the configuration cannot be used: what was in force stays") || !strings.Contains(log, "access.yaml:1:") {
+	if log := s.Said(); !strings.Contains(log, "the files of the configuration cannot be used: what was in force stays") ||
+		!strings.Contains(log, "access.yaml:1:") {
 		t.Errorf("the service does not say what is wrong with the file: %s", log)
 	}
 	if log := s.Said(); !strings.Contains(log, "in use: 0 tokens; trusted: 1 issuer") {

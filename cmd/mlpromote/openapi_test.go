@@ -263,7 +263,8 @@ func (a *api) send(t *testing.T, o operation, example string) []byte {
 // validate holds a body against its schema.
 func (a *api) validate(t *testing.T, name string, o operation, status string, body []byte) {
 	t.Helper()
-	pointer := "/paths/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(o.path) + "/" + strings.ToLower(o.method) + "/responses/" + status + "/content/application~1json/schema"
+	pointer := "/paths/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(o.path) +
+		"/" + strings.ToLower(o.method) + "/responses/" + status + "/content/application~1json/schema"
 	schema, err := a.schemas.Compile("openapi.json#" + pointer)
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,8 @@ func (r replica) wantWrites(t *testing.T, when string, takes bool) {
 		}
 	}
 	resolve := "/api/v1/models/" + programtest.Model + "/resolve?environment=prod&arch=amd64"
-	if answer, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, r.URL+resolve); (answer.StatusCode == http.StatusServiceUnavailable) == takes {
+	if answer, body := programtest.Send(t, programtest.Fresh(), http.MethodGet,
+		r.URL+resolve); (answer.StatusCode == http.StatusServiceUnavailable) == takes {
 		t.Errorf("%s, resolve: got %s, want that it is refused with 503: %t\n%s", when, answer.Status, !takes, body)
 	}
 	wantStatus(t, r.Service, when, http.MethodGet, "/api/v1/heads", http.StatusOK)
@@ -112,7 +113,8 @@ trust:
 		s := &secretive{root: root, Service: r.Service}
 		return s.run(t, 0, []string{"MLPROMOTE_REGISTRY=" + r.URL, "MLPROMOTE_DATABASE="}, args...)
 	}
-	if status := verb(a, "configuration", "status"); !strings.HasPrefix(status, "pending\n") || !strings.Contains(status, "no longer: environment prod requires signature") {
+	if status := verb(a, "configuration", "status"); !strings.HasPrefix(status, "pending\n") ||
+		!strings.Contains(status, "no longer: environment prod requires signature") {
 		t.Errorf("configuration status says %s, want pending, with the change", status)
 	}
 
@@ -144,7 +146,8 @@ trust:
 	}
 
 	// Verbs beside them agree too, or change and resolve nothing.
-	if said := s.refused(t, 1, []string{database}, "resolve", programtest.Model, "--env", "prod", "--data", a.Dir, "--policy-dir", a.policy); !strings.Contains(said, "differs from what the services of this catalog agreed on") {
+	if said := s.refused(t, 1, []string{database}, "resolve", programtest.Model, "--env", "prod", "--data", a.Dir,
+		"--policy-dir", a.policy); !strings.Contains(said, "differs from what the services of this catalog agreed on") {
 		t.Errorf("a verb with other files says %s", said)
 	}
 

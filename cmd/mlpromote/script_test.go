@@ -50,7 +50,8 @@ func scriptsOnService() []string {
 	return []string{
 		"script/main_job", "script/init", "script/rebuild", "script/pull", "script/rollback", "script/tamper", "script/text", "script/node_type",
 		"script/version_taken", "script/refuse_broken_calibration", "script/refuse_wrong_node", "script/refuse_bent_index", "script/refuse_junk",
-		"script/refuse_missing_evidence", "script/refuse_other_hardware", "script/quarantine", "script/restrict", "script/history_follow", "script/suggest", "script/report", "script/render", "script/ci_report",
+		"script/refuse_missing_evidence", "script/refuse_other_hardware", "script/quarantine", "script/restrict",
+		"script/history_follow", "script/suggest", "script/report", "script/render", "script/ci_report",
 	}
 }
 
@@ -81,8 +82,10 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, programtest.Environment(env.WorkDir, j.cache)...)
-			env.Vars = append(env.Vars, "TESTDATA="+programtest.Root("cmd", "mlpromote", "testdata"), "ONNX_TESTDATA="+programtest.Root("validators", "format", "testdata"))
-			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(), "MLPROMOTE_SOFTHSM="+os.Getenv("MLPROMOTE_SOFTHSM"), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
+			env.Vars = append(env.Vars, "TESTDATA="+programtest.Root("cmd", "mlpromote", "testdata"),
+				"ONNX_TESTDATA="+programtest.Root("validators", "format", "testdata"))
+			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(),
+				"MLPROMOTE_SOFTHSM="+os.Getenv("MLPROMOTE_SOFTHSM"), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
 			if filepath.Base(env.WorkDir) != "script-main_race" {
 				env.Vars = append(env.Vars, "PATH="+filepath.Dir(j.program)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			}

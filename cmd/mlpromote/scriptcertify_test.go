@@ -83,7 +83,8 @@ func cmdAuthority(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ID_TOKEN", kept.Token(failing{ts: ts}, job))
 	job.Audience = "https://registry.example.com"
 	ts.Setenv("REGISTRY_TOKEN", kept.Token(failing{ts: ts}, job))
-	person := signertest.Claims{Issuer: "https://login.example.com", Subject: "u-17", Email: "ana@example.com", EmailVerified: true, Audience: "sigstore", Expiry: job.Expiry}
+	person := signertest.Claims{Issuer: "https://login.example.com", Subject: "u-17",
+		Email: "ana@example.com", EmailVerified: true, Audience: "sigstore", Expiry: job.Expiry}
 	ts.Setenv("PERSON_TOKEN", kept.Token(failing{ts: ts}, person))
 	ts.Check(os.WriteFile(ts.MkAbs("root.json"), kept.Root(failing{ts: ts}), 0o644))
 }

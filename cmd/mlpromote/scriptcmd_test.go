@@ -348,7 +348,8 @@ func (j *jobs) facts(ts *testscript.TestScript) []byte {
 	for _, args := range [][]string{{"list"}, {"history", "verify"}} {
 		cmd := exec.Command(j.program, args...)
 		cmd.Dir = ts.MkAbs(".")
-		cmd.Env = append(os.Environ(), "MLPROMOTE_DATA="+ts.Getenv("MLPROMOTE_DATA"), "MLPROMOTE_REGISTRY="+ts.Getenv("MLPROMOTE_REGISTRY"), "MLPROMOTE_DATABASE="+ts.Getenv("MLPROMOTE_DATABASE"))
+		cmd.Env = append(os.Environ(), "MLPROMOTE_DATA="+ts.Getenv("MLPROMOTE_DATA"),
+			"MLPROMOTE_REGISTRY="+ts.Getenv("MLPROMOTE_REGISTRY"), "MLPROMOTE_DATABASE="+ts.Getenv("MLPROMOTE_DATABASE"))
 		out, err := cmd.Output()
 		if err != nil {
 			ts.Fatalf("mlpromote %s: %v", strings.Join(args, " "), err)

@@ -52,7 +52,8 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := programtest.NewService(t, fastProgram(t), dir)
-	s.Flags = []string{"--tls-cert", filepath.Join(dir, "tls.crt"), "--tls-key", filepath.Join(dir, "tls.key"), "--scrub-interval", "1s", "--gc-interval", "1s"}
+	s.Flags = []string{"--tls-cert", filepath.Join(dir, "tls.crt"), "--tls-key",
+		filepath.Join(dir, "tls.key"), "--scrub-interval", "1s", "--gc-interval", "1s"}
 	s.MustStart(t)
 	ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
 	if err != nil {

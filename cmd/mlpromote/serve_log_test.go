@@ -27,7 +27,8 @@ func TestJSONLogOfFailures(t *testing.T) {
 		"a variable of the format":    {[]string{"--config", "missing.yaml"}, "MLPROMOTE_LOG_FORMAT=json", nil, 2, "missing.yaml"},
 		"a file that sets the format": {nil, "", map[string]string{"serve.yaml": "log_format: json\ngc_interval: 1ms\n"}, 2, "gc-interval"},
 		"bad environments": {
-			[]string{"--log-format", "json", "--listen", "127.0.0.1:0"}, "", map[string]string{"environments.yaml": "environments: 1\n"}, 2, "environments.yaml"},
+			[]string{"--log-format", "json", "--listen", "127.0.0.1:0"},
+			"", map[string]string{"environments.yaml": "environments: 1\n"}, 2, "environments.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -96,7 +96,8 @@ func TestOpenStreamCloses(t *testing.T) {
 	s.run(t, 0, nil, "token", "create", "ci", "--allow", "read", "--data", s.Dir)
 	change := "registry: local\nenvironments: {staging: , prod: {from: staging}, canary: {from: staging}}\n" +
 		"trust: [{key: keys/local.pub, roles: [builder, verifier, approver, promoter], resources: [\"oci://local/\"]}]\n"
-	if err := errors.Join(os.WriteFile(filepath.Join(s.Dir, "environments.yaml"), []byte(change), 0o600), s.Process().Signal(syscall.SIGHUP)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(s.Dir, "environments.yaml"), []byte(change), 0o600),
+		s.Process().Signal(syscall.SIGHUP)); err != nil {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {

@@ -24,7 +24,8 @@ func TestServeDamage(t *testing.T) {
 	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\nscrub_interval: 1s\nscrub_rate: 0\n")
 	asked, left := bytes.Repeat([]byte("asked for "), 1<<17), bytes.Repeat([]byte("left alone "), 1<<10)
 	for _, content := range [][]byte{asked, left} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v2/staging/digits/blobs/uploads/?digest="+digest.FromBytes(content).String(), bytes.NewReader(content))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			s.URL+"/v2/staging/digits/blobs/uploads/?digest="+digest.FromBytes(content).String(), bytes.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,8 @@ func TestServeDamage(t *testing.T) {
 		t.Error("changed bytes were sent whole")
 	}
 	damaged("2")
-	if answer, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/readyz"); answer.StatusCode != http.StatusOK || !strings.Contains(string(body), "stored content is damaged") {
+	if answer, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/readyz"); answer.StatusCode != http.StatusOK ||
+		!strings.Contains(string(body), "stored content is damaged") {
 		t.Errorf("/readyz: got %s %q, want 200 and that content is damaged", answer.Status, body)
 	}
 	change(asked)

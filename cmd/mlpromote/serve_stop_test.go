@@ -99,10 +99,12 @@ func TestStopFinishesUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := digest.FromString(half + half)
-	if response, content := programtest.Send(t, programtest.Fresh(), http.MethodPut, s.URL+location+"?digest="+d.String()); response.StatusCode != http.StatusCreated {
+	if response, content := programtest.Send(t, programtest.Fresh(), http.MethodPut,
+		s.URL+location+"?digest="+d.String()); response.StatusCode != http.StatusCreated {
 		t.Errorf("finish: %s: %s", response.Status, content)
 	}
-	if _, content := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/v2/staging/digits/blobs/"+d.String()); digest.FromBytes(content) != d {
+	if _, content := programtest.Send(t, programtest.Fresh(), http.MethodGet,
+		s.URL+"/v2/staging/digits/blobs/"+d.String()); digest.FromBytes(content) != d {
 		t.Errorf("pulled %d bytes that are not what was pushed", len(content))
 	}
 	if err := s.Stop(); err != nil {
@@ -115,7 +117,8 @@ func TestStopGivesUp(t *testing.T) {
 	t.Parallel()
 	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\nshutdown_grace: 100ms\n")
 	c := dial(t, s.Host())
-	if _, err := io.WriteString(c, "POST /v2/staging/digits/blobs/uploads/?digest="+digest.FromString("never").String()+" HTTP/1.1\r\nHost: "+s.Host()+"\r\nContent-Length: 1000000\r\n\r\nne"); err != nil {
+	if _, err := io.WriteString(c,
+		"POST /v2/staging/digits/blobs/uploads/?digest="+digest.FromString("never").String()+" HTTP/1.1\r\nHost: "+s.Host()+"\r\nContent-Length: 1000000\r\n\r\nne"); err != nil {
 		t.Fatal(err)
 	}
 	programtest.Eventually(t, "the upload begins", func() bool {

@@ -43,7 +43,8 @@ func TestServeTelemetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := digest.FromString("content").String()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v2/staging/digits/blobs/uploads/?digest="+d, strings.NewReader("content"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		s.URL+"/v2/staging/digits/blobs/uploads/?digest="+d, strings.NewReader("content"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func TestMetricsListen(t *testing.T) {
 	}
 	address := taken.Addr().String()
 	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\n")
-	if err := errors.Join(s.Stop(), os.WriteFile(filepath.Join(s.Dir, serving.ConfigFile), []byte("listen: 127.0.0.1:0\nmetrics_listen: "+address+"\n"), 0o600)); err != nil {
+	if err := errors.Join(s.Stop(), os.WriteFile(filepath.Join(s.Dir, serving.ConfigFile),
+		[]byte("listen: 127.0.0.1:0\nmetrics_listen: "+address+"\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(); err == nil || !strings.Contains(s.Said(), "listen on "+address) {
@@ -107,7 +109,8 @@ func TestMetricsListen(t *testing.T) {
 	if err := errors.Join(taken.Close(), s.Start()); err != nil {
 		t.Fatal(err)
 	}
-	if response, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, "http://"+address+"/metrics"); response.StatusCode != http.StatusOK || !strings.Contains(string(body), "mlpromote_build_info") {
+	if response, body := programtest.Send(t, programtest.Fresh(), http.MethodGet,
+		"http://"+address+"/metrics"); response.StatusCode != http.StatusOK || !strings.Contains(string(body), "mlpromote_build_info") {
 		t.Errorf("/metrics: %s", response.Status)
 	}
 	for _, elsewhere := range []string{s.URL + "/metrics", "http://" + address + "/v2/"} {

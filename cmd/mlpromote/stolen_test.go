@@ -90,7 +90,8 @@ func thieves() []thief {
 	in := func(environment string, permissions ...registry.Permission) registry.Grant {
 		return registry.Grant{Permissions: permissions, Environment: environment, Model: "vision/*"}
 	}
-	read, everything := registry.PermissionRead, []registry.Grant{{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}
+	read, everything := registry.PermissionRead, []registry.Grant{{Permissions: []registry.Permission{registry.PermissionAdminister},
+		Environment: "**", Model: "**"}}
 	return []thief{
 		{"builder key", registry.RoleBuilder, "", attach},
 		{"verifier key", registry.RoleVerifier, "", attach},
@@ -295,11 +296,14 @@ func newStolen(t *testing.T, who thief) *stolen {
 	t.Helper()
 	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
 	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
-	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1, Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
+	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1,
+		Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
 	w.chain.List[1].BreakGlass = []string{registry.RequireParity, registry.RequireRecordedCases, "approvals"}
 	w.chain.Configuration = digest.FromString("environments and keys")
-	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: "publisher", Roles: []registry.Role{registry.RolePublisher}, Resources: []string{"oci://local/"}})
-	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: string(otherApprover), Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
+	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: "publisher",
+		Roles: []registry.Role{registry.RolePublisher}, Resources: []string{"oci://local/"}})
+	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: string(otherApprover),
+		Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
 	for _, role := range append(registry.KeyRoles(), otherApprover) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
@@ -493,7 +497,8 @@ func (w *stolen) bundle(t *testing.T, role registry.Role, predicate string, cont
 func (w *stolen) built(r registry.Release) []signedText {
 	all := []signedText{{registry.RoleBuilder, r.Digest, registry.PredicateSign, struct{}{}}}
 	for _, e := range r.Engines {
-		all = append(all, signedText{registry.RoleBuilder, e.Digest, registry.PredicateSign, struct{}{}}, signedText{registry.RoleBuilder, e.Digest, registry.PredicateProvenance, struct{}{}})
+		all = append(all, signedText{registry.RoleBuilder, e.Digest, registry.PredicateSign, struct{}{}},
+			signedText{registry.RoleBuilder, e.Digest, registry.PredicateProvenance, struct{}{}})
 	}
 	return all
 }
@@ -523,7 +528,8 @@ func (w *stolen) agreed(t *testing.T, role registry.Role, r registry.Release) si
 }
 
 func (w *stolen) quarantined(r registry.Release) signedText {
-	return signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now()}}
+	return signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine,
+		registry.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now()}}
 }
 
 func (w *stolen) build(t *testing.T, r registry.Release) {

@@ -58,7 +58,8 @@ func (w *tampered) carry(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(other, "keys"), os.DirFS(filepath.Join(w.dir, defaultData, "keys"))); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(other, "environments.yaml"), strings.ReplaceAll(strings.Replace(tamperedPolicy, "registry: local", "registry: other", 1), "oci://local/", "oci://other/"))
+	write(t, filepath.Join(other, "environments.yaml"),
+		strings.ReplaceAll(strings.Replace(tamperedPolicy, "registry: local", "registry: other", 1), "oci://local/", "oci://other/"))
 	w.must(t, "trust", "publish", "--data", "other")
 	w.must(t, "history", "checkpoint", "-o", "other.checkpoint", "--data", "other")
 }
@@ -141,7 +142,8 @@ func carriedTampers() []tamper {
 			t.Helper()
 			w.mustIn(t, dir, "quarantine", "--toolchain", "onnxruntime@>=0.0.1", "--env", "prod", "--reason", "recalled by its vendor")
 			w.mustIn(t, dir, "trust", "publish")
-			if _, told, code := w.run(t, dir, "pull", "vision/digits", "--env", "prod", "-o", "fresh", "--trust", "node/trust.yaml"); code != registry.ExitNoEngine {
+			if _, told, code := w.run(t, dir, "pull", "vision/digits", "--env", "prod",
+				"-o", "fresh", "--trust", "node/trust.yaml"); code != registry.ExitNoEngine {
 				t.Fatalf("pull of what is restricted: exit code %d\n%s", code, told)
 			}
 			repack(t, filepath.Join(dir, "digits.tar"), without(airgap.RestrictionsFile))

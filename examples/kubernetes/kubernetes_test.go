@@ -65,7 +65,8 @@ func TestPodIsLockedDown(t *testing.T) {
 	t.Parallel()
 	m := read(t)
 	pod := m.deployment.Spec.Template.Spec
-	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot ||
+		s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("the pod may be root, or call what it likes: %+v", s)
 	}
 	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != m.account.Name {
@@ -86,7 +87,8 @@ func TestPodIsLockedDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := regexp.MustCompile(`(?m)^USER ([0-9]+):([0-9]+)$`).FindSubmatch(dockerfile)
-	if s := pod.SecurityContext; user == nil || s.RunAsUser == nil || s.RunAsGroup == nil || string(user[1]) != "65532" || *s.RunAsUser != 65532 || *s.RunAsGroup != 65532 {
+	if s := pod.SecurityContext; user == nil || s.RunAsUser == nil || s.RunAsGroup == nil ||
+		string(user[1]) != "65532" || *s.RunAsUser != 65532 || *s.RunAsGroup != 65532 {
 		t.Errorf("the image runs as %s, the pod as %v:%v", user, s.RunAsUser, s.RunAsGroup)
 	}
 }
@@ -111,7 +113,8 @@ func TestReferences(t *testing.T) {
 	for _, p := range c.Ports {
 		ports[p.Name] = true
 	}
-	wanted := []string{m.service.Spec.Ports[0].TargetPort.StrVal, m.network.Spec.Ingress[0].Ports[0].Port.StrVal, m.network.Spec.Ingress[1].Ports[0].Port.StrVal}
+	wanted := []string{m.service.Spec.Ports[0].TargetPort.StrVal,
+		m.network.Spec.Ingress[0].Ports[0].Port.StrVal, m.network.Spec.Ingress[1].Ports[0].Port.StrVal}
 	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 		wanted = append(wanted, probe.HTTPGet.Port.StrVal)
 	}
@@ -140,7 +143,8 @@ func TestReferences(t *testing.T) {
 			m.wantSecret(t, e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Key)
 		}
 	}
-	for _, meta := range []metav1.ObjectMeta{m.account.ObjectMeta, m.deployment.ObjectMeta, m.service.ObjectMeta, m.budget.ObjectMeta, m.network.ObjectMeta} {
+	for _, meta := range []metav1.ObjectMeta{m.account.ObjectMeta, m.deployment.ObjectMeta,
+		m.service.ObjectMeta, m.budget.ObjectMeta, m.network.ObjectMeta} {
 		if meta.Namespace != "mlpromote" {
 			t.Errorf("%s is in namespace %q", meta.Name, meta.Namespace)
 		}

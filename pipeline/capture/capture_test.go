@@ -397,7 +397,8 @@ func TestSharedInputsAreBounded(t *testing.T) {
 	const rows, values = 2000, 200_000 // 1.6 GB as cases
 	metadata := `{"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}, {"name": "z", "datatype": "FP32", "shape": [200000]}]}`
 	g := newRig(t, &service{metadata: metadata}, capture.Options{MaxBytes: 4 << 20})
-	body := fmt.Appendf(nil, `{"inputs": [{"name": "x", "datatype": "FP32", "shape": [%d, 2], "data": [0%s]}, {"name": "z", "datatype": "FP32", "shape": [%d], "data": [0%s]}]}`,
+	body := fmt.Appendf(nil,
+		`{"inputs": [{"name": "x", "datatype": "FP32", "shape": [%d, 2], "data": [0%s]}, {"name": "z", "datatype": "FP32", "shape": [%d], "data": [0%s]}]}`,
 		rows, strings.Repeat(",0", 2*rows-1), values, strings.Repeat(",0", values-1))
 	if status, answer := g.post(inferSum, nil, body); status != http.StatusOK {
 		t.Fatalf("status %d, answer %s", status, answer)
@@ -421,7 +422,8 @@ func TestServiceDown(t *testing.T) {
 	if skipped(recorded, "not answered by the service") != 1 {
 		t.Errorf("skipped %+v, want the request that was not answered", recorded.Skipped)
 	}
-	if err := recorded.None(); !registry.HasCode(err, registry.CodeNotFound) || !strings.Contains(strings.Join(registry.Hints(err), ""), "not answered") {
+	if err := recorded.None(); !registry.HasCode(err, registry.CodeNotFound) ||
+		!strings.Contains(strings.Join(registry.Hints(err), ""), "not answered") {
 		t.Errorf("error %v with hints %v, want why there is no case", err, registry.Hints(err))
 	}
 	if _, err := os.Stat(g.to); !os.IsNotExist(err) {

@@ -61,7 +61,8 @@ func TestImportParquet(t *testing.T) {
 		return validators.TensorInfo{Name: name, DType: dtype, Shape: shape}
 	}
 	classes := func(names ...string) []validators.TensorInfo {
-		return []validators.TensorInfo{{Name: "scores", DType: tensor.Float32, Shape: []validators.Dim{batch, {Size: 2}}, Kind: validators.KindScores, Names: names}}
+		return []validators.TensorInfo{{Name: "scores", DType: tensor.Float32,
+			Shape: []validators.Dim{batch, {Size: 2}}, Kind: validators.KindScores, Names: names}}
 	}
 	people := parquetFile(t, []person{{1000, "x", &age, 5, "leave", "Zürich", 7, true}, {2000, "y", nil, 6, "stay", "Rome", 8, false}})
 	scans := parquetFile(t, []scan{{1, [][]float64{{1, 2}, {3, 4}}, 5, 1}, {2, [][]float64{{5, 6}, {7, 8}}, 6, 0}})
@@ -86,19 +87,21 @@ func TestImportParquet(t *testing.T) {
 		data    string // of the first input; "" if it is refused
 		labels  string
 	}{
-		"features by name":              {people, named("age", "member"), classes("stay", "leave"), "", `left out "when"`, "30 1 NaN 0", "1 0"},
-		"a feature without a column":    {people, named("age", "height"), classes("stay", "leave"), "", `no column ["height"], which are features of the model`, "", ""},
-		"a feature that is text":        {people, named("age", "city"), classes("stay", "leave"), "", `column "city" is text, and the model takes numbers`, "", ""},
-		"a feature that is a time":      {people, named("when"), nil, "", `column "when": its type is not read`, "", ""},
-		"an unknown class":              {people, named("age"), classes("stay", "go"), "", `case 0 is "leave", which is no class of the model: want one of ["stay" "go"]`, "", ""},
-		"several inputs":                {people, []validators.TensorInfo{column("city", validators.Text, 1), column("income", tensor.Float32, 1)}, classes("stay", "leave"), "", `left out "note"`, "Zürich|Rome", "1 0"},
-		"an image beside other columns": {scans, []validators.TensorInfo{column("image", tensor.Float32, 1, 2, 2)}, nil, "", `reshaped "image" from [2 2 2] to [2 1 2 2]`, "1 2 3 4 5 6 7 8", "1 0"},
-		"a list for the only input":     {list, []validators.TensorInfo{column("x", tensor.Float64, 2)}, nil, "", `converted "x" from float32 to float64`, "1 2 3 4", ""},
-		"all columns but the labels":    {numbers, []validators.TensorInfo{column("x", tensor.Float32, 2)}, nil, "y", "", "1 0.5 2 1.5", "1 0"},
-		"labels that are booleans":      {numbers, []validators.TensorInfo{column("x", tensor.Float32, 2)}, classes("False", "True"), "y", "", "1 0.5 2 1.5", "1 0"},
-		"no such labels":                {numbers, []validators.TensorInfo{column("x", tensor.Float32, 2)}, nil, "z", `no labels "z"`, "", ""},
-		"integers beyond floats":        {huge, []validators.TensorInfo{column("x", tensor.Float32, 2)}, nil, "", `column "a": 9223372036854775807 is beyond what a float holds exactly`, "", ""},
-		"an integer as it is":           {huge, []validators.TensorInfo{column("a", tensor.Int64, 1), column("b", tensor.Int64, 1)}, nil, "", "", "9223372036854775807", ""},
+		"features by name":           {people, named("age", "member"), classes("stay", "leave"), "", `left out "when"`, "30 1 NaN 0", "1 0"},
+		"a feature without a column": {people, named("age", "height"), classes("stay", "leave"), "", `no column ["height"], which are features of the model`, "", ""},
+		"a feature that is text":     {people, named("age", "city"), classes("stay", "leave"), "", `column "city" is text, and the model takes numbers`, "", ""},
+		"a feature that is a time":   {people, named("when"), nil, "", `column "when": its type is not read`, "", ""},
+		"an unknown class":           {people, named("age"), classes("stay", "go"), "", `case 0 is "leave", which is no class of the model: want one of ["stay" "go"]`, "", ""},
+		"several inputs": {people, []validators.TensorInfo{column("city", validators.Text, 1), column("income", tensor.Float32, 1)},
+			classes("stay", "leave"), "", `left out "note"`, "Zürich|Rome", "1 0"},
+		"an image beside other columns": {scans, []validators.TensorInfo{column("image", tensor.Float32, 1, 2, 2)}, nil,
+			"", `reshaped "image" from [2 2 2] to [2 1 2 2]`, "1 2 3 4 5 6 7 8", "1 0"},
+		"a list for the only input":  {list, []validators.TensorInfo{column("x", tensor.Float64, 2)}, nil, "", `converted "x" from float32 to float64`, "1 2 3 4", ""},
+		"all columns but the labels": {numbers, []validators.TensorInfo{column("x", tensor.Float32, 2)}, nil, "y", "", "1 0.5 2 1.5", "1 0"},
+		"labels that are booleans":   {numbers, []validators.TensorInfo{column("x", tensor.Float32, 2)}, classes("False", "True"), "y", "", "1 0.5 2 1.5", "1 0"},
+		"no such labels":             {numbers, []validators.TensorInfo{column("x", tensor.Float32, 2)}, nil, "z", `no labels "z"`, "", ""},
+		"integers beyond floats":     {huge, []validators.TensorInfo{column("x", tensor.Float32, 2)}, nil, "", `column "a": 9223372036854775807 is beyond what a float holds exactly`, "", ""},
+		"an integer as it is":        {huge, []validators.TensorInfo{column("a", tensor.Int64, 1), column("b", tensor.Int64, 1)}, nil, "", "", "9223372036854775807", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -67,10 +67,11 @@ func TestReadFits(t *testing.T) {
 		count int
 		says  string // empty: it is read
 	}{
-		"the batch is the cases":         {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 5, ""},
-		"a dimension in front":           {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 4, 3)}, 2, ""},
-		"a batch that is too large":      {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 5, 3)}, 0, "shape is [2 5 3], the model wants [n 3]"},
-		"a batch of at least two":        {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 0, "the first dimension of the model's input is m, so each case is a whole batch: the tensor needs one more dimension in front"},
+		"the batch is the cases":    {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 5, ""},
+		"a dimension in front":      {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 4, 3)}, 2, ""},
+		"a batch that is too large": {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 5, 3)}, 0, "shape is [2 5 3], the model wants [n 3]"},
+		"a batch of at least two": {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 0,
+			"the first dimension of the model's input is m, so each case is a whole batch: the tensor needs one more dimension in front"},
 		"such a batch in front":          {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 2, 3)}, 2, ""},
 		"another width":                  {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 4)}, 0, "shape is [5 4], the model wants [n 3]"},
 		"two dimensions too many":        {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(1, 1, 1, 3)}, 0, "with a leading case dimension"},
@@ -423,11 +424,12 @@ func TestImportTables(t *testing.T) {
 		want   map[string][]float64
 		labels string
 	}{
-		"labels first":              {two, nil, "label,a,b\n1,2,3\n0,5,6\n", "", map[string][]float64{"x": {2, 3, 5, 6}, "label": {1, 0}}, "label"},
-		"labels between":            {two, nil, "a,class,b\n2,1,3\n5,0,6\n", "class", map[string][]float64{"x": {2, 3, 5, 6}, "class": {1, 0}}, "class"},
-		"no labels":                 {three, nil, "a,b,c\n1,2,3\n", "", map[string][]float64{"x": {1, 2, 3}}, ""},
-		"a number for each case":    {[]validators.Dim{}, nil, "x,label\n2,1\n5,0\n", "", map[string][]float64{"x": {2, 5}, "label": {1, 0}}, "label"},
-		"a column for each input":   {[]validators.Dim{sym("n"), size(1)}, []validators.Dim{sym("n")}, "z,labels,x\n7,1,2\n8,0,5\n", "", map[string][]float64{"x": {2, 5}, "z": {7, 8}, "labels": {1, 0}}, "labels"},
+		"labels first":           {two, nil, "label,a,b\n1,2,3\n0,5,6\n", "", map[string][]float64{"x": {2, 3, 5, 6}, "label": {1, 0}}, "label"},
+		"labels between":         {two, nil, "a,class,b\n2,1,3\n5,0,6\n", "class", map[string][]float64{"x": {2, 3, 5, 6}, "class": {1, 0}}, "class"},
+		"no labels":              {three, nil, "a,b,c\n1,2,3\n", "", map[string][]float64{"x": {1, 2, 3}}, ""},
+		"a number for each case": {[]validators.Dim{}, nil, "x,label\n2,1\n5,0\n", "", map[string][]float64{"x": {2, 5}, "label": {1, 0}}, "label"},
+		"a column for each input": {[]validators.Dim{sym("n"), size(1)}, []validators.Dim{sym("n")},
+			"z,labels,x\n7,1,2\n8,0,5\n", "", map[string][]float64{"x": {2, 5}, "z": {7, 8}, "labels": {1, 0}}, "labels"},
 		"spaces around":             {two, nil, " label , a , b\n 1 , 2 , 3 \n", "", map[string][]float64{"x": {2, 3}, "label": {1}}, "label"},
 		"a column that is no label": {three, nil, "target,a,b\n1,2,3\n", "", map[string][]float64{"x": {1, 2, 3}}, ""},
 	} {

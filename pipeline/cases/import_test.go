@@ -118,7 +118,8 @@ func TestImportCases(t *testing.T) {
 			if image := written["image"]; image.DType != tensor.Float32 || len(image.Shape) != 4 || image.Shape[0] != int64(c.count) {
 				t.Errorf("the image is %v, want float32 of %d cases", image.Info(), c.count)
 			}
-			if _, err := (cases.Import{Inputs: digits(), File: filepath.Join(dir, c.file), Label: c.label, To: to}).Run(); err == nil || !strings.Contains(err.Error(), "which is not empty: it holds cases-00000.safetensors") {
+			if _, err := (cases.Import{Inputs: digits(), File: filepath.Join(dir, c.file), Label: c.label, To: to}).Run(); err == nil ||
+				!strings.Contains(err.Error(), "which is not empty: it holds cases-00000.safetensors") {
 				t.Errorf("a second import: error %v, want that the folder is not empty", err)
 			}
 		})

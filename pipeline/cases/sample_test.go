@@ -177,7 +177,8 @@ func TestSplit(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	split := cases.Split{From: from, Cases: filepath.Join(dir, "cases"), Calibration: filepath.Join(dir, "calibration"), Count: 15, Seed: 2, IsInput: isInput}
+	split := cases.Split{From: from, Cases: filepath.Join(dir, "cases"),
+		Calibration: filepath.Join(dir, "calibration"), Count: 15, Seed: 2, IsInput: isInput}
 	done, err := split.Run()
 	if err != nil || done != (cases.Divided{Cases: 10, Calibration: 30, Together: 15}) {
 		t.Fatalf("got %+v, error %v, want 10 and 30, of them 15 twice", done, err)

@@ -423,7 +423,8 @@ func TestNotJudged(t *testing.T) {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == "seq=1" })
-	if p := checks[i]; p.Verdict != registry.VerdictUndecided || !strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
+	if p := checks[i]; p.Verdict != registry.VerdictUndecided ||
+		!strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
 		t.Errorf("seq=1: %s %q, want undecided, with what the reference model says", p.Verdict, p.Message)
 	}
 	if n := len(slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict != registry.VerdictPass })); n != len(every())-1 {
@@ -524,7 +525,8 @@ func TestBytes(t *testing.T) {
 	}
 	want := fmt.Sprintf("seq=%d", 1<<17) // 2^17 elements of 4 bytes, in and out
 	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == want })
-	if i < 0 || checks[i].Verdict != registry.VerdictPass || checks[i].Cases != 1 || checks[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
+	if i < 0 || checks[i].Verdict != registry.VerdictPass || checks[i].Cases != 1 ||
+		checks[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
 		t.Errorf("checks %+v, want %s with one case and a note about the declared size", checks, want)
 	}
 }

@@ -161,12 +161,15 @@ func TestHostileRepository(t *testing.T) {
 	r.write(".gitattributes", "* filter=evil diff=evil\nother.txt filter=a=b\n")
 	r.git("add", ".")
 	r.git("commit", "--quiet", "-m", "attributes")
-	for _, key := range []string{"core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "diff.external", "diff.evil.command", "diff.evil.textconv",
-		"filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "filter.a=b.clean", "filter.a=b.process", "core.alternateRefsCommand", "alias.diff-files", "gpg.program",
+	for _, key := range []string{"core.fsmonitor", "core.sshCommand", "core.pager",
+		"core.editor", "diff.external", "diff.evil.command", "diff.evil.textconv",
+		"filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "filter.a=b.clean",
+		"filter.a=b.process", "core.alternateRefsCommand", "alias.diff-files", "gpg.program",
 		"credential.helper"} {
 		r.git("config", key, program)
 	}
-	for _, s := range [][2]string{{"filter.evil.required", "true"}, {"filter.a=b.required", "true"}, {"core.hooksPath", r.path("hooks")}, {"protocol.ext.allow", "always"},
+	for _, s := range [][2]string{{"filter.evil.required", "true"}, {"filter.a=b.required", "true"},
+		{"core.hooksPath", r.path("hooks")}, {"protocol.ext.allow", "always"},
 		{"remote.origin.url", "ext::" + program}, {"remote.origin.promisor", "true"}, {"extensions.partialClone", "origin"}, {"core.repositoryFormatVersion", "1"}} {
 		r.git("config", s[0], s[1])
 	}
@@ -215,7 +218,8 @@ func TestDetachedHead(t *testing.T) {
 	r := committed(t)
 	r.git("checkout", "--quiet", "--detach")
 	r.git("remote", "add", "origin", "https://user:secret@example.com/team/models.git?token=secret")
-	want := registry.GitOrigin{Commit: r.git("rev-parse", "HEAD"), Spec: "models/mlpromote.yaml", State: registry.GitClean, Repository: "https://example.com/team/models.git"}
+	want := registry.GitOrigin{Commit: r.git("rev-parse", "HEAD"), Spec: "models/mlpromote.yaml",
+		State: registry.GitClean, Repository: "https://example.com/team/models.git"}
 	if diff := cmp.Diff(want, r.read()); diff != "" {
 		t.Error(diff)
 	}

@@ -69,13 +69,14 @@ func TestNewRefuses(t *testing.T) {
 		edit func(a *asked)
 		says string // empty: it is planned
 	}{
-		"as it is":                         {func(*asked) {}, ""},
-		"its very version":                 {func(a *asked) { a.request.ToolVersion = "1.22.3" }, ""},
-		"the first parts of its version":   {func(a *asked) { a.request.ToolVersion = "1.22" }, ""},
-		"another version":                  {func(a *asked) { a.request.ToolVersion = "1.22.4" }, "asks for onnxruntime 1.22.4, and this program has 1.22.3"},
-		"half a part of its version":       {func(a *asked) { a.request.ToolVersion = "1.2" }, "asks for onnxruntime 1.2, and"},
-		"a model that it just reads":       {func(a *asked) { a.in.Needs = format.Need{Version: "1.22.3", Because: "operator set 22"} }, ""},
-		"a model for a later one":          {func(a *asked) { a.in.Needs = format.Need{Version: "1.23", Because: "operator set 23"} }, "the model has operator set 23, which ONNX Runtime reads from 1.23 on"},
+		"as it is":                       {func(*asked) {}, ""},
+		"its very version":               {func(a *asked) { a.request.ToolVersion = "1.22.3" }, ""},
+		"the first parts of its version": {func(a *asked) { a.request.ToolVersion = "1.22" }, ""},
+		"another version":                {func(a *asked) { a.request.ToolVersion = "1.22.4" }, "asks for onnxruntime 1.22.4, and this program has 1.22.3"},
+		"half a part of its version":     {func(a *asked) { a.request.ToolVersion = "1.2" }, "asks for onnxruntime 1.2, and"},
+		"a model that it just reads":     {func(a *asked) { a.in.Needs = format.Need{Version: "1.22.3", Because: "operator set 22"} }, ""},
+		"a model for a later one": {func(a *asked) { a.in.Needs = format.Need{Version: "1.23", Because: "operator set 23"} },
+			"the model has operator set 23, which ONNX Runtime reads from 1.23 on"},
 		"such a model elsewhere":           {func(a *asked) { a.in.Needs = format.Need{Version: "1.23"}; a.request.Toolchain = "other" }, ""},
 		"a form that there is":             {func(a *asked) { a.request.Toolchain, a.request.Form = "other", "blob" }, ""},
 		"a form that there is not":         {func(a *asked) { a.request.Form = "blob" }, `target linux: form "blob": onnxruntime has only one kind`},
@@ -85,7 +86,8 @@ func TestNewRefuses(t *testing.T) {
 		"a tuning record":                  {func(a *asked) { in := file("mine.json"); a.request.Toolchain, a.request.Tuning = "other", &in }, ""},
 		"a tuning record that is not read": {func(a *asked) { in := file("mine.json"); a.request.Tuning = &in }, "onnxruntime takes no tuning from a file"},
 		"operators":                        {func(a *asked) { a.in.Operators = []toolchain.Input{file("ops.so")} }, ""},
-		"operators elsewhere":              {func(a *asked) { a.in.Operators = []toolchain.Input{file("ops.so")}; a.request.Toolchain = "other" }, "operators of its own is built by onnxruntime alone"},
+		"operators elsewhere": {func(a *asked) { a.in.Operators = []toolchain.Input{file("ops.so")}; a.request.Toolchain = "other" },
+			"operators of its own is built by onnxruntime alone"},
 		"operators, quantized": {func(a *asked) {
 			a.in.Operators, a.request.Quantize, a.request.Quantizer = []toolchain.Input{file("ops.so")}, map[string]any{"method": "fp16"}, "onnxruntime"
 		}, "and not quantized"},

@@ -27,11 +27,13 @@ func TestQuantizeOptions(t *testing.T) {
 		quantizer  string // onnxruntime where empty
 		asks, want map[string]any
 	}{
-		"static":            {asks: map[string]any{"method": "static-int8"}, want: map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": true}},
-		"static on vnni":    {features: []string{"avx512_vnni"}, asks: map[string]any{"method": "static-int8", "observer": "entropy"}, want: map[string]any{"method": "static-int8", "observer": "entropy", "reduce_range": false}},
-		"dynamic":           {asks: map[string]any{"method": "dynamic-int8", "per_channel": true}, want: map[string]any{"method": "dynamic-int8", "per_channel": true, "reduce_range": true}},
-		"dynamic on vnni":   {features: []string{"avx_vnni"}, asks: map[string]any{"method": "dynamic-int8"}, want: map[string]any{"method": "dynamic-int8", "reduce_range": false}},
-		"asked for":         {features: []string{"avx_vnni"}, asks: map[string]any{"method": "dynamic-int8", "reduce_range": true}, want: map[string]any{"method": "dynamic-int8", "reduce_range": true}},
+		"static": {asks: map[string]any{"method": "static-int8"}, want: map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": true}},
+		"static on vnni": {features: []string{"avx512_vnni"}, asks: map[string]any{"method": "static-int8", "observer": "entropy"},
+			want: map[string]any{"method": "static-int8", "observer": "entropy", "reduce_range": false}},
+		"dynamic":         {asks: map[string]any{"method": "dynamic-int8", "per_channel": true}, want: map[string]any{"method": "dynamic-int8", "per_channel": true, "reduce_range": true}},
+		"dynamic on vnni": {features: []string{"avx_vnni"}, asks: map[string]any{"method": "dynamic-int8"}, want: map[string]any{"method": "dynamic-int8", "reduce_range": false}},
+		"asked for": {features: []string{"avx_vnni"}, asks: map[string]any{"method": "dynamic-int8", "reduce_range": true},
+			want: map[string]any{"method": "dynamic-int8", "reduce_range": true}},
 		"fp16":              {asks: map[string]any{"method": "fp16"}, want: map[string]any{"method": "fp16"}},
 		"not to be reduced": {asks: map[string]any{"method": "dynamic-int8", "reduce_range": false}, want: map[string]any{"method": "dynamic-int8", "reduce_range": false}},
 		"on arm":            {arch: "arm64", asks: map[string]any{"method": "dynamic-int8"}, want: map[string]any{"method": "dynamic-int8", "reduce_range": false}},

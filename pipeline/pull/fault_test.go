@@ -331,7 +331,8 @@ func (l larger) PutPart(ctx context.Context, repository string, p registry.Part)
 			p.Engine.NativeCode = p.Engine.NativeCode || f.Kind == registry.FileCode
 			text := "file " + f.Path
 			f.Digest, f.Size = digest.FromString(text), int64(len(text))
-			p.Files = append(slices.Clone(p.Files), registry.PartFile{File: f, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }})
+			p.Files = append(slices.Clone(p.Files), registry.PartFile{File: f,
+				Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }})
 		}
 	}
 	return l.PartStore.PutPart(ctx, repository, p)
@@ -342,7 +343,8 @@ func (l larger) PutPart(ctx context.Context, repository string, p registry.Part)
 func TestPullOfAnEngineWithFolders(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.Registry.Parts = larger{w.Registry.Parts, []registry.File{{Path: "assets/words/en.txt", Kind: registry.FileAsset}, {Path: "lib/fast.so", Kind: registry.FileCode}}}
+	w.Registry.Parts = larger{w.Registry.Parts, []registry.File{{Path: "assets/words/en.txt", Kind: registry.FileAsset},
+		{Path: "lib/fast.so", Kind: registry.FileCode}}}
 	release := w.Build(t, registrytest.Build{})
 	w.Prove(t, release)
 	w.name(t, release)

@@ -441,7 +441,8 @@ func TestPullTakesTheWordOfTheManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := result.Resolution.Engine.Providers, honest.Resolution.Engine.Providers; !slices.EqualFunc(got, want, func(a, b registry.Provider) bool { return a.String() == b.String() }) {
+	if got, want := result.Resolution.Engine.Providers, honest.Resolution.Engine.Providers; !slices.EqualFunc(got,
+		want, func(a, b registry.Provider) bool { return a.String() == b.String() }) {
 		t.Errorf("providers %v, want %v as the manifest has them", got, want)
 	}
 }

@@ -47,7 +47,8 @@ func TestPullHoldsAgainstRestrictions(t *testing.T) {
 	}
 	lying := w.Puller
 	lying.Registry = silent{w.Registry.Interface, answer}
-	if _, err := lying.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), "is restricted") {
+	if _, err := lying.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); !registry.HasCode(err, registry.CodePolicy) ||
+		!strings.Contains(err.Error(), "is restricted") {
 		t.Errorf("pull where resolve gives what is restricted: error %v", err)
 	}
 	staging := w.Restricting(t, "staging", registrytest.SourceOf(r), nil)
@@ -80,7 +81,8 @@ func TestPullHoldsAgainstRestrictions(t *testing.T) {
 	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Restrictions: second.Bundle}); !registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), "is older than list 3") {
+	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Restrictions: second.Bundle}); !registry.HasCode(err, registry.CodeTrust) ||
+		!strings.Contains(err.Error(), "is older than list 3") {
 		t.Errorf("an older list than that of the folder: error %v", err)
 	}
 }

@@ -54,7 +54,8 @@ func TestDraftIsLoaded(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.file, err, text)
 			continue
 		}
-		if s.Model != c.model || s.Version != "0.1.0" || s.Source.Path.Written != c.file || s.Cases.Generate != 16 || s.Cases.Seed != 1 || s.Targets[0].Name != "linux-arm64" {
+		if s.Model != c.model || s.Version != "0.1.0" || s.Source.Path.Written != c.file ||
+			s.Cases.Generate != 16 || s.Cases.Seed != 1 || s.Targets[0].Name != "linux-arm64" {
 			t.Errorf("%s: %+v", c.file, s)
 		}
 		if diff := cmp.Diff(map[string]validators.Kind{"y": validators.KindScores}, s.Kinds()); diff != "" {
@@ -136,7 +137,8 @@ func TestDraftKinds(t *testing.T) {
 	if diff := cmp.Diff([]string{"#", "a", "b: c", "on", "past", "ä"}, got); diff != "" {
 		t.Errorf("outputs\n%s", diff)
 	}
-	if !strings.Contains(string(text), "`mlpromote plan` shows 2 more") || strings.Count(string(text), "# its name has past\n") != 6 || strings.Count(string(text), "\n") > 26 {
+	if !strings.Contains(string(text), "`mlpromote plan` shows 2 more") ||
+		strings.Count(string(text), "# its name has past\n") != 6 || strings.Count(string(text), "\n") > 26 {
 		t.Errorf("draft:\n%s", text)
 	}
 }

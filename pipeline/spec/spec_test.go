@@ -113,7 +113,8 @@ func TestLoadGrown(t *testing.T) {
 	if v, ok := s.Variant("int8-entropy"); !ok || !v.Quantize.PerChannel || v.Quantize.Observer != spec.ObserverEntropy {
 		t.Errorf("variant %+v", v)
 	}
-	if diff := cmp.Diff(map[string]validators.DimRange{"batch": {Min: 1, Opt: 8, Max: 32}, "seq": {Min: 128, Opt: 128, Max: 128}}, s.Shapes.Dims()); diff != "" {
+	if diff := cmp.Diff(map[string]validators.DimRange{"batch": {Min: 1, Opt: 8, Max: 32}, "seq": {Min: 128, Opt: 128, Max: 128}},
+		s.Shapes.Dims()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"fp32"}, s.Targets[1].Variants); diff != "" {
@@ -187,7 +188,8 @@ func TestLoadMasked(t *testing.T) {
 	for _, precision := range s.Precisions() {
 		logits, _ := limits.For(precision, "logits")
 		tokens, _ := limits.For(precision, "tokens")
-		if logits.Where != "" || tokens.Where != "attention_mask" || *logits.ATol != 0.5 || (tokens.ATol != nil && *tokens.ATol == 0.25) != (precision == "fp16") {
+		if logits.Where != "" || tokens.Where != "attention_mask" || *logits.ATol != 0.5 ||
+			(tokens.ATol != nil && *tokens.ATol == 0.25) != (precision == "fp16") {
 			t.Errorf("%s: limits of logits %+v, of tokens %+v", precision, logits, tokens)
 		}
 	}
@@ -204,7 +206,8 @@ func TestLoadProblems(t *testing.T) {
 	}
 	variants := func(s string) string { return change("variants: [fp32, int8]", "variants: ["+s+"]") }
 	for _, c := range []struct{ text, want string }{
-		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, inputs, outputs, limits, reference, objective, tune, budgets, cache`},
+		{change("variants:", "varients:"),
+			`7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, inputs, outputs, limits, reference, objective, tune, budgets, cache`},
 		{change("cases: cases/\n", ""), `1:1 key "cases" is missing`},
 		{change("vision/resnet50", "Vision"), `1:8 model name "Vision": want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most 255 characters`},
 		{change("1.4.0", `"1.4"`), `2:10 version "1.4": want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1`},
@@ -232,7 +235,8 @@ func TestLoadProblems(t *testing.T) {
 		{variants("bf16"), `7:12 variant "bf16" is not available in this version: want fp32, fp16, int8, int4`},
 		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static, dynamic, weights, fp16, none`},
 		{variants("{name: int4, quantize: {method: weights, algorithm: gptq}}"), `7:64 unknown algorithm "gptq": want rtn, hqq`},
-		{variants("{name: w8, quantize: {method: weights, bits: 8}}"), `7:57 weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4`},
+		{variants("{name: w8, quantize: {method: weights, bits: 8}}"),
+			`7:57 weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4`},
 		{variants("{name: d, quantize: {method: dynamic, tool: nncf}}"), `7:56 tool means nothing to method dynamic, only to static and weights: remove it`},
 		{variants("{name: s, quantize: {method: static, preset: mixed}}"), `7:57 preset means nothing to onnxruntime, only to tool nncf: remove it`},
 		{variants("{name: fp16, quantize: {method: none}}"), `7:19 variant "fp16" stays as its source is: name it after the source's precision, int8 or int4`},
@@ -268,9 +272,11 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64}, stretch: exact}"), `6:41 key "stretch" is now called "compatibility"`},
 		{target("{name: x, cpu: {arch: amd64}, witnesses: [icelake]}"), `6:41 key "witnesses" is now called "required_node_types"`},
 		{target("{name: x, cpu: {arch: amd64}, compatibility: exact}"), `6:18 target x: compatibility "exact" applies only to accelerators: remove it`},
-		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, memory_mib: -1}}"), `6:18 target x: accelerator has 0 devices of -1 MiB: want both at least 0`},
+		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, memory_mib: -1}}"),
+			`6:18 target x: accelerator has 0 devices of -1 MiB: want both at least 0`},
 		{target("{name: x, cpu: {arch: amd64}, accelerator: {product: NVIDIA-L4}}"), `6:54 target x: onnxruntime builds engines for CPUs: for an accelerator want toolchain iree`},
-		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"), `6:52 toolchain "tensorrt" is not available in this version: want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web`},
+		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"),
+			`6:52 toolchain "tensorrt" is not available in this version: want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: {name: onnxruntime, version: latest}}"), `6:81 toolchain version "latest": want numbers separated by dots`},
 		{target("{name: x, cpu: {arch: amd64}, variants: [int4]}"), `6:52 unknown variant "int4" (did you mean "int8"?): want fp32, int8`},
 		{target("{name: x, cpu: {arch: amd64}, variants: []}"), `6:51 target x: variants is empty: remove the key to build all`},
@@ -410,7 +416,8 @@ func TestErrorNamesTheFileAndQuotesTheLine(t *testing.T) {
 	dir := folder(t, change("variants:", "varients:"))
 	path := filepath.Join(dir, spec.File)
 	_, err := spec.Load(path, spec.Options{})
-	if err == nil || !strings.HasPrefix(err.Error(), path+`:7:1: unknown key "varients"`) || !strings.HasSuffix(err.Error(), "\n    varients: [fp32, int8]") {
+	if err == nil || !strings.HasPrefix(err.Error(), path+`:7:1: unknown key "varients"`) ||
+		!strings.HasSuffix(err.Error(), "\n    varients: [fp32, int8]") {
 		t.Errorf("error %v", err)
 	}
 }

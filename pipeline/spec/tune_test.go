@@ -57,7 +57,8 @@ func TestTrying(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := s.Trying(s.Candidates()[:3], []string{"linux-arm64"})
-	if names(other.Variants) != "fp32 int8 fp16" || len(other.Targets) != 1 || !slices.Equal(other.Targets[0].Variants, []string{"fp32", "int8", "fp16"}) {
+	if names(other.Variants) != "fp32 int8 fp16" || len(other.Targets) != 1 ||
+		!slices.Equal(other.Targets[0].Variants, []string{"fp32", "int8", "fp16"}) {
 		t.Errorf("%+v", other)
 	}
 	if len(s.Targets) != 3 || len(s.Targets[2].Variants) != 2 {
@@ -108,7 +109,8 @@ func TestReplaceVariants(t *testing.T) {
 		"a list, comment": {"variants: # two\n- fp32\n- fp16\n", want + " # two\n"},
 		"many lines":      {"variants: [\n  fp32,\n  int8,\n]\n", want + "\n"},
 	} {
-		head, tail := "# A spec.\nmodel: a\nversion: 1.0.0\nsource: m.onnx # mine\ncases: cases/\n\n# What to build\n", "\n# Where: here\ntargets: [linux/amd64] # \"any\"\n"
+		head, tail := "# A spec.\nmodel: a\nversion: 1.0.0\nsource: m.onnx # mine\ncases: cases/\n\n# What to build\n",
+			"\n# Where: here\ntargets: [linux/amd64] # \"any\"\n"
 		got, err := spec.ReplaceVariants("mlpromote.yaml", []byte(head+c.old+tail), chosen)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -117,11 +119,13 @@ func TestReplaceVariants(t *testing.T) {
 		if string(got) != head+c.new+tail {
 			t.Errorf("%s:\n%s", name, got)
 		}
-		if got, err = spec.ReplaceVariants("mlpromote.yaml", []byte(head+"targets: [linux/amd64]\n"+strings.TrimSuffix(c.old, "\n")), chosen); err != nil || string(got) != head+"targets: [linux/amd64]\n"+c.new {
+		if got, err = spec.ReplaceVariants("mlpromote.yaml", []byte(head+"targets: [linux/amd64]\n"+strings.TrimSuffix(c.old,
+			"\n")), chosen); err != nil || string(got) != head+"targets: [linux/amd64]\n"+c.new {
 			t.Errorf("%s, last: %v\n%s", name, err, got)
 		}
 	}
-	if _, err := spec.ReplaceVariants("f", []byte("{model: a, version: 1.0.0, source: m.onnx, cases: c, variants: [fp32], targets: [linux/amd64]}"), chosen); err == nil {
+	if _, err := spec.ReplaceVariants("f",
+		[]byte("{model: a, version: 1.0.0, source: m.onnx, cases: c, variants: [fp32], targets: [linux/amd64]}"), chosen); err == nil {
 		t.Error("a spec on one line was rewritten")
 	}
 	example := filepath.Join("..", "..", "examples", "digits", spec.File)
@@ -148,10 +152,13 @@ func TestReplaceVariantsKeepsItsLines(t *testing.T) {
 		chosen   spec.Variant
 		old, new string
 	}{
-		"the last":          {static, "variants: # two\n  - fp32 # what it was\n\n  # small, and good enough:\n  # measured in May\n  - int8   # without per_channel\n", "variants: # two\n\n  # small, and good enough:\n  # measured in May\n  - int8   # without per_channel\n"},
-		"the first":         {static, "variants:\n  # small\n  - int8\n  # large\n  - fp32\n", "variants:\n  # small\n  - int8\n"},
-		"in between":        {static, "variants:\n- fp32\n- int8 # this\n- fp16\n", "variants:\n- int8 # this\n"},
-		"many lines":        {tuned, "variants:\n  - fp32\n  - name: mine # ours\n    quantize:\n      # as the paper says\n      method: static\n      per_channel: true # all\n  # no good\n  - fp16\n", "variants:\n  - name: mine # ours\n    quantize:\n      # as the paper says\n      method: static\n      per_channel: true # all\n"},
+		"the last": {static,
+			"variants: # two\n  - fp32 # what it was\n\n  # small, and good enough:\n  # measured in May\n  - int8   # without per_channel\n",
+			"variants: # two\n\n  # small, and good enough:\n  # measured in May\n  - int8   # without per_channel\n"},
+		"the first":  {static, "variants:\n  # small\n  - int8\n  # large\n  - fp32\n", "variants:\n  # small\n  - int8\n"},
+		"in between": {static, "variants:\n- fp32\n- int8 # this\n- fp16\n", "variants:\n- int8 # this\n"},
+		"many lines": {tuned,
+			"variants:\n  - fp32\n  - name: mine # ours\n    quantize:\n      # as the paper says\n      method: static\n      per_channel: true # all\n  # no good\n  - fp16\n", "variants:\n  - name: mine # ours\n    quantize:\n      # as the paper says\n      method: static\n      per_channel: true # all\n"},
 		"in brackets":       {static, "variants: [ # two\n  fp32, # large\n  int8, # small\n]\n", "variants: [ # two\n  int8, # small\n]\n"},
 		"no last line":      {static, "variants: [\n  fp32, # large\n  int8] # small\n", "variants: [int8]\n"},
 		"one line":          {static, "variants: [fp32, int8] # two\n", "variants: [int8] # two\n"},

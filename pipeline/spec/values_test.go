@@ -47,20 +47,22 @@ func TestValuesAtLimits(t *testing.T) {
 	generated := func(n string) string { return change("cases: cases/", "cases: {generate: "+n+"}") }
 	aware := "variants: [{name: int8, quantize: {method: static, tool: nncf, accuracy_aware: true}}]"
 	for name, c := range map[string]struct{ text, want string }{
-		"input of one number":    {weights("1"), ""},
-		"input of no number":     {weights("0"), "3:78 input [0]: want 1 sizes of at least 1"},
-		"one generated case":     {generated("1"), ""},
-		"most generated cases":   {generated("100000"), ""},
-		"too many cases":         {generated("100001"), "4:19 cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to 100000"},
-		"declared values":        {generated("1, inputs: {x: {min: 0, max: 0}, z: {values: [1]}}"), ""},
-		"min without max":        {generated("1, inputs: {x: {min: 0}}"), "4:34 want min and max, or values"},
-		"values and min":         {generated("1, inputs: {x: {min: 0, max: 1, values: [1]}}"), "4:34 want min and max, or values"},
-		"no values":              {generated("1, inputs: {x: {}}"), "4:34 want min and max, or values"},
-		"min above max":          {generated("1, inputs: {x: {min: 1, max: 0}}"), "4:34 min 1 is above max 0"},
-		"values of recorded":     {change("cases: cases/", "cases: {path: cases/, inputs: {x: {values: [1]}}}"), "4:31 recorded cases have values already: remove the key"},
-		"latency of no time":     {small + "limits: {latency: {p99: {max: 0ms}}}\n", `8:31 found "0ms": want a time of more than nothing with its unit, such as 20ms, 150us or 1.5s`},
-		"accuracy to keep":       {strings.Replace(change("variants: [fp32, int8]", aware), "cases/", "{path: cases/, labels: l}", 1) + "limits: {accuracy: {metric: top1, drop: {max: 1%}}}\n", ""},
-		"no accuracy to keep":    {change("variants: [fp32, int8]", aware), "7:80 accuracy_aware keeps the drop of limits.accuracy for metric top1 and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%}}}"},
+		"input of one number":  {weights("1"), ""},
+		"input of no number":   {weights("0"), "3:78 input [0]: want 1 sizes of at least 1"},
+		"one generated case":   {generated("1"), ""},
+		"most generated cases": {generated("100000"), ""},
+		"too many cases":       {generated("100001"), "4:19 cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to 100000"},
+		"declared values":      {generated("1, inputs: {x: {min: 0, max: 0}, z: {values: [1]}}"), ""},
+		"min without max":      {generated("1, inputs: {x: {min: 0}}"), "4:34 want min and max, or values"},
+		"values and min":       {generated("1, inputs: {x: {min: 0, max: 1, values: [1]}}"), "4:34 want min and max, or values"},
+		"no values":            {generated("1, inputs: {x: {}}"), "4:34 want min and max, or values"},
+		"min above max":        {generated("1, inputs: {x: {min: 1, max: 0}}"), "4:34 min 1 is above max 0"},
+		"values of recorded":   {change("cases: cases/", "cases: {path: cases/, inputs: {x: {values: [1]}}}"), "4:31 recorded cases have values already: remove the key"},
+		"latency of no time":   {small + "limits: {latency: {p99: {max: 0ms}}}\n", `8:31 found "0ms": want a time of more than nothing with its unit, such as 20ms, 150us or 1.5s`},
+		"accuracy to keep": {strings.Replace(change("variants: [fp32, int8]", aware), "cases/", "{path: cases/, labels: l}", 1) +
+			"limits: {accuracy: {metric: top1, drop: {max: 1%}}}\n", ""},
+		"no accuracy to keep": {change("variants: [fp32, int8]", aware),
+			"7:80 accuracy_aware keeps the drop of limits.accuracy for metric top1 and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%}}}"},
 		"shared cache":           {small + "cache: oci://registry.example.com/team/cache\n", ""},
 		"shared cache elsewhere": {small + "cache: s3://bucket/cache\n", `8:8 cache "s3://bucket/cache": want oci://HOST[:PORT]/REPOSITORY, such as oci://registry.example.com/team/build-cache`},
 	} {
@@ -85,7 +87,8 @@ func TestCacheAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (spec.Cache{Host: "registry.example.com:5000", Repository: "team/cache"}); s.Cache != want || s.Cache.String() != "oci://registry.example.com:5000/team/cache" {
+	if want := (spec.Cache{Host: "registry.example.com:5000", Repository: "team/cache"}); s.Cache != want ||
+		s.Cache.String() != "oci://registry.example.com:5000/team/cache" {
 		t.Errorf("cache %+v, written %q; want %+v", s.Cache, s.Cache, want)
 	}
 	if text := (spec.Cache{}).String(); text != "" {

@@ -123,7 +123,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s is drawn at %.1f %.1f, outside the drawing of %.0f x %.0f", points[i].Name, c.X, c.Y, d.Width, d.Height)
 		}
 	}
-	if losses := []float64{d.Circles[full].Y, d.Circles[small].Y, d.Circles[bloated].Y, d.Circles[smallest].Y}; !slices.IsSortedFunc(losses, func(a, b float64) int { return int(b - a) }) {
+	if losses := []float64{d.Circles[full].Y, d.Circles[small].Y, d.Circles[bloated].Y,
+		d.Circles[smallest].Y}; !slices.IsSortedFunc(losses, func(a, b float64) int { return int(b - a) }) {
 		t.Errorf("heights by growing loss are %v, want each above the one before", losses)
 	}
 	if joined := len(strings.Fields(d.Front.Points)); joined != 2 {

@@ -137,7 +137,8 @@ func (v verdicts) figures(b *strings.Builder) {
 		by[r.Variant] = append(by[r.Variant], r)
 	}
 	for _, variant := range slices.Sorted(maps.Keys(by)) {
-		limits, err := validators.DefaultLimits(precision(variant), validators.TensorInfo{Name: "y", Kind: validators.KindOther, DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}, 400)
+		limits, err := validators.DefaultLimits(precision(variant),
+			validators.TensorInfo{Name: "y", Kind: validators.KindOther, DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}, 400)
 		if err != nil {
 			panic(err)
 		}

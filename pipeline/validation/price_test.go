@@ -60,7 +60,8 @@ func inUnit(name string, effect float64) string {
 
 // limited reports whether a figure is one that a default limit bounds.
 func limited(name string) bool {
-	return slices.ContainsFunc([]string{" maxError", " caseError", " systematic", " snrDb"}, func(end string) bool { return strings.HasSuffix(name, end) })
+	return slices.ContainsFunc([]string{" maxError", " caseError", " systematic", " snrDb"},
+		func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // worstLike returns the largest value of a figure among the outputs whose default limits are like those of

@@ -239,7 +239,8 @@ func writePage(t *testing.T, path string, all []record, part string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := fmt.Sprintf("on %s from %s, with limits of version %d,\nall judged by the program of commit %s,\n%s,\non %s", time.Now().UTC().Format(time.DateOnly), part,
+	made := fmt.Sprintf("on %s from %s, with limits of version %d,\nall judged by the program of commit %s,\n%s,\non %s",
+		time.Now().UTC().Format(time.DateOnly), part,
 		validators.LimitsVersion, programID(t), strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
 	if err := os.WriteFile(path, []byte(page(all, made, firstSeed(t))), 0o644); err != nil {
 		t.Fatal(err)

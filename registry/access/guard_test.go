@@ -339,7 +339,8 @@ func TestGuard(t *testing.T) {
 func TestGuardRefusesUnknownEdge(t *testing.T) {
 	t.Parallel()
 	r := new(recorder)
-	_, err := access.Guard(r).Promote(as(t, registry.PermissionAdminister, "**", "**"), registry.PromoteRequest{Model: model, From: "nowhere", To: "elsewhere"})
+	_, err := access.Guard(r).Promote(as(t, registry.PermissionAdminister, "**", "**"),
+		registry.PromoteRequest{Model: model, From: "nowhere", To: "elsewhere"})
 	if err == nil || r.asked == "Promote" {
 		t.Errorf("got error %v, and the registry was asked for %q; want a refusal before", err, r.asked)
 	}
@@ -439,7 +440,8 @@ func TestGuardRefusesStrangeBundles(t *testing.T) {
 	} {
 		r := new(recorder)
 		ctx := as(t, registry.PermissionAdminister, "**", "**")
-		if _, err := access.Guard(r).Attach(ctx, registry.Attachment{Environment: "prod", Model: model, Bundle: []byte(bundle)}); registry.CodeOf(err) != registry.CodeTrust || r.asked != "" {
+		if _, err := access.Guard(r).Attach(ctx, registry.Attachment{Environment: "prod", Model: model,
+			Bundle: []byte(bundle)}); registry.CodeOf(err) != registry.CodeTrust || r.asked != "" {
 			t.Errorf("%s: error %v, want CodeTrust", bundle, err)
 		}
 	}

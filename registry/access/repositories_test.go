@@ -71,7 +71,8 @@ func TestRepositoriesKnowWhatWasAsked(t *testing.T) {
 	exact := func(p registry.Permission) registry.Grant {
 		return registry.Grant{Permissions: []registry.Permission{p}, Environment: "staging", Model: model}
 	}
-	ctx := access.WithAsked(as(t, registry.PermissionRead, "staging", model), []registry.Grant{exact(registry.PermissionRead), exact(registry.PermissionPush)})
+	ctx := access.WithAsked(as(t, registry.PermissionRead, "staging", model),
+		[]registry.Grant{exact(registry.PermissionRead), exact(registry.PermissionPush)})
 	for permission, code := range map[registry.Permission]registry.Code{
 		registry.PermissionPush: registry.CodeForbidden, registry.PermissionAdminister: registry.CodeUnauthenticated,
 	} {

@@ -36,7 +36,8 @@ func TestMintAndRedeem(t *testing.T) {
 	tokens := mem.New()
 	token, text := mint(t, tokens, "ci")
 	other, _ := mint(t, tokens, "other")
-	if !regexp.MustCompile(`^mlp_[a-z2-7]{16}_[a-z2-7]{52}$`).MatchString(text) || !access.IsToken(text) || token.ID == other.ID || token.Hash == other.Hash {
+	if !regexp.MustCompile(`^mlp_[a-z2-7]{16}_[a-z2-7]{52}$`).MatchString(text) ||
+		!access.IsToken(text) || token.ID == other.ID || token.Hash == other.Hash {
 		t.Errorf("made %q with the ID %s; another has the ID %s", text, token.ID, other.ID)
 	}
 	got, err := access.Redeem(t.Context(), tokens, text, noon.Add(time.Minute))
@@ -111,7 +112,8 @@ func TestMintRefuses(t *testing.T) {
 		"broken grant": {"ci", []registry.Grant{{Environment: "prod", Model: "x"}}, time.Time{}},
 		"expired":      {"ci", readAll(), noon},
 	} {
-		if token, text, err := access.Mint(c.name, c.grants, noon, c.expires); registry.CodeOf(err) != registry.CodeInvalid || text != "" || token.ID != "" {
+		if token, text, err := access.Mint(c.name, c.grants, noon, c.expires); registry.CodeOf(err) != registry.CodeInvalid ||
+			text != "" || token.ID != "" {
 			t.Errorf("%s: %+v, %q, error %v, want CodeInvalid", name, token, text, err)
 		}
 	}

@@ -69,7 +69,8 @@ func (s *side) save(t testing.TB, environment string, r registry.Release, files 
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := airgap.Request{Registry: "local", Environment: environment, Release: r, Files: append(files, airgap.File{Name: "environments.yaml", Data: []byte("registry: local\n")})}
+	req := airgap.Request{Registry: "local", Environment: environment, Release: r,
+		Files: append(files, airgap.File{Name: "environments.yaml", Data: []byte("registry: local\n")})}
 	for _, c := range claims {
 		req.Evidence = append(req.Evidence, c.Bundle)
 	}
@@ -193,11 +194,13 @@ func TestCheckRefuses(t *testing.T) {
 		"an environment that promotes none":  {staged, keys, with(func(w *airgap.Expectation) { w.Environment = "staging" }), now(), registry.CodeTrust, "no verification summary"},
 		"another environment":                {file, keys, with(func(w *airgap.Expectation) { w.Environment = "canary" }), now(), registry.CodeTrust, `the environment "prod", want "canary"`},
 		"another registry of the same names": {file, keys, with(func(w *airgap.Expectation) { w.Registry = "plant" }), now(), registry.CodeTrust, `the registry "local", want "plant"`},
-		"another model":                      {file, keys, with(func(w *airgap.Expectation) { w.Model = "vision/letters" }), now(), registry.CodeTrust, `the model "vision/digits", want "vision/letters"`},
-		"no environment":                     {file, keys, with(func(w *airgap.Expectation) { w.Environment = "" }), now(), registry.CodeInvalid, "want the environment"},
-		"a release that was recalled":        {recalled, keys, prod(), now(), registry.CodePolicy, "wrong answers"},
-		"an old file":                        {file, keys, with(func(w *airgap.Expectation) { w.MaxAge = time.Hour }), now().Add(2 * time.Hour), registry.CodeTrust, "2h0m0s ago, want at most 1h0m0s"},
-		"a file from the future":             {file, keys, prod(), now().Add(-48 * time.Hour), registry.CodeTrust, "look at the clocks"},
+		"another model": {file, keys, with(func(w *airgap.Expectation) { w.Model = "vision/letters" }),
+			now(), registry.CodeTrust, `the model "vision/digits", want "vision/letters"`},
+		"no environment":              {file, keys, with(func(w *airgap.Expectation) { w.Environment = "" }), now(), registry.CodeInvalid, "want the environment"},
+		"a release that was recalled": {recalled, keys, prod(), now(), registry.CodePolicy, "wrong answers"},
+		"an old file": {file, keys, with(func(w *airgap.Expectation) { w.MaxAge = time.Hour }),
+			now().Add(2 * time.Hour), registry.CodeTrust, "2h0m0s ago, want at most 1h0m0s"},
+		"a file from the future": {file, keys, prod(), now().Add(-48 * time.Hour), registry.CodeTrust, "look at the clocks"},
 	} {
 		checker := airgap.Checker{Trust: trusting(c.keys), Now: func() time.Time { return c.now }, Inspect: inspect}
 		_, err := checker.Check(t.Context(), bytes.NewReader(c.file), int64(len(c.file)), c.want)
@@ -205,7 +208,8 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %s that says %q", name, err, c.code, c.says)
 		}
 	}
-	if _, err := (airgap.Checker{Now: now}).Check(t.Context(), bytes.NewReader(file), int64(len(file)), prod()); !registry.HasCode(err, registry.CodeInvalid) {
+	if _, err := (airgap.Checker{Now: now}).Check(t.Context(), bytes.NewReader(file),
+		int64(len(file)), prod()); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("without keys: error %v, want CodeInvalid", err)
 	}
 }
@@ -227,7 +231,8 @@ func TestRestrictions(t *testing.T) {
 		return sender.Bundle(t, key, registry.PredicateRestrictions, l, digest.FromString(environment))
 	}
 	const environment = "oci://local/prod/"
-	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
+	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime",
+		Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
 	with := func(bundle []byte) []byte {
 		return sender.save(t, "prod", r, airgap.File{Name: airgap.RestrictionsFile, Data: bundle})
 	}
@@ -267,7 +272,8 @@ func TestTrustOfReceiver(t *testing.T) {
 	sender := newSide(t, keys)
 	r := sender.promoted(t)
 	const environment = "oci://local/prod/"
-	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
+	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime",
+		Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
 	list := func(counter int64, entries ...registry.Restriction) []byte {
 		l := registry.RestrictionList{ResourceURI: environment, Counter: counter, IssuedOn: now(), Reason: "wrong results", Entries: entries}
 		if counter > 1 {
@@ -340,7 +346,8 @@ func TestCheckLooksAtBytes(t *testing.T) {
 	if _, err := sender.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := check(t, keys, sender.save(t, "prod", bad)); !registry.HasCode(err, registry.CodeUnsafe) || !strings.Contains(err.Error(), "model.onnx: its bytes are a Python pickle") {
+	if _, err := check(t, keys, sender.save(t, "prod", bad)); !registry.HasCode(err, registry.CodeUnsafe) ||
+		!strings.Contains(err.Error(), "model.onnx: its bytes are a Python pickle") {
 		t.Errorf("error %v, want CodeUnsafe that names the file", err)
 	}
 }

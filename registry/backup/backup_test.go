@@ -70,7 +70,8 @@ func into(dir string) backup.Target {
 func (p *place) push(text string) registry.Digest {
 	p.t.Helper()
 	d := digest.FromString(text)
-	_, event := p.db.Apply(p.t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: text}})
+	_, event := p.db.Apply(p.t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach,
+		Environment: "staging", Model: "m", Reason: text}})
 	err := errors.Join(p.blobs.Put(p.t.Context(), d, int64(len(text)), strings.NewReader(text)),
 		p.db.AddBlob(p.t.Context(), "staging/m", d, int64(len(text))), event)
 	if err != nil {
@@ -258,7 +259,8 @@ func TestDamage(t *testing.T) {
 			return overwrite(p, "snapshots/*/snapshot.json", `{"format": "`+backup.Format+`", "name": "`+s.Name+`", "files": [{"path": "files/registry.db"}]}`)
 		}, registry.CodeTrust},
 		"a file is there twice": {func(p *place, s backup.Snapshot) error {
-			return overwrite(p, "snapshots/*/snapshot.json", `{"format": "`+backup.Format+`", "name": "`+s.Name+`", "files": [{"path": "content"}, {"path": "content"}]}`)
+			return overwrite(p, "snapshots/*/snapshot.json",
+				`{"format": "`+backup.Format+`", "name": "`+s.Name+`", "files": [{"path": "content"}, {"path": "content"}]}`)
 		}, registry.CodeTrust},
 		"a file is a link": {func(p *place, _ backup.Snapshot) error {
 			return replace(p, "snapshots/*/files/keys/a.pub", func(path string) error { return os.Symlink("/dev/zero", path) })
@@ -323,7 +325,8 @@ func TestNoJournalIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close()
-	if _, err := beside.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: "forged"}}); err != nil {
+	if _, err := beside.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach,
+		Environment: "staging", Model: "m", Reason: "forged"}}); err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(p.store.Dir, "snapshots", s.Name)
@@ -333,7 +336,8 @@ func TestNoJournalIsRestored(t *testing.T) {
 	}
 	s.Files = append(s.Files, backup.File{Path: "files/registry.db-wal", Size: int64(len(journal)), Digest: digest.FromBytes(journal)})
 	text, err := json.Marshal(s)
-	err = errors.Join(err, os.WriteFile(filepath.Join(folder, "files", "registry.db-wal"), journal, 0o600), overwrite(p, "snapshots/*/snapshot.json", string(text)))
+	err = errors.Join(err, os.WriteFile(filepath.Join(folder, "files", "registry.db-wal"), journal, 0o600),
+		overwrite(p, "snapshots/*/snapshot.json", string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

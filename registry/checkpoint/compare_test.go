@@ -112,8 +112,9 @@ func TestFaultsAreNamed(t *testing.T) {
 		kinds  []checkpoint.FaultKind
 		says   string
 	}{
-		"it grew":             {whole, []checkpoint.Seen{seen(t, whole, 1), seen(t, whole, 7), seen(t, whole, 12)}, nil, ""},
-		"cut":                 {whole[:7], []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated}, "FILE of 8: it covers 8 events, and the history has 7: 1 event missing at its end"},
+		"it grew": {whole, []checkpoint.Seen{seen(t, whole, 1), seen(t, whole, 7), seen(t, whole, 12)}, nil, ""},
+		"cut": {whole[:7], []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated},
+			"FILE of 8: it covers 8 events, and the history has 7: 1 event missing at its end"},
 		"empty":               {nil, []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Truncated}, "the history has 0: 8 events missing at its end"},
 		"rewritten":           {fork, []checkpoint.Seen{seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Rewritten}, "an event among 2 to 8 is not the one"},
 		"rewritten after one": {fork, []checkpoint.Seen{seen(t, whole, 4), seen(t, whole, 8)}, []checkpoint.FaultKind{checkpoint.Rewritten}, "an event among 5 to 8 is not the one"},

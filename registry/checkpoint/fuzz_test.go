@@ -14,7 +14,8 @@ func FuzzCheckpoint(f *testing.F) {
 	own := newSigner(f)
 	c := seen(f, history(f, "event", 9), 9).Checkpoint
 	note := signed(f, own, c)
-	for _, seed := range [][]byte{note, []byte(c.Text()), bytes.Replace(note, []byte("\n9\n"), []byte("\n8\n"), 1), append(bytes.Clone(note), note[len(c.Text())+1:]...), nil} {
+	for _, seed := range [][]byte{note, []byte(c.Text()), bytes.Replace(note, []byte("\n9\n"), []byte("\n8\n"), 1),
+		append(bytes.Clone(note), note[len(c.Text())+1:]...), nil} {
 		f.Add(seed)
 	}
 	k := newKeeper(f, nil, own)

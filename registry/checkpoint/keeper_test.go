@@ -111,7 +111,8 @@ func TestKeeperSignsOneHistoryOnly(t *testing.T) {
 			}
 			c.events = tc.events
 			for range 2 { // it does not forget
-				if note, err := running.Checkpoint(t.Context()); !registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), tc.says) || note != nil {
+				if note, err := running.Checkpoint(t.Context()); !registry.HasCode(err, registry.CodeTrust) ||
+					!strings.Contains(err.Error(), tc.says) || note != nil {
 					t.Errorf("got %s, error %v; want CodeTrust with %q", note, err, tc.says)
 				}
 			}

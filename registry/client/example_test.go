@@ -71,7 +71,8 @@ func serve() (url string, content registry.Content, stop func()) {
 		log.Fatal(err)
 	}
 	for _, subject := range read.Subjects() {
-		statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)})
+		statement, err := registry.NewStatement(registry.PredicateSign, struct{}{},
+			registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)})
 		if err != nil {
 			log.Fatal(err)
 		}

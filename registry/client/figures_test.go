@@ -24,7 +24,8 @@ func TestAttachToAnOlderService(t *testing.T) {
 	}))
 	got, err := c.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: "digits", Bundle: []byte("b"), Figures: []byte("f")})
 	keys, bodies := a.seen()
-	if err != nil || got != release() || len(bodies) != 2 || !strings.Contains(bodies[0], `"figures"`) || strings.Contains(bodies[1], `"figures"`) || keys[0] == keys[1] {
+	if err != nil || got != release() || len(bodies) != 2 || !strings.Contains(bodies[0], `"figures"`) ||
+		strings.Contains(bodies[1], `"figures"`) || keys[0] == keys[1] {
 		t.Errorf("%s, error %v, after %q with keys %q; want a second request without figures, and another key", got, err, bodies, keys)
 	}
 }

@@ -88,7 +88,8 @@ func TestFindings(t *testing.T) {
 			`  - {key: two.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
 			[]string{"nothing can be promoted to prod: group a must give 1 approval, but 0 keys of it can approve"}},
 		"one key in two groups under two names": {approving("{groups: {a: {keys: [two.pub]}, b: {keys: [copy2.pub]}}}") + all + approver("two.pub") + approver("copy2.pub") + approver("copy.pub"),
-			[]string{"key copy2.pub of group b in prod is also in group a, under another name", "nothing can be promoted to prod: group b must give 1 approval, but 0 keys of it can approve"}},
+			[]string{"key copy2.pub of group b in prod is also in group a, under another name",
+				"nothing can be promoted to prod: group b must give 1 approval, but 0 keys of it can approve"}},
 		"a group that can approve": {approving("{groups: {a: {keys: [two.pub]}}}") + all + approver("two.pub"), nil},
 		"no key for prod": {head + strings.Replace(all, "oci://local/", "oci://local/staging/", 1), []string{
 			"nothing can be promoted to prod: it requires signature", "nothing can be promoted to prod: it requires parity",
@@ -187,11 +188,13 @@ func TestSubjectPatternsAreWarnedOf(t *testing.T) {
 		issuer, match string
 		want          []string // texts in the only finding; none: there is no finding
 	}{
-		"names":                 {github, `sub: "repo:acme/*:environment:production"`, []string{"rule 1 of " + github + ` matches sub by the pattern "repo:acme/*:environment:production"`, two, claims}},
+		"names": {github, `sub: "repo:acme/*:environment:production"`,
+			[]string{"rule 1 of " + github + ` matches sub by the pattern "repo:acme/*:environment:production"`, two, claims}},
 		"IDs":                   {github, `sub: "repo:acme@1/vision@*:ref:refs/heads/main"`, []string{two, claims}},
 		"beside an ID":          {github, `repository_id: "456", sub: "*:environment:production"`, []string{claims}},
 		"a server of one's own": {"https://github.example.com/_services/token", `sub: "repo:acme/*:ref:refs/heads/main"`, []string{two, claims}},
-		"GitLab":                {"https://gitlab.com", `sub: "project_path:ml/*:ref_type:branch:ref:main"`, []string{": project_id, namespace_id, ci_config_ref_uri, environment, runner_environment"}},
+		"GitLab": {"https://gitlab.com", `sub: "project_path:ml/*:ref_type:branch:ref:main"`,
+			[]string{": project_id, namespace_id, ci_config_ref_uri, environment, runner_environment"}},
 		"the exact sub":         {github, `sub: "repo:acme@1/vision@5:environment:production"`, nil},
 		"claims":                {github, `repository_id: "456", environment: production, ref: "refs/heads/*"`, nil},
 		"accounts of a cluster": {"https://kubernetes.example.com", `sub: "system:serviceaccount:serving:*"`, nil},

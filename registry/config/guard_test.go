@@ -56,7 +56,8 @@ func TestRegistryRefuses(t *testing.T) {
 			return err
 		}, true, registry.CodeNotFound},
 		"attach": {func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Attach(ctx, registry.Attachment{Environment: "staging", Model: model, Subject: "sha256:" + registry.Digest(strings.Repeat("a", 64)), Bundle: []byte("none")})
+			_, err := r.Attach(ctx, registry.Attachment{Environment: "staging", Model: model,
+				Subject: "sha256:" + registry.Digest(strings.Repeat("a", 64)), Bundle: []byte("none")})
 			return err
 		}, true, registry.CodeNotFound},
 		"promote":         {promote(false), true, registry.CodeNotFound},
@@ -99,7 +100,8 @@ func TestRegistryRefuses(t *testing.T) {
 			inner := open(t)
 			inner.Promoted(t, registrytest.Build{})
 			both := map[bool]func(context.Context) error{true: differs, false: agreed}
-			if err := c.call(t.Context(), config.Registry(inner.Interface, both[c.writes], both[!c.writes])); registry.CodeOf(err) != registry.CodeUnavailable {
+			if err := c.call(t.Context(), config.Registry(inner.Interface, both[c.writes],
+				both[!c.writes])); registry.CodeOf(err) != registry.CodeUnavailable {
 				t.Errorf("where it is refused: error %v, want CodeUnavailable", err)
 			}
 			err := c.call(t.Context(), config.Registry(inner.Interface, both[!c.writes], both[c.writes]))

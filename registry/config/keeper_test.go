@@ -334,7 +334,8 @@ func TestAgreement(t *testing.T) {
 			}
 			text, own := registry.TextForClients(err)
 			if own == service || service && !strings.Contains(text, "try another replica") {
-				t.Errorf("%s: clients of a service (%t) read %q (its own text: %t), want that they try another replica, from a service alone", c.name, service, text, own)
+				t.Errorf("%s: clients of a service (%t) read %q (its own text: %t), want that they try another replica, from a service alone",
+					c.name, service, text, own)
 			}
 			if strings.Contains(text, "sha256") {
 				t.Errorf("%s: clients see digests: %s", c.name, text)

@@ -262,7 +262,8 @@ func TestChangesOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := config.Changes(read(t, f), after), []string{"new: promotions are signed by key " + files.Promoter.Encoded()}; !slices.Equal(got, want) {
+		if got, want := config.Changes(read(t, f),
+			after), []string{"new: promotions are signed by key " + files.Promoter.Encoded()}; !slices.Equal(got, want) {
 			t.Errorf("changes %q, want %q", got, want)
 		}
 	})
@@ -291,7 +292,8 @@ func TestReasonOfManyChanges(t *testing.T) {
 			for i := range libraries {
 				list = append(list, fmt.Sprintf("\"sha256:%064x\"", i))
 			}
-			f.write(t, "environments.yaml", "version: 2\n"+strings.Replace(chain, "{from: staging}", "{from: staging, operators: ["+strings.Join(list, ", ")+"]}", 1)+"trust:\n"+one+two)
+			f.write(t, "environments.yaml", "version: 2\n"+strings.Replace(chain, "{from: staging}",
+				"{from: staging, operators: ["+strings.Join(list, ", ")+"]}", 1)+"trust:\n"+one+two)
 			p.Look(t.Context())
 			events := history(t, db)
 			if len(events) != 1 {

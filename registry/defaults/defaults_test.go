@@ -88,7 +88,8 @@ func TestFolderRefuses(t *testing.T) {
 	}
 	folder := defaults.Folder[registry.Node]{Dir: filepath.Join(dir, "."), Read: node.ParseFile}
 	for name, code := range map[string]registry.Code{
-		"broken": registry.CodeInternal, "none": registry.CodeNotFound, "../broken": registry.CodeInvalid, "a/b": registry.CodeNotFound, "": registry.CodeInvalid, ".x": registry.CodeInvalid, "a\x00": registry.CodeInvalid,
+		"broken": registry.CodeInternal, "none": registry.CodeNotFound, "../broken": registry.CodeInvalid,
+		"a/b": registry.CodeNotFound, "": registry.CodeInvalid, ".x": registry.CodeInvalid, "a\x00": registry.CodeInvalid,
 	} {
 		if _, err := folder.Get(t.Context(), name); registry.CodeOf(err) != code {
 			t.Errorf("%q: %v, want %s", name, err, code)

@@ -154,7 +154,9 @@ func TestListReferrers(t *testing.T) {
 		annotations := map[string]string{"org.example.a": "<&>", "b": ""}
 		typed := w.attach(t, subject, map[string]any{"artifactType": "application/vnd.a+json", "annotations": annotations})
 		untyped := w.attach(t, subject, map[string]any{})
-		index := document(t, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []any{}, "subject": map[string]any{"mediaType": typeImage, "digest": subject, "size": 1}}, nil)
+		index := document(t,
+			map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []any{},
+				"subject": map[string]any{"mediaType": typeImage, "digest": subject, "size": 1}}, nil)
 		w.putManifest(t, repo, "index", typeIndex, index).want(t, 201, "").wantHeader(t, "OCI-Subject", subject.String())
 
 		got := make(map[digest.Digest]descriptor)

@@ -117,7 +117,8 @@ func TestPushIndex(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		raw := image(t, w, repo, nil)
 		w.putManifest(t, repo, digest.FromString(raw).String(), typeImage, raw).want(t, 201, "")
-		inner := document(t, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []any{desc(typeImage, raw), desc("x/y", "layer")}}, nil)
+		inner := document(t,
+			map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []any{desc(typeImage, raw), desc("x/y", "layer")}}, nil)
 		w.putManifest(t, repo, "inner", typeIndex, inner).want(t, 201, "")
 		outer := document(t, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []any{desc(typeIndex, inner)}}, nil)
 		w.putManifest(t, repo, "outer", typeIndex, outer).want(t, 201, "")

@@ -32,7 +32,8 @@ func TestTooManyReferrers(t *testing.T) {
 	}
 	push("a", 1).want(t, 201, "")
 	push("a", 2).want(t, 201, "")
-	if refused := push("a", 3).want(t, 403, "DENIED"); !strings.Contains(string(refused.body), "token:ci pushed 2 manifests about "+digest.FromString("a").String()) {
+	if refused := push("a", 3).want(t, 403, "DENIED"); !strings.Contains(string(refused.body),
+		"token:ci pushed 2 manifests about "+digest.FromString("a").String()) {
 		t.Errorf("got %s, want the caller, the number and the subject", refused.body)
 	}
 	push("a", 2).want(t, 201, "")

@@ -82,7 +82,8 @@ func TestHead(t *testing.T) {
 		d := w.pushImage(t, repo, "1.0.0", nil)
 		for _, path := range []string{
 			at(repo, "manifests/1.0.0"), at(repo, "manifests", d), at(repo, "blobs", digest.FromString("layer")),
-			at(repo, "manifests/2.0.0"), at(repo, "manifests", digest.FromString("no")), at(repo, "blobs", digest.FromString("no")), at("no/where", "manifests/1.0.0"),
+			at(repo, "manifests/2.0.0"), at(repo, "manifests", digest.FromString("no")),
+			at(repo, "blobs", digest.FromString("no")), at("no/where", "manifests/1.0.0"),
 		} {
 			get, head := w.do(t, "GET", path, nil), w.do(t, "HEAD", path, nil)
 			if get.status != head.status || len(head.body) != 0 {
@@ -165,7 +166,8 @@ func TestEverythingBySHA512(t *testing.T) {
 		}
 		w.do(t, "POST", at(other, "blobs/uploads/?mount="+layer.String()+"&from="+repo), nil).want(t, 201, "")
 		w.do(t, "HEAD", at(other, "blobs", layer), nil).want(t, 200, "")
-		for path, code := range map[string]string{at(repo, "manifests", referrer): "MANIFEST_UNKNOWN", at(repo, "manifests", d): "MANIFEST_UNKNOWN", at(repo, "blobs", config): "BLOB_UNKNOWN"} {
+		for path, code := range map[string]string{at(repo, "manifests", referrer): "MANIFEST_UNKNOWN",
+			at(repo, "manifests", d): "MANIFEST_UNKNOWN", at(repo, "blobs", config): "BLOB_UNKNOWN"} {
 			w.do(t, "DELETE", path, nil).want(t, 202, "")
 			w.do(t, "GET", path, nil).want(t, 404, code)
 		}

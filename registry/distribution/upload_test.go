@@ -104,7 +104,8 @@ func TestTooManyUploads(t *testing.T) {
 	do("alice", "POST", begin, 202)
 	do("alice", "POST", begin, 429)
 	do("alice", "GET", "/v2/"+repo+"/blobs/"+digest.FromString("").String(), 200)
-	if _, err := distribution.New(distribution.Config{Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir, db), Authorize: allow, MaxUploads: 2}); err == nil {
+	if _, err := distribution.New(distribution.Config{Blobs: dir, Refs: db, Deleter: db,
+		Uploads: blob.NewUploads(dir, db), Authorize: allow, MaxUploads: 2}); err == nil {
 		t.Error("a bound that nobody counts by was taken")
 	}
 }
@@ -214,7 +215,8 @@ func TestUploadBelongsToItsRepository(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		upload := w.begin(t, repo)
 		id := upload[strings.LastIndex(upload, "/")+1:]
-		for _, path := range []string{at(other, "blobs/uploads", id), at(repo, "blobs/uploads", id+"x"), at(repo, "blobs/uploads/.."), at(repo, "blobs/uploads/..%2F..%2Fx")} {
+		for _, path := range []string{at(other, "blobs/uploads", id), at(repo, "blobs/uploads", id+"x"),
+			at(repo, "blobs/uploads/.."), at(repo, "blobs/uploads/..%2F..%2Fx")} {
 			for method, query := range map[string]string{"GET": "", "PATCH": "", "PUT": "?digest=" + digest.FromString("x").String()} {
 				if a := w.do(t, method, path+query, strings.NewReader("x")); a.status != 404 && a.status != 400 && a.status != 405 {
 					t.Errorf("%s %s: got %d", method, path, a.status)
@@ -295,7 +297,8 @@ func TestResumeAfterDisconnect(t *testing.T) {
 		content := strings.Repeat("0123456789", 10_000)
 		upload := w.begin(t, repo)
 		<-w.served
-		for _, request := range []string{"PATCH %s HTTP/1.1\r\nContent-Range: 0-99999\r\n", "PUT %s?digest=" + digest.FromString(content).String() + " HTTP/1.1\r\n"} {
+		for _, request := range []string{"PATCH %s HTTP/1.1\r\nContent-Range: 0-99999\r\n",
+			"PUT %s?digest=" + digest.FromString(content).String() + " HTTP/1.1\r\n"} {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 			if err != nil {
 				t.Fatal(err)

@@ -25,7 +25,8 @@ func TestBreakGlass(t *testing.T) {
 		"a signature":            {with(v2, "[signature]"), `5:3 environment prod: break-glass: requirement "signature" cannot be skipped: ` + can, false},
 		"a quarantine":           {with(v2, "[no-quarantine]"), `5:3 environment prod: break-glass: requirement "no-quarantine" cannot be skipped: ` + can, false},
 		"twice":                  {with(v2, "[parity, parity]"), `5:3 environment prod: break-glass: requirement "parity": listed twice`, false},
-		"where builds go":        {v2 + "registry: local\nenvironments:\n  staging: {break-glass: [parity]}\n" + trust, "4:3 environment staging: break-glass has no effect without from, since builds write it directly", true},
+		"where builds go": {v2 + "registry: local\nenvironments:\n  staging: {break-glass: [parity]}\n" + trust,
+			"4:3 environment staging: break-glass has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

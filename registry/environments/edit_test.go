@@ -19,14 +19,17 @@ func TestAddTrust(t *testing.T) {
 	const head = "# what we trust\nregistry: local\nenvironments: {staging: {}} # one\n"
 	const one = `{key: a.pub, roles: [builder], resources: ["oci://local/"]}`
 	for name, c := range map[string]struct{ before, after string }{
-		"a list":           {head + "trust:\n  # first\n  - " + one + " # ours\n# end\n", head + "trust:\n  # first\n  - " + one + " # ours\n  - " + addedText + "\n# end\n"},
-		"without indent":   {head + "trust:\n- " + one + "\n", head + "trust:\n- " + one + "\n- " + addedText + "\n"},
-		"no last newline":  {head + "trust:\n- " + one, head + "trust:\n- " + one + "\n- " + addedText},
-		"in brackets":      {head + "trust: [" + one + "]\n", head + "trust: [" + one + ", " + addedText + "]\n"},
-		"brackets, lines":  {head + "trust: [\n  " + one + ",\n]\n", head + "trust: [\n  " + one + ", " + addedText + "\n]\n"},
-		"a mapping":        {head + "trust:\n  - key: a.pub\n    roles: [builder]\n    resources:\n      - oci://local/\n", head + "trust:\n  - key: a.pub\n    roles: [builder]\n    resources:\n      - oci://local/\n  - " + addedText + "\n"},
-		"trust first":      {"trust:\n  - " + one + "\nregistry: local\nenvironments: {staging: }\n", "trust:\n  - " + one + "\n  - " + addedText + "\nregistry: local\nenvironments: {staging: }\n"},
-		"lines of Windows": {strings.ReplaceAll(head, "\n", "\r\n") + "trust:\r\n- " + one + "\r\n", strings.ReplaceAll(head, "\n", "\r\n") + "trust:\r\n- " + one + "\r\n- " + addedText + "\r\n"},
+		"a list":          {head + "trust:\n  # first\n  - " + one + " # ours\n# end\n", head + "trust:\n  # first\n  - " + one + " # ours\n  - " + addedText + "\n# end\n"},
+		"without indent":  {head + "trust:\n- " + one + "\n", head + "trust:\n- " + one + "\n- " + addedText + "\n"},
+		"no last newline": {head + "trust:\n- " + one, head + "trust:\n- " + one + "\n- " + addedText},
+		"in brackets":     {head + "trust: [" + one + "]\n", head + "trust: [" + one + ", " + addedText + "]\n"},
+		"brackets, lines": {head + "trust: [\n  " + one + ",\n]\n", head + "trust: [\n  " + one + ", " + addedText + "\n]\n"},
+		"a mapping": {head + "trust:\n  - key: a.pub\n    roles: [builder]\n    resources:\n      - oci://local/\n",
+			head + "trust:\n  - key: a.pub\n    roles: [builder]\n    resources:\n      - oci://local/\n  - " + addedText + "\n"},
+		"trust first": {"trust:\n  - " + one + "\nregistry: local\nenvironments: {staging: }\n",
+			"trust:\n  - " + one + "\n  - " + addedText + "\nregistry: local\nenvironments: {staging: }\n"},
+		"lines of Windows": {strings.ReplaceAll(head, "\n", "\r\n") + "trust:\r\n- " + one + "\r\n",
+			strings.ReplaceAll(head, "\n", "\r\n") + "trust:\r\n- " + one + "\r\n- " + addedText + "\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,11 +48,14 @@ func TestSetKeyState(t *testing.T) {
 	const rest = `roles: [builder], resources: ["oci://local/"]`
 	const state = "state: revoked, since: 2026-11-21T08:00:00Z"
 	for name, c := range map[string]struct{ before, after string }{
-		"in brackets": {head + "trust:\n- {key: a.pub, " + rest + "}\n- {key: b.pub, " + rest + "}\n", "version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state + "}\n- {key: b.pub, " + rest + "}\n"},
+		"in brackets": {head + "trust:\n- {key: a.pub, " + rest + "}\n- {key: b.pub, " + rest + "}\n",
+			"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state + "}\n- {key: b.pub, " + rest + "}\n"},
 		"two entries": {"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + "}\n- {key: a.pub, roles: [approver], resources: [oci://local/]}\n",
-			"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state + "}\n- {key: a.pub, roles: [approver], resources: [oci://local/], " + state + "}\n"},
+			"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state +
+				"}\n- {key: a.pub, roles: [approver], resources: [oci://local/], " + state + "}\n"},
 		"a mapping": {"version: 1\n" + head + "trust:\n- key: a.pub # ours\n  roles: [builder] # builds\n  resources: [oci://local/]\n",
-			"version: 2\n" + head + "trust:\n- key: a.pub # ours\n  roles: [builder] # builds\n  resources: [oci://local/]\n  state: revoked\n  since: 2026-11-21T08:00:00Z\n"},
+			"version: 2\n" + head +
+				"trust:\n- key: a.pub # ours\n  roles: [builder] # builds\n  resources: [oci://local/]\n  state: revoked\n  since: 2026-11-21T08:00:00Z\n"},
 		"retired before": {"version: 2\n" + head + "trust:\n- {key: a.pub, state: \"retired\", since: '2026-11-01T00:00:00Z', " + rest + "}\n",
 			"version: 2\n" + head + "trust:\n- {key: a.pub, state: revoked, since: 2026-11-21T08:00:00Z, " + rest + "}\n"},
 		"after a comment": {"# header\n\n" + head + "trust: [{key: a.pub, " + rest + "}]\n", "# header\n\nversion: 2\n" + head + "trust: [{key: a.pub, " + rest + ", " + state + "}]\n"},
@@ -76,7 +82,8 @@ func TestEditRefuses(t *testing.T) {
 	}{
 		"a broken file": {func() ([]byte, error) { return environments.AddTrust("f", []byte("registry: [\n"), added) }, registry.CodeInvalid},
 		"an unknown role": {func() ([]byte, error) {
-			return environments.AddTrust("f", []byte(file), registry.TrustEntry{Key: "b.pub", Roles: []registry.Role{"boss"}, Resources: []string{"oci://local/"}})
+			return environments.AddTrust("f", []byte(file), registry.TrustEntry{Key: "b.pub",
+				Roles: []registry.Role{"boss"}, Resources: []string{"oci://local/"}})
 		}, registry.CodeInvalid},
 		"a comment before the bracket": {func() ([]byte, error) {
 			text := strings.Replace(file, "trust:\n- ", "trust: [\n  ", 1)

@@ -33,7 +33,9 @@ func TestLoadDefault(t *testing.T) {
 			{Name: "staging"},
 			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity", "recorded-cases"}},
 		},
-		Trust:  []registry.TrustEntry{{Key: "keys/local.pub", Roles: []registry.Role{registry.RoleBuilder, registry.RoleVerifier, registry.RoleApprover, registry.RolePromoter}, Resources: []string{"oci://local/"}}},
+		Trust: []registry.TrustEntry{{Key: "keys/local.pub",
+			Roles:     []registry.Role{registry.RoleBuilder, registry.RoleVerifier, registry.RoleApprover, registry.RolePromoter},
+			Resources: []string{"oci://local/"}}},
 		Digest: digest.FromBytes(environments.Default()),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -79,14 +81,17 @@ func TestParseProblems(t *testing.T) {
 		{"registry: local\nenvironments: [staging]\n" + trust, "2:15 environments is a list: want a mapping from name to from and require"},
 		{"registry: local\nenvironments:\n  prod: {from: staging}\n" + trust, "3:3 environments: want at least one, the first without from"},
 		{head + "  prod: {from: stagin}\n" + trust, `4:3 environment prod: from "stagin" is not the name of an environment above it`},
-		{head + "  prod: {from: staging, require: []}\n" + trust, "4:34 environment prod: require is empty, which would ask for nothing: remove the key for the default [signature provenance parity]"},
-		{head + "  prod: {form: staging}\n" + trust, `4:10 unknown key "form" (did you mean "from"?): want from, require, registry, operators, accuracy, ceilings, approvals, reports, coverage, freeze, break-glass`},
+		{head + "  prod: {from: staging, require: []}\n" + trust,
+			"4:34 environment prod: require is empty, which would ask for nothing: remove the key for the default [signature provenance parity]"},
+		{head + "  prod: {form: staging}\n" + trust,
+			`4:10 unknown key "form" (did you mean "from"?): want from, require, registry, operators, accuracy, ceilings, approvals, reports, coverage, freeze, break-glass`},
 		{head + "  prod: {require: [parity]}\n" + trust, "4:3 environment prod: require has no effect without from, since builds write it directly"},
 		{head + "  prod: {operators: [\"" + string(digest.FromString("")) + "\"]}\n" + trust, "4:3 environment prod: operators has no effect without from, since builds write it directly"},
 		{head + "  prod: {from: staging, operators: [liboperators.so]}\n" + trust, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},
 		{head + "  prod: {from: staging, operators: [" + string(digest.FromString("")) + "]}\n" + trust, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},
 		{head + "  prod: {from: staging, operators: all}\n" + trust, `4:36 found a single value: want a list of digests`},
-		{head + "  prod: {from: staging, operators: ['" + string(digest.FromString("")) + "', '" + string(digest.FromString("")) + "']}\n" + trust, "4:3 environment prod: operators: " + string(digest.FromString("")) + " is listed twice"},
+		{head + "  prod: {from: staging, operators: ['" + string(digest.FromString("")) + "', '" + string(digest.FromString("")) + "']}\n" + trust,
+			"4:3 environment prod: operators: " + string(digest.FromString("")) + " is listed twice"},
 		{head + "  staging: {}\n" + trust, `4:3 key "staging" is here twice: the first is in line 3`},
 		{head + "  prod: {from: staging, registry: \"\"}\n" + trust, `4:35 registry "": want ` + aHost},
 		{head + "  prod: {from: staging, registry: https://a.example}\n" + trust, `4:35 registry "https://a.example": want ` + aHost},
@@ -95,7 +100,8 @@ func TestParseProblems(t *testing.T) {
 		{head + "trust: []\n", "4:8 trust is empty: want at least one key, because no signature can be verified without a key"},
 		{entry(`{key: "", roles: [builder], resources: ["oci://local/"]}`), "5:11 key is empty: want the path of a public key in PEM"},
 		{entry(`{roles: [builder], resources: ["oci://local/"]}`), `5:5 key "key" is missing`},
-		{entry(`{key: k, roles: [bilder], resources: ["oci://local/"]}`), `5:22 unknown role "bilder" (did you mean "builder"?): want one of builder, verifier, approver, promoter, attester, publisher`},
+		{entry(`{key: k, roles: [bilder], resources: ["oci://local/"]}`),
+			`5:22 unknown role "bilder" (did you mean "builder"?): want one of builder, verifier, approver, promoter, attester, publisher`},
 		{entry(`{key: k, roles: [builder, builder], resources: ["oci://local/"]}`), `5:31 role "builder" is here twice`},
 		{entry(`{key: k, roles: [], resources: ["oci://local/"]}`), "5:21 roles is empty: want some of builder, verifier, approver, promoter, attester, publisher"},
 		{entry(`{key: k, roles: [builder], resources: []}`), `5:43 resources is empty: want prefixes such as "oci://local/"`},
@@ -112,7 +118,8 @@ func TestParseProblems(t *testing.T) {
 // What no environment can leave out cannot be asked for by name either.
 func TestOperatorsIsNoRequirement(t *testing.T) {
 	t.Parallel()
-	_, err := environments.Parse("e.yaml", []byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [operators]}\n"+trust))
+	_, err := environments.Parse("e.yaml",
+		[]byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [operators]}\n"+trust))
 	if got := problems(t, err); !strings.HasPrefix(got, `4:3 environment prod: requirement "operators": want one of signature, `) {
 		t.Errorf("got %s", got)
 	}

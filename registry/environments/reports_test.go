@@ -31,7 +31,8 @@ func TestReports(t *testing.T) {
 		"too many days":          {with(v2, "{max-age: 999999999999d}"), "5:44 want how old a report may be, such as 90d or 36h", registry.ReportRule{}, true},
 		"seconds":                {with(v2, "{max-age: 5s}"), "5:3 environment prod: reports: max-age 5s: want at least a minute", registry.ReportRule{}, true},
 		"fewer than one":         {with(v2, "{verifiers: -1}"), "5:3 environment prod: reports: verifiers -1: want 1 to 100", registry.ReportRule{}, false},
-		"where builds go":        {v2 + "registry: local\nenvironments:\n  staging: {reports: {verifiers: 2}}\n" + trust, "4:3 environment staging: reports has no effect without from, since builds write it directly", registry.ReportRule{}, true},
+		"where builds go": {v2 + "registry: local\nenvironments:\n  staging: {reports: {verifiers: 2}}\n" + trust,
+			"4:3 environment staging: reports has no effect without from, since builds write it directly", registry.ReportRule{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,8 +77,10 @@ func TestCoverage(t *testing.T) {
 		"no node type":           {with(v2, "{node-types: []}"), "5:48 want a list of node types, such as [g6.xlarge] or [\"*\"]", registry.CoverageRule{}, false},
 		"no list":                {with(v2, "{node-types: all}"), "5:48 want a list of node types, such as [g6.xlarge] or [\"*\"]", registry.CoverageRule{}, false},
 		"witnesses alone":        {with(v2, "{witnesses: 2}"), "5:35 key \"node-types\" is missing", registry.CoverageRule{}, false},
-		"no name":                {with(v2, "{node-types: [\"../x\"]}"), "5:3 environment prod: coverage: node type \"../x\": want a name, or the beginning of names and \"*\"", registry.CoverageRule{}, false},
-		"where builds go":        {v2 + "registry: local\nenvironments:\n  staging: {coverage: {node-types: [a]}}\n" + trust, "4:3 environment staging: coverage has no effect without from, since builds write it directly", registry.CoverageRule{}, true},
+		"no name": {with(v2, "{node-types: [\"../x\"]}"),
+			"5:3 environment prod: coverage: node type \"../x\": want a name, or the beginning of names and \"*\"", registry.CoverageRule{}, false},
+		"where builds go": {v2 + "registry: local\nenvironments:\n  staging: {coverage: {node-types: [a]}}\n" + trust,
+			"4:3 environment staging: coverage has no effect without from, since builds write it directly", registry.CoverageRule{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -86,15 +86,18 @@ func TestVersion2Problems(t *testing.T) {
 		aTime  = "want a time such as 2026-11-21T09:00:00Z"
 	)
 	for name, c := range map[string]struct{ text, want string }{
-		"a newer version":     {file("version: 3\n", "key: k"), "1:10 version 3 of the file: this program knows 1 and 2"},
-		"version as text":     {file("version: \"2\"\n", "key: k"), `1:10 found "2": want a whole number`},
-		"state in version 1":  {file("", "key: k, state: revoked"), "4:14 key \"state\" needs version 2 of the file: add the line \"version: 2\" at its top\n4:21 key \"since\" is missing: the time from which the key is revoked; " + aTime},
-		"identity, version 1": {file("version: 1\n", "identity: {issuer: https://example.com, subject: x}"), "5:6 key \"identity\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"a newer version": {file("version: 3\n", "key: k"), "1:10 version 3 of the file: this program knows 1 and 2"},
+		"version as text": {file("version: \"2\"\n", "key: k"), `1:10 found "2": want a whole number`},
+		"state in version 1": {file("", "key: k, state: revoked"),
+			"4:14 key \"state\" needs version 2 of the file: add the line \"version: 2\" at its top\n4:21 key \"since\" is missing: the time from which the key is revoked; " + aTime},
+		"identity, version 1": {file("version: 1\n", "identity: {issuer: https://example.com, subject: x}"),
+			"5:6 key \"identity\" needs version 2 of the file: add the line \"version: 2\" at its top"},
 		"window in version 1": {file("", "key: k, until: 2026-11-21T09:00:00Z"), "4:14 key \"until\" needs version 2 of the file: add the line \"version: 2\" at its top"},
 		"no such bound":       {v2("key: k, from: soon"), `5:20 from "soon": ` + aTime},
 		"an empty bound":      {v2("key: k, until: ''"), `5:21 until "": ` + aTime},
 		"bound at year 1":     {v2("key: k, from: 0001-01-01T00:00:00Z"), `5:20 from "0001-01-01T00:00:00Z": ` + aTime},
-		"an empty window":     {v2("key: k, from: 2026-11-21T09:00:00Z, until: 2026-11-21T10:00:00+01:00"), "5:49 until is not after from, so nothing would count: to end trust in a key, set its state"},
+		"an empty window": {v2("key: k, from: 2026-11-21T09:00:00Z, until: 2026-11-21T10:00:00+01:00"),
+			"5:49 until is not after from, so nothing would count: to end trust in a key, set its state"},
 		"two windows of a key": {v2("key: k, until: 2026-11-20T09:00:00Z") + "  - {key: k, roles: [approver], resources: [\"oci://local/\"]}\n",
 			"6:11 key k has another window in an earlier entry: want the same from and until in all entries of a key"},
 		"neither":              {v2("state: trusted"), `5:5 key "key" is missing`},
@@ -105,7 +108,8 @@ func TestVersion2Problems(t *testing.T) {
 		"no such time":         {v2("key: k, state: retired, since: yesterday"), `5:37 since "yesterday": ` + aTime},
 		"time for trusted":     {v2("key: k, state: trusted, since: 2026-11-21T09:00:00Z"), "5:37 since has no meaning for a trusted key: it belongs to the states retired and revoked"},
 		"time without a state": {v2("key: k, since: 2026-11-21T09:00:00Z"), "5:21 since has no meaning for a trusted key: it belongs to the states retired and revoked"},
-		"two times of a key": {v2("key: k, state: revoked, since: 2026-11-20T09:00:00Z") + "  - {key: k, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: [\"oci://local/\"]}\n",
+		"two times of a key": {v2("key: k, state: revoked, since: 2026-11-20T09:00:00Z") +
+			"  - {key: k, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: [\"oci://local/\"]}\n",
 			"6:11 key k has another state in an earlier entry: want the same state and time in all entries of a key"},
 		"two states of a key": {v2("key: k") + "  - {key: k, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: [\"oci://local/\"]}\n",
 			"6:11 key k has another state in an earlier entry: want the same state and time in all entries of a key"},
@@ -116,11 +120,13 @@ func TestVersion2Problems(t *testing.T) {
 		"a pattern":            {v2("identity: {issuer: https://example.com, subject: 'a*'}"), `5:55 "a*": want the exact text: patterns have no meaning in an identity`},
 		"a pattern for jobs": {v2("identity: {issuer: " + github + ", subject: 'repo:acme@1/*:environment:production', claims: {repository_owner_id: '1'}}"),
 			`5:79 "repo:acme@1/*:environment:production": want the exact text: patterns have no meaning in an identity; to cover several jobs, name some of these claims in place of the subject: repository_id, repository_owner_id, job_workflow_ref, environment, runner_environment`},
-		"unknown claim":      {v2("identity: {issuer: " + github + ", claims: {repository_di: '1'}}"), `5:79 unknown key "repository_di" (did you mean "repository_id"?): want repository_id, repository_owner_id, repository, job_workflow_ref, runner_environment, project_id, namespace_id, project_path, ci_config_ref_uri, environment, ref, email`},
+		"unknown claim": {v2("identity: {issuer: " + github + ", claims: {repository_di: '1'}}"),
+			`5:79 unknown key "repository_di" (did you mean "repository_id"?): want repository_id, repository_owner_id, repository, job_workflow_ref, runner_environment, project_id, namespace_id, project_path, ci_config_ref_uri, environment, ref, email`},
 		"number for a claim": {v2("identity: {issuer: " + github + ", claims: {repository_id: 1}}"), `5:94 found "1": want text, so put it in quotes: "1"`},
 		"empty claim":        {v2("identity: {issuer: https://example.com, subject: x, claims: {ref: ''}}"), "5:72 claim ref is empty: want the text that it must have"},
 		"only names": {v2("identity: {issuer: " + github + ", claims: {repository: acme/vision}}"),
-			"5:16 " + github + " issues tokens to everybody, and names there can change owner: want one of repository_id, repository_owner_id among the claims"},
+			"5:16 " + github +
+				" issues tokens to everybody, and names there can change owner: want one of repository_id, repository_owner_id among the claims"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +157,8 @@ func TestPublisher(t *testing.T) {
 		"in two entries":   {head + key("a.pub", "promoter") + key("a.pub", "publisher"), "7:25 a publisher has a key of its own, " + alone},
 		"the other way":    {head + key("a.pub", "publisher") + key("a.pub", "promoter"), "7:25 a publisher has a key of its own, " + alone},
 		"in version 1":     {head[len("version: 2\n"):] + key("a.pub", "publisher"), "5:26 role \"publisher\" needs version 2 of the file: add the line \"version: 2\" at its top"},
-		"an identity":      {head + "  - {identity: {issuer: \"https://ci.example\", subject: x}, roles: [publisher], resources: [\"oci://local/\"]}\n", "6:67 a publisher has a key of its own, " + alone},
+		"an identity": {head + "  - {identity: {issuer: \"https://ci.example\", subject: x}, roles: [publisher], resources: [\"oci://local/\"]}\n",
+			"6:67 a publisher has a key of its own, " + alone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,10 +179,11 @@ func TestLoadTrustFollows(t *testing.T) {
 	t.Parallel()
 	const v2 = "version: 2\nregistry: local\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"follows":        {v2 + "follow: {publishers: [keys/a.pub, /b.pub], state: state}\n", ""},
-		"neither":        {v2, `1:1 key "trust" is missing, or "follow"`},
-		"both":           {v2 + "follow: {publishers: [a.pub], state: s}\n" + trust, "4:1 trust stands beside follow: want one of them, since trust comes with the bundles that are followed"},
-		"roots too":      {v2 + "follow: {publishers: [a.pub], state: s}\nroots: [{sigstore: x}]\n", "4:1 roots stands beside follow: want one of them, since trust comes with the bundles that are followed"},
+		"follows": {v2 + "follow: {publishers: [keys/a.pub, /b.pub], state: state}\n", ""},
+		"neither": {v2, `1:1 key "trust" is missing, or "follow"`},
+		"both":    {v2 + "follow: {publishers: [a.pub], state: s}\n" + trust, "4:1 trust stands beside follow: want one of them, since trust comes with the bundles that are followed"},
+		"roots too": {v2 + "follow: {publishers: [a.pub], state: s}\nroots: [{sigstore: x}]\n",
+			"4:1 roots stands beside follow: want one of them, since trust comes with the bundles that are followed"},
 		"version 1":      {"registry: local\nfollow: {publishers: [a.pub], state: s}\n", "2:1 key \"follow\" needs version 2 of the file: add the line \"version: 2\" at its top"},
 		"nobody":         {v2 + "follow: {publishers: [], state: s}\n", "3:22 publishers is empty: want the path of the public key of a publisher"},
 		"no path":        {v2 + "follow: {publishers: [\"\"], state: s}\n", "3:23 want the path of a public key in PEM"},
@@ -196,7 +204,8 @@ func TestLoadTrustFollows(t *testing.T) {
 			if text != c.want {
 				t.Errorf("problems %q, want %q", text, c.want)
 			}
-			if want := (&environments.Follow{Publishers: []string{"keys/a.pub", "/b.pub"}, State: filepath.Join(filepath.Dir(path), "state")}); c.want == "" && !cmp.Equal(got.Follow, want) {
+			if want := (&environments.Follow{Publishers: []string{"keys/a.pub", "/b.pub"},
+				State: filepath.Join(filepath.Dir(path), "state")}); c.want == "" && !cmp.Equal(got.Follow, want) {
 				t.Errorf("follows %+v, want %+v", got.Follow, want)
 			}
 		})

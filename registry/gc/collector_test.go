@@ -69,7 +69,8 @@ func (w *world) manifest(t *testing.T, repository, tag string, mentions ...regis
 	if tag != "" {
 		tags = []string{tag}
 	}
-	if err := w.PutManifest(t.Context(), repository, registry.Manifest{Digest: d, MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(raw))}, tags...); err != nil {
+	if err := w.PutManifest(t.Context(), repository,
+		registry.Manifest{Digest: d, MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(raw))}, tags...); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -402,7 +403,8 @@ func TestCollectAlone(t *testing.T) {
 		t.Errorf("%d permits, want one for each removal of a hundred", w.permits)
 	}
 	if did.Blobs != strays || did.Bytes != 4*strays || !w.has(t, kept) {
-		t.Errorf("deleted %d blobs of %d bytes, what is needed is there: %v; want %d of %d, and true", did.Blobs, did.Bytes, w.has(t, kept), strays, 4*strays)
+		t.Errorf("deleted %d blobs of %d bytes, what is needed is there: %v; want %d of %d, and true",
+			did.Blobs, did.Bytes, w.has(t, kept), strays, 4*strays)
 	}
 }
 
@@ -442,7 +444,8 @@ func TestCollectSkipsDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			did := w.collect(t, 2*time.Hour, alone)
-			if len(did.SkippedRepositories) != 2 || did.SkippedRepositories[0].Repository != "staging/a" || did.SkippedRepositories[1].Repository != "staging/a/sources" ||
+			if len(did.SkippedRepositories) != 2 || did.SkippedRepositories[0].Repository != "staging/a" ||
+				did.SkippedRepositories[1].Repository != "staging/a/sources" ||
 				!strings.Contains(did.SkippedRepositories[0].Reason, c.says) {
 				t.Errorf("skipped %+v, want staging/a because %q, and its sources", did.SkippedRepositories, c.says)
 			}
@@ -450,7 +453,8 @@ func TestCollectSkipsDamage(t *testing.T) {
 				t.Errorf("planned to skip %+v, skipped %+v", plan.SkippedRepositories, did.SkippedRepositories)
 			}
 			if !w.has(t, source) || !w.has(t, member) || w.has(t, stray) {
-				t.Errorf("source %v, member %v and stray %v of another model are there; want true, true and false", w.has(t, source), w.has(t, member), w.has(t, stray))
+				t.Errorf("source %v, member %v and stray %v of another model are there; want true, true and false",
+					w.has(t, source), w.has(t, member), w.has(t, stray))
 			}
 		})
 	}
@@ -475,7 +479,8 @@ func TestCollectIntents(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	release := w.manifest(t, "staging/m", "1.0.0")
-	for _, i := range []registry.Intent{{Environment: "prod", Model: "m", From: "staging", Release: release}, {Environment: "lab", Model: "m", From: "staging", Release: release}} {
+	for _, i := range []registry.Intent{{Environment: "prod", Model: "m", From: "staging", Release: release},
+		{Environment: "lab", Model: "m", From: "staging", Release: release}} {
 		if err := w.Begin(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
@@ -502,7 +507,8 @@ func TestCollectFails(t *testing.T) {
 		"CatalogTime": true, "Current": true, "Heads": true, "Pending": true, "History": true, "Repositories": true, "Records of staging/m": true,
 		"Records of staging/m/sources": true, "Open": true, "Digests": true, "MarkedBefore": true,
 		"LockCollection": false, "OwnsContent": false, "Held": false, "Abandon": false, "UpdateRecords": false, "WithoutRepository": false, "Mark": false,
-		"Open " + string(digest.FromString("stray")): true, "Await": false, "BeginRemoval": false, "ConfirmRemoval": false, "EndRemoval": false, "Permit": false, "Delete": false, "Close": false, "Sweep": false,
+		"Open " + string(digest.FromString("stray")): true, "Await": false, "BeginRemoval": false,
+		"ConfirmRemoval": false, "EndRemoval": false, "Permit": false, "Delete": false, "Close": false, "Sweep": false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -318,8 +318,9 @@ func TestRoots(t *testing.T) {
 			{Kind: registry.EventPublish, Environment: "gone", Release: name("a")}, {Kind: registry.EventPublish, Environment: "gone", Release: name("b")}}, []string{"a"}},
 		"a hold that ends": {gc.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"),
 			{Kind: registry.EventHoldRelease, Environment: "prod", Release: name("b")}}, []string{"a"}},
-		"a release that was never the head": {gc.Retention{Heads: 9}, []registry.Event{promoted("a"), {Kind: registry.EventAttach, Environment: "prod", Release: name("x")}, promoted("b")}, []string{"a"}},
-		"evidence":                          {gc.Retention{}, []registry.Event{attach}, nil},
+		"a release that was never the head": {gc.Retention{Heads: 9},
+			[]registry.Event{promoted("a"), {Kind: registry.EventAttach, Environment: "prod", Release: name("x")}, promoted("b")}, []string{"a"}},
+		"evidence": {gc.Retention{}, []registry.Event{attach}, nil},
 	} {
 		got, err := c.retention.Roots(envs, nil, nil, events(c.rows...), noon())
 		if err != nil {

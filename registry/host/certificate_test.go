@@ -44,7 +44,8 @@ func newRenewing(t *testing.T) *renewing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: c.TLSConfig(), ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: c.TLSConfig(),
+		ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {
@@ -235,7 +236,8 @@ func TestNewCertificateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	crt, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	for name, files := range map[string][2]string{"no file": {crt, key + "x"}, "swapped": {key, crt}, "of another": {filepath.Join(dir, "ca.pem"), key}} {
+	for name, files := range map[string][2]string{"no file": {crt, key + "x"},
+		"swapped": {key, crt}, "of another": {filepath.Join(dir, "ca.pem"), key}} {
 		_, err := LoadCertificate(files[0], files[1], time.Now, slog.New(slog.DiscardHandler), nil)
 		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), files[0]) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)

@@ -44,25 +44,30 @@ func TestFromLabels(t *testing.T) {
 		cpu    registry.NodeCPU
 		gpus   []registry.NodeAccelerator
 	}{
-		"bare":  {labelled(), registry.NodeCPU{Arch: "amd64", Level: "v1"}, nil},
-		"arm64": {labelled("kubernetes.io/arch", "arm64", cpuid+"ASIMDDP", "true", cpuid+"SVE", "true", cpuid+"X86_64_V4", "true"), registry.NodeCPU{Arch: "arm64", Features: []string{"asimddp", "sve"}}, nil},
+		"bare": {labelled(), registry.NodeCPU{Arch: "amd64", Level: "v1"}, nil},
+		"arm64": {labelled("kubernetes.io/arch", "arm64", cpuid+"ASIMDDP", "true", cpuid+"SVE", "true", cpuid+"X86_64_V4", "true"),
+			registry.NodeCPU{Arch: "arm64", Features: []string{"asimddp", "sve"}}, nil},
 		"features": {
-			labelled(cpuid+"AVX512VNNI", "true", cpuid+"AVX2", "true", cpuid+"FMA3", "true", cpuid+"AVXVNNI", "false", cpuid+"X86_64_V2", "true", cpuid+"X86_64_V3", "true", "feature.node.kubernetes.io/cpu-model.vendor_id", "Intel"),
+			labelled(cpuid+"AVX512VNNI", "true", cpuid+"AVX2", "true", cpuid+"FMA3", "true", cpuid+"AVXVNNI",
+				"false", cpuid+"X86_64_V2", "true", cpuid+"X86_64_V3", "true", "feature.node.kubernetes.io/cpu-model.vendor_id", "Intel"),
 			registry.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "GenuineIntel", Features: []string{"avx2", "avx512_vnni", "fma"}}, nil,
 		},
 		"gpu":      {gpu(), registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{l4}},
 		"two gpus": {gpu("nvidia.com/gpu.count", "2"), registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{l4, l4}},
 		"shared":   {gpu("nvidia.com/gpu.product", "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas", "4"), registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{shared}},
 		"older discovery": {
-			gpu("nvidia.com/cuda.driver-version.full", "", "nvidia.com/cuda.driver.major", "535", "nvidia.com/cuda.driver.minor", "104", "nvidia.com/cuda.driver.rev", "5"),
+			gpu("nvidia.com/cuda.driver-version.full", "", "nvidia.com/cuda.driver.major",
+				"535", "nvidia.com/cuda.driver.minor", "104", "nvidia.com/cuda.driver.rev", "5"),
 			registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{old},
 		},
 		"partitioned alike": {
-			gpu("nvidia.com/gpu.product", "NVIDIA-H200-MIG-1g.18gb", "nvidia.com/mig.strategy", "single", "nvidia.com/gpu.memory", "16384", "nvidia.com/gpu.count", "2"),
+			gpu("nvidia.com/gpu.product", "NVIDIA-H200-MIG-1g.18gb", "nvidia.com/mig.strategy",
+				"single", "nvidia.com/gpu.memory", "16384", "nvidia.com/gpu.count", "2"),
 			registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{slice, slice},
 		},
 		"partitioned": {
-			gpu("nvidia.com/gpu.product", "NVIDIA-H200", "nvidia.com/mig.strategy", "mixed", "nvidia.com/mig-1g.18gb.count", "1", "nvidia.com/mig-1g.18gb.memory", "16384"),
+			gpu("nvidia.com/gpu.product", "NVIDIA-H200", "nvidia.com/mig.strategy", "mixed",
+				"nvidia.com/mig-1g.18gb.count", "1", "nvidia.com/mig-1g.18gb.memory", "16384"),
 			registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{slice},
 		},
 	} {

@@ -32,7 +32,8 @@ func TestRun(t *testing.T) {
 
 // What describes a machine sees no secret of ours.
 func TestRunEnvironment(t *testing.T) {
-	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token", "AWS_SECRET_ACCESS_KEY": "key", "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} {
+	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token",
+		"AWS_SECRET_ACCESS_KEY": "key", "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} {
 		t.Setenv(name, value)
 	}
 	out, err := node.Run(t.Context(), "env")
@@ -40,7 +41,8 @@ func TestRunEnvironment(t *testing.T) {
 		t.Skip(err)
 	}
 	for line := range strings.Lines(string(out)) {
-		if name, _, _ := strings.Cut(line, "="); name != "PATH" && name != "LC_ALL" && name != "LD_LIBRARY_PATH" && name != "PWD" && name != "_" && name != "SHLVL" {
+		if name, _, _ := strings.Cut(line, "="); name != "PATH" && name != "LC_ALL" &&
+			name != "LD_LIBRARY_PATH" && name != "PWD" && name != "_" && name != "SHLVL" {
 			t.Errorf("it sees %s", name)
 		}
 	}

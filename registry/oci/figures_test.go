@@ -52,6 +52,7 @@ func TestFigures(t *testing.T) {
 			}
 		})
 	}
-	_, err = w.store.PutEvidence(t.Context(), staging, registry.Bundle{Data: bundle("report"), Figures: make([]byte, registry.MaxCaseFigures+1)}, w.release.Subjects()[:1])
+	_, err = w.store.PutEvidence(t.Context(), staging,
+		registry.Bundle{Data: bundle("report"), Figures: make([]byte, registry.MaxCaseFigures+1)}, w.release.Subjects()[:1])
 	wantCode(t, err, registry.CodeInvalid, "per-case figures", "at most")
 }

@@ -129,7 +129,8 @@ func FuzzEvidence(f *testing.F) {
 		if !known(err) {
 			t.Fatalf("unexpected %s: %v", registry.CodeOf(err), err)
 		}
-		if _, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, w.release.Digest)); err != nil && registry.CodeOf(err) != registry.CodeInvalid {
+		if _, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, w.release.Digest)); err != nil &&
+			registry.CodeOf(err) != registry.CodeInvalid {
 			t.Fatal(err)
 		}
 	})

@@ -21,7 +21,8 @@ const loadAnnotation = "dev.mlpromote.load-profile"
 func profiled(t *testing.T) (*world, registry.LoadProfile, registry.PartRef) {
 	t.Helper()
 	w := newWorld(t, options{})
-	profile, err := registry.NewLoadProfile("onnxruntime", map[string]string{"graph_optimization_level": "basic"}, map[string]string{"OMP_NUM_THREADS": "1"}, true)
+	profile, err := registry.NewLoadProfile("onnxruntime",
+		map[string]string{"graph_optimization_level": "basic"}, map[string]string{"OMP_NUM_THREADS": "1"}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

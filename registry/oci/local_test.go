@@ -94,18 +94,21 @@ func TestLocalRecordsManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Derived.ArtifactType != bundleType || m.Derived.Subject != w.release.Digest || m.Derived.Annotations["dev.sigstore.bundle.predicateType"] != registry.PredicateSign {
+	if m.Derived.ArtifactType != bundleType || m.Derived.Subject != w.release.Digest ||
+		m.Derived.Annotations["dev.sigstore.bundle.predicateType"] != registry.PredicateSign {
 		t.Errorf("got %+v", m)
 	}
 	m, err = w.refs.Manifest(t.Context(), staging, w.release.Digest)
-	if err != nil || m.Derived.ArtifactType != "application/vnd.mlpromote.release.v1+json" || m.MediaType != ocispec.MediaTypeImageIndex || m.Size != w.release.Size {
+	if err != nil || m.Derived.ArtifactType != "application/vnd.mlpromote.release.v1+json" ||
+		m.MediaType != ocispec.MediaTypeImageIndex || m.Size != w.release.Size {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	plain := w.pushRaw(t, staging, ocispec.MediaTypeImageManifest, []byte(`{"schemaVersion":2,"config":{"mediaType":"application/x"}}`))
 	if m, err = w.refs.Manifest(t.Context(), staging, plain); err != nil || m.Derived.ArtifactType != "application/x" {
 		t.Errorf("without artifactType: got %+v, %v", m, err)
 	}
-	referrers, err := orasregistry.Referrers(t.Context(), oci.Local(w.blobs, w.refs, staging), ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: w.release.Digest}, bundleType)
+	referrers, err := orasregistry.Referrers(t.Context(), oci.Local(w.blobs, w.refs, staging),
+		ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: w.release.Digest}, bundleType)
 	if err != nil || len(referrers) != 1 || referrers[0].Digest != w.evidence[0] {
 		t.Errorf("referrers %v, %v", referrers, err)
 	}

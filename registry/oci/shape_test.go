@@ -211,7 +211,8 @@ func TestFormat1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Model != "vision/digits" || r.Version != "1.0.0" || r.Revision != 1 || r.Sources != s.Sources || len(r.Engines) != 2 || r.Engines[1].Label() != "linux-amd64-v3/int8" || !r.Engines[1].NativeCode {
+	if r.Model != "vision/digits" || r.Version != "1.0.0" || r.Revision != 1 || r.Sources != s.Sources ||
+		len(r.Engines) != 2 || r.Engines[1].Label() != "linux-amd64-v3/int8" || !r.Engines[1].NativeCode {
 		t.Errorf("the sample reads as %+v", r)
 	}
 	if err := w.store.Rehash(ctx, staging, r); err != nil {

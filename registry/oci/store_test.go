@@ -120,7 +120,8 @@ func TestProvidersAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	part := w.engineParts()[0]
-	part.Engine.Providers = []registry.Provider{{Name: "CUDAExecutionProvider", Options: map[string]string{"device_id": "1"}}, {Name: "CPUExecutionProvider"}}
+	part.Engine.Providers = []registry.Provider{{Name: "CUDAExecutionProvider", Options: map[string]string{"device_id": "1"}},
+		{Name: "CPUExecutionProvider"}}
 	ref, err := w.store.PutPart(t.Context(), staging, part)
 	if err != nil {
 		t.Fatal(err)

@@ -182,7 +182,8 @@ func TestFetchRemovesBadFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	p := w.engineParts()[0]
-	b := &bad{Blobs: w.blobs, victim: p.Files[0].Digest, change: func(data []byte) []byte { return append(bytes.Clone(data[1:]), '!') }, read: map[registry.Digest]bool{}}
+	b := &bad{Blobs: w.blobs, victim: p.Files[0].Digest,
+		change: func(data []byte) []byte { return append(bytes.Clone(data[1:]), '!') }, read: map[registry.Digest]bool{}}
 	dir := t.TempDir()
 	_, err := newStore(b, w.refs, oci.Options{}).Fetch(t.Context(), staging, w.release.Engines[0].Digest, dir)
 	wantCode(t, err, registry.CodeDigest, staging, "file model.onnx of engine linux-amd64-v1/fp32", string(p.Files[0].Digest))

@@ -139,10 +139,12 @@ func sourceParts() []registry.Part {
 		{File: "cases-00000.safetensors", First: 0, Count: 3},
 		{File: "cases-00001.safetensors", First: 3, Count: 2},
 	}}
-	golden := registry.CaseSet{Count: 5, Kind: "onnxruntime/disable_all", Runtime: "1.30.0", Node: &registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}, Shards: []registry.Shard{
-		{File: "golden-00000.safetensors", First: 0, Count: 5},
-	}}
-	calibration := registry.CaseSet{Count: 2, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "calibration-00000.safetensors", Count: 2}}}
+	golden := registry.CaseSet{Count: 5, Kind: "onnxruntime/disable_all", Runtime: "1.30.0",
+		Node: &registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}, Shards: []registry.Shard{
+			{File: "golden-00000.safetensors", First: 0, Count: 5},
+		}}
+	calibration := registry.CaseSet{Count: 2, Origin: registry.OriginRecorded,
+		Shards: []registry.Shard{{File: "calibration-00000.safetensors", Count: 2}}}
 	return []registry.Part{
 		{Role: registry.PartReference, Model: "vision/digits", Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: files("model.onnx", "reference", "model.onnx.data", "weights")},
 		{Role: registry.PartCases, Set: &cases, Files: files("cases-00000.safetensors", "cases 0-2", "cases-00001.safetensors", "cases 3-4")},

@@ -47,29 +47,42 @@ func (c catalog) TrustBundles() registry.TrustBundles             { return c.tru
 func full(t *testing.T) catalog {
 	t.Helper()
 	ago := time.Date(2025, 3, 1, 12, 0, 0, 123456000, time.UTC)
-	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](), mem.NewTable[registry.Delivery](), mem.NewTable[registry.RestrictionBundle](), mem.NewTable[registry.KeptCheckpoint](), mem.NewTable[registry.TrustBundleDocument]()}
+	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](),
+		mem.NewTable[registry.Delivery](), mem.NewTable[registry.RestrictionBundle](),
+		mem.NewTable[registry.KeptCheckpoint](), mem.NewTable[registry.TrustBundleDocument]()}
 	c.Now = func() time.Time { return ago }
 	ctx, d := t.Context(), func(text string) registry.Digest { return digest.FromString(text) }
-	token, _, err := access.Mint("ci", []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
+	token, _, err := access.Mint("ci",
+		[]registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
 	gone, _, minted := access.Mint("gone", token.Grants, ago, time.Time{})
 	event := func(kind registry.EventKind, environment, version, reason string) registry.Event {
-		return registry.Event{Time: ago, Kind: kind, Environment: environment, Model: "vision/digits", Version: version, Release: d(version), Reason: reason}
+		return registry.Event{Time: ago, Kind: kind, Environment: environment,
+			Model: "vision/digits", Version: version, Release: d(version), Reason: reason}
 	}
 	apply := func(c catalog, change registry.Change) error { _, err := c.Apply(ctx, change); return err }
 	for n, err := range []error{
 		err, minted,
 		c.AddBlob(ctx, "staging/vision/digits", d("blob"), 4),
-		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("1"), MediaType: "m", Size: 1, Derived: registry.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
-		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("2"), MediaType: "m", Size: 2, Derived: registry.Derived{ArtifactType: "b", Subject: d("1")}}),
+		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("1"), MediaType: "m", Size: 1,
+			Derived: registry.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
+		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("2"),
+			MediaType: "m", Size: 2, Derived: registry.Derived{ArtifactType: "b", Subject: d("1")}}),
 		c.SetTag(ctx, "staging/vision/digits", "1.0.0", d("1")), c.SetTag(ctx, "staging/vision/digits", "current", d("1")),
-		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""), DecisionBasis: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""), DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"), DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
-		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine}}),
+		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""),
+			DecisionBasis: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""),
+			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"),
+			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
+		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach,
+			Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine}}),
 		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
-		c.CreateToken(ctx, token), c.CreateToken(ctx, gone), c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
-		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx, "nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
-		c.webhooks.Put(ctx, "w", registry.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}), c.deliveries.Put(ctx, "w", registry.Delivery{Delivered: 2}),
+		c.CreateToken(ctx, token), c.CreateToken(ctx, gone),
+		c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
+		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx,
+			"nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
+		c.webhooks.Put(ctx, "w", registry.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}),
+		c.deliveries.Put(ctx, "w", registry.Delivery{Delivered: 2}),
 		c.lists.Put(ctx, string(d("list")), registry.RestrictionBundle{Bundle: []byte("list")}),
 		c.trust.Put(ctx, string(d("trust")), registry.TrustBundleDocument{Bundle: []byte("trust")}),
 		c.checkpoints.Put(ctx, "0000000000000000003", registry.KeptCheckpoint{Size: 3, Note: "signed"}),

@@ -26,7 +26,8 @@ func during(t *testing.T, db *DB, first, rest func(context.Context, *dbsqlc.Quer
 		done.Go(waits)
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 			var waiting bool
-			err := db.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database())`).Scan(&waiting)
+			err := db.pool.QueryRow(ctx,
+				`SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database())`).Scan(&waiting)
 			if err != nil {
 				return err
 			}
@@ -133,7 +134,8 @@ func TestDeletionOfWhatIsRecordedAgain(t *testing.T) {
 		}
 	})
 	var left int
-	if err := db.pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM manifests) + (SELECT count(*) FROM manifest_derived)`).Scan(&left); err != nil || left != 0 {
+	if err := db.pool.QueryRow(t.Context(),
+		`SELECT (SELECT count(*) FROM manifests) + (SELECT count(*) FROM manifest_derived)`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d rows are left (%v)", left, err)
 	}
 }

@@ -170,7 +170,8 @@ func explain(ctx context.Context, conn *pgxpool.Conn, s statement, mode string) 
 			return plan{}, fmt.Errorf("%s: %w", statement, err)
 		}
 	}
-	results, err := conn.Conn().PgConn().Exec(ctx, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE asked ("+strings.Join(literals, ", ")+")").ReadAll()
+	results, err := conn.Conn().PgConn().Exec(ctx,
+		"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE asked ("+strings.Join(literals, ", ")+")").ReadAll()
 	if err != nil {
 		return plan{}, err
 	}

@@ -104,8 +104,10 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 				}
 			}
 			for i, r := range replicas {
-				if events, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil || len(events) != want || events[want-1].Release != head.Release {
-					t.Errorf("replica %d sees the promotions %+v in history (error %v), want %d, the last of which is the head %s", i, events, err, want, head.Version)
+				if events, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil ||
+					len(events) != want || events[want-1].Release != head.Release {
+					t.Errorf("replica %d sees the promotions %+v in history (error %v), want %d, the last of which is the head %s",
+						i, events, err, want, head.Version)
 				}
 				if pending, err := db.Pending(t.Context()); err != nil || len(pending) != 0 {
 					t.Errorf("intents are left: %v (%v)", pending, err)

@@ -91,10 +91,12 @@ func FuzzParseURL(f *testing.F) {
 			wantCode(t, err, registry.CodeInvalid)
 			return
 		}
-		if c.Bucket == "" || c.Region == "" || !strings.HasPrefix(c.Endpoint, "http") || strings.Contains(c.Prefix, "..") && strings.Contains("/"+c.Prefix+"/", "/../") {
+		if c.Bucket == "" || c.Region == "" || !strings.HasPrefix(c.Endpoint, "http") ||
+			strings.Contains(c.Prefix, "..") && strings.Contains("/"+c.Prefix+"/", "/../") {
 			t.Errorf("%q became %+v", text, c)
 		}
-		if again, err := s3.ParseURL(c.String() + "?region=" + c.Region); strings.IndexFunc(c.Prefix+c.Region, special) < 0 && (err != nil || again.Bucket != c.Bucket || again.Prefix != c.Prefix) {
+		if again, err := s3.ParseURL(c.String() + "?region=" + c.Region); strings.IndexFunc(c.Prefix+c.Region, special) < 0 &&
+			(err != nil || again.Bucket != c.Bucket || again.Prefix != c.Prefix) {
 			t.Errorf("%q is written %s, which is read as %+v (%v)", text, c, again, err)
 		}
 	})

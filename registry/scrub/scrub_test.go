@@ -235,7 +235,8 @@ func TestDamage(t *testing.T) {
 			}
 			c.damage(w, t, d)
 			did, found := w.pass(t)
-			want := []registry.AffectedRelease{{Environment: "staging", Model: registrytest.Model, Release: w.release.Digest, Tags: []string{"1.0.0"}, Head: true}}
+			want := []registry.AffectedRelease{{Environment: "staging", Model: registrytest.Model,
+				Release: w.release.Digest, Tags: []string{"1.0.0"}, Head: true}}
 			if did.Damaged != 1 || len(found) != 1 || found[0].Digest != d || found[0].Kind != c.kind ||
 				fmt.Sprint(found[0].Releases) != fmt.Sprint(want) {
 				t.Fatalf("result %+v, found %+v, want %s of %s with %+v", did, found, c.kind, d, want)

@@ -231,7 +231,8 @@ func TestResolveShowsChangedNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(w.config.Runtimes.Put(t.Context(), "onnxruntime:1.30.0", registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}))
+	change(w.config.Runtimes.Put(t.Context(), "onnxruntime:1.30.0",
+		registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}))
 	for range 2 {
 		w.resolved(t, "the name of another runtime", http.MethodGet, query, "", http.StatusNotFound)
 	}

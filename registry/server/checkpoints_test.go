@@ -42,5 +42,6 @@ func TestNoProofOfHiddenEvents(t *testing.T) {
 		t.Errorf("a checkpoint: %d %s, want the note", got.Code, got.Body)
 	}
 	without := setup(t)
-	wantProblem(t, "a service without checkpoints", without.do(http.MethodGet, "/api/v1/history/checkpoint", ""), http.StatusNotFound, registry.CodeNotFound)
+	wantProblem(t, "a service without checkpoints",
+		without.do(http.MethodGet, "/api/v1/history/checkpoint", ""), http.StatusNotFound, registry.CodeNotFound)
 }

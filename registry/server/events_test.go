@@ -40,7 +40,8 @@ func listen(t *testing.T, w *world, path string, header ...string) *listener {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("Cache-Control") != "no-store" {
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" ||
+		response.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%d %v", response.StatusCode, response.Header)
 	}
 	l := &listener{events: make(chan registry.Event, 100), closed: make(chan struct{})}
@@ -84,7 +85,8 @@ func TestEventsGoOnWhereTheyBrokeOff(t *testing.T) {
 	w := setup(t)
 	release := w.Promoted(t, registrytest.Build{})
 	history := walk[registry.Event](t, w, "/api/v1/history?limit=1000", 1000)
-	all, after, promotions := listen(t, w, "/api/v1/events?after=0"), listen(t, w, "/api/v1/events?after=999", "Last-Event-ID", "3"), listen(t, w, "/api/v1/events?after=0&kind=promote&environment=prod")
+	all, after, promotions := listen(t, w, "/api/v1/events?after=0"), listen(t, w, "/api/v1/events?after=999",
+		"Last-Event-ID", "3"), listen(t, w, "/api/v1/events?after=0&kind=promote&environment=prod")
 	for _, want := range history {
 		if got := all.next(t); got.Hash != want.Hash {
 			t.Errorf("event %d is %+v", want.Seq, got)

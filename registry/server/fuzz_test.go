@@ -46,7 +46,8 @@ func FuzzHeaders(f *testing.F) {
 		{"GET", "/api/v1/heads"}, {"HEAD", "/api/v1/events"}, {"POST", "/api/v1/models/vision/digits/rollback"}, {"PUT", "/api/v1/node-types/a"},
 		{"GET", "/api/v1/models/" + registrytest.Model + "/resolve?environment=prod&arch=amd64&level=v3"},
 	}
-	for i, value := range []string{`W/"x", "y", *`, "text/plain;q=0.5, */*;q=0", "gzip;q=0.001, br", `"k"`, "-7", strings.Repeat("x", 300), "application/json; charset"} {
+	for i, value := range []string{`W/"x", "y", *`, "text/plain;q=0.5, */*;q=0",
+		"gzip;q=0.001, br", `"k"`, "-7", strings.Repeat("x", 300), "application/json; charset"} {
 		for on := range requests {
 			f.Add(uint8(on), uint8(i), value)
 		}

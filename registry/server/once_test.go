@@ -66,7 +66,8 @@ func TestSameKeySameAnswer(t *testing.T) {
 	}
 	for _, key := range []string{"k1", `"k1"`} {
 		again := w.posting(t.Context(), "ci", key, path, `{"to":"prod"}`)
-		if again.Code != first.Code || again.Body.String() != first.Body.String() || again.Header().Get("Content-Type") != "application/json" || again.Header().Get("Idempotency-Replayed") != "true" {
+		if again.Code != first.Code || again.Body.String() != first.Body.String() ||
+			again.Header().Get("Content-Type") != "application/json" || again.Header().Get("Idempotency-Replayed") != "true" {
 			t.Errorf("again: %d %v %s", again.Code, again.Header(), again.Body)
 		}
 	}
@@ -83,7 +84,8 @@ func TestSameKeySameAnswer(t *testing.T) {
 	// A refusal is an answer, with its decision.
 	refused := w.posting(t.Context(), "ci", "k3", path, `{"to":"moon"}`)
 	again := w.posting(t.Context(), "ci", "k3", path, `{"to":"moon"}`)
-	if wantProblem(t, "refused", refused, http.StatusNotFound, registry.CodeNotFound); again.Body.String() != refused.Body.String() || again.Header().Get("Content-Type") != "application/problem+json" {
+	if wantProblem(t, "refused", refused, http.StatusNotFound, registry.CodeNotFound); again.Body.String() != refused.Body.String() ||
+		again.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("again: %s, was %s", again.Body, refused.Body)
 	}
 	for _, key := range []string{"", " ", `"`, `"x`, "a b", "ü", strings.Repeat("x", 256)} {
@@ -119,7 +121,8 @@ func TestWebhooksAreRegisteredOnce(t *testing.T) {
 	w := setup(t)
 	first := w.posting(t.Context(), "ci", "k", "/api/v1/webhooks", `{"url":"https://example.com"}`)
 	again := w.posting(t.Context(), "ci", "k", "/api/v1/webhooks", `{"url":"https://example.com"}`)
-	if first.Code != http.StatusCreated || again.Code != first.Code || again.Body.String() != first.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
+	if first.Code != http.StatusCreated || again.Code != first.Code ||
+		again.Body.String() != first.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
 		t.Errorf("first %d %s, again %d %s", first.Code, first.Body, again.Code, again.Body)
 	}
 	if at := first.Header().Get("Location"); !strings.HasPrefix(at, "/api/v1/webhooks/") || again.Header().Get("Location") != at {

@@ -137,7 +137,8 @@ func TestStatusesOfCodes(t *testing.T) {
 	_, d := readDocument(t)
 	promote := d.Paths["/api/v1/models/{model}/promotions"]["post"]
 	for _, code := range []registry.Code{
-		registry.CodeInternal, registry.CodeUnavailable, registry.CodeNotFound, registry.CodeConflict, registry.CodeInvalid, registry.CodePolicy, registry.CodeForbidden, registry.CodeTrust, registry.CodeDigest,
+		registry.CodeInternal, registry.CodeUnavailable, registry.CodeNotFound, registry.CodeConflict,
+		registry.CodeInvalid, registry.CodePolicy, registry.CodeForbidden, registry.CodeTrust, registry.CodeDigest,
 	} {
 		text, _ := json.Marshal(code.HTTPStatus())
 		if promote.Responses[string(text)] == nil {

@@ -97,11 +97,13 @@ func TestReleaseInParts(t *testing.T) {
 	d := string(evidence.Claims[0].Bundle)
 	bundle := w.do("GET", model+"bundle?environment=prod&digest="+d, "")
 	stored, err := w.Interface.Bundle(t.Context(), "prod", registrytest.Model, evidence.Claims[0].Bundle)
-	if err != nil || bundle.Code != http.StatusOK || bundle.Body.String() != string(stored.Data) || bundle.Header().Get("Content-Type") != "application/vnd.dev.sigstore.bundle.v0.3+json" {
+	if err != nil || bundle.Code != http.StatusOK || bundle.Body.String() != string(stored.Data) ||
+		bundle.Header().Get("Content-Type") != "application/vnd.dev.sigstore.bundle.v0.3+json" {
 		t.Errorf("%d %v, error %v", bundle.Code, bundle.Header(), err)
 	}
 	wantProblem(t, "no digest", w.do("GET", model+"bundle?environment=prod", ""), http.StatusBadRequest, registry.CodeInvalid)
-	wantProblem(t, "an engine is no bundle", w.do("GET", model+"bundle?environment=prod&digest="+string(engine.Digest), ""), http.StatusNotFound, registry.CodeNotFound)
+	wantProblem(t, "an engine is no bundle", w.do("GET", model+"bundle?environment=prod&digest="+string(engine.Digest), ""),
+		http.StatusNotFound, registry.CodeNotFound)
 }
 
 func TestTargets(t *testing.T) {
@@ -175,11 +177,13 @@ func TestVerification(t *testing.T) {
 		Last   registry.Digest
 		Fault  string
 	}
-	if want(t, w.do("GET", "/api/v1/history/verification", ""), http.StatusOK, &got); !got.Intact || got.Events != last.Seq || got.Last != last.Hash || got.Fault != "" {
+	if want(t, w.do("GET", "/api/v1/history/verification", ""), http.StatusOK, &got); !got.Intact ||
+		got.Events != last.Seq || got.Last != last.Hash || got.Fault != "" {
 		t.Errorf("an intact history is %+v", got)
 	}
 	forged, got.Last = true, ""
-	if want(t, w.do("GET", "/api/v1/history/verification", ""), http.StatusOK, &got); got.Intact || got.Events != 2 || got.Last != events[1].Hash || !strings.Contains(got.Fault, "event 3") {
+	if want(t, w.do("GET", "/api/v1/history/verification", ""), http.StatusOK, &got); got.Intact ||
+		got.Events != 2 || got.Last != events[1].Hash || !strings.Contains(got.Fault, "event 3") {
 		t.Errorf("a forged history is %+v", got)
 	}
 }
@@ -189,7 +193,8 @@ func TestConditionalRequests(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	const resolve = model + "resolve?environment=prod&nodeType=box&runtime=onnxruntime:1.30.0"
-	for _, path := range []string{"/api/v1/heads", "/api/v1/models", "/api/v1/environments", "/api/v1/history", "/api/v1/node-types/box", model + "releases?environment=prod", model + "release?environment=prod", resolve} {
+	for _, path := range []string{"/api/v1/heads", "/api/v1/models", "/api/v1/environments", "/api/v1/history",
+		"/api/v1/node-types/box", model + "releases?environment=prod", model + "release?environment=prod", resolve} {
 		first := w.do("GET", path, "")
 		tag := first.Header().Get("ETag")
 		if first.Code != http.StatusOK || len(tag) < 10 || first.Header().Get("Cache-Control") != "private, no-cache" {
@@ -204,15 +209,18 @@ func TestConditionalRequests(t *testing.T) {
 		if got := w.do("GET", path, "", "If-None-Match", `"other"`); got.Code != http.StatusOK || got.Body.String() != first.Body.String() {
 			t.Errorf("%s has changed: %d", path, got.Code)
 		}
-		if got := w.do("HEAD", path, ""); got.Code != http.StatusOK || got.Body.Len() != 0 || got.Header().Get("ETag") != tag || got.Header().Get("Content-Length") != strconv.Itoa(first.Body.Len()) {
+		if got := w.do("HEAD", path, ""); got.Code != http.StatusOK || got.Body.Len() != 0 ||
+			got.Header().Get("ETag") != tag || got.Header().Get("Content-Length") != strconv.Itoa(first.Body.Len()) {
 			t.Errorf("HEAD %s: %d %v", path, got.Code, got.Header())
 		}
 	}
 	text := w.do("GET", resolve, "", "Accept", "text/plain")
-	if json := w.do("GET", resolve, ""); text.Header().Get("ETag") == json.Header().Get("ETag") || !strings.Contains(strings.Join(text.Header().Values("Vary"), ","), "Accept") {
+	if json := w.do("GET", resolve, ""); text.Header().Get("ETag") == json.Header().Get("ETag") ||
+		!strings.Contains(strings.Join(text.Header().Values("Vary"), ","), "Accept") {
 		t.Errorf("two forms have one tag: %v", text.Header())
 	}
-	if got := w.do("GET", "/api/v1/heads?environment=moon", "", "If-None-Match", "*"); got.Code != http.StatusNotFound || got.Header().Get("ETag") != "" {
+	if got := w.do("GET", "/api/v1/heads?environment=moon", "", "If-None-Match", "*"); got.Code != http.StatusNotFound ||
+		got.Header().Get("ETag") != "" {
 		t.Errorf("an error has a tag: %d %v", got.Code, got.Header())
 	}
 }
@@ -222,9 +230,11 @@ func TestCompression(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	plain := w.do("GET", "/api/v1/history", "")
-	for accept, zipped := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": false, "gzip;q=0": false, "identity": false, "": false, "gzip;q=0.2, identity;q=0.5": false} {
+	for accept, zipped := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": false,
+		"gzip;q=0": false, "identity": false, "": false, "gzip;q=0.2, identity;q=0.5": false} {
 		got := w.do("GET", "/api/v1/history", "", "Accept-Encoding", accept)
-		if (got.Header().Get("Content-Encoding") == "gzip") != zipped || !strings.Contains(strings.Join(got.Header().Values("Vary"), ","), "Accept-Encoding") {
+		if (got.Header().Get("Content-Encoding") == "gzip") != zipped ||
+			!strings.Contains(strings.Join(got.Header().Values("Vary"), ","), "Accept-Encoding") {
 			t.Errorf("Accept-Encoding %q: %v", accept, got.Header())
 		}
 		if body := unzipped(t, got); body != plain.Body.String() {
@@ -264,7 +274,8 @@ func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *server.Config) { c.Registry = broken{c.Registry} })
 	got := w.do("GET", "/api/v1/heads", "", "X-Request-Id", "mine.1")
-	if p := wantProblem(t, "heads", got, http.StatusInternalServerError, registry.CodeInternal); p.RequestID != "mine.1" || got.Header().Get("X-Request-Id") != "mine.1" || !strings.Contains(w.log.String(), "request=mine.1") {
+	if p := wantProblem(t, "heads", got, http.StatusInternalServerError, registry.CodeInternal); p.RequestID != "mine.1" ||
+		got.Header().Get("X-Request-Id") != "mine.1" || !strings.Contains(w.log.String(), "request=mine.1") {
 		t.Errorf("the request is called %q, %q, and in the log %s", p.RequestID, got.Header().Get("X-Request-Id"), w.log)
 	}
 	seen := make(map[string]bool)

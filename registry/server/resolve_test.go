@@ -48,11 +48,14 @@ func TestResolveAsText(t *testing.T) {
 	w.Promoted(t, registrytest.Build{})
 	path := "http://127.0.0.1:5080" + model + "resolve?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0"
 	for accept, text := range map[string]bool{
-		"text/plain": true, "text/plain;charset=utf-8, */*": true, "text/*": true, "text/plain;q=0.5, */*": false, "application/json;q=0.1, text/plain;q=0.2": true, "text/plain;q=0": false, "application/json": false, "": false, "*/*": false, "text/html, application/json, text/plain": false,
+		"text/plain": true, "text/plain;charset=utf-8, */*": true, "text/*": true, "text/plain;q=0.5, */*": false,
+		"application/json;q=0.1, text/plain;q=0.2": true, "text/plain;q=0": false,
+		"application/json": false, "": false, "*/*": false, "text/html, application/json, text/plain": false,
 	} {
 		got := w.do("GET", path, "", "Accept", accept)
 		body := got.Body.String()
-		isText := strings.HasPrefix(body, "127.0.0.1:5080/prod/vision/digits@sha256:") && strings.Count(body, "\n") == 1 && strings.HasPrefix(got.Header().Get("Content-Type"), "text/plain")
+		isText := strings.HasPrefix(body, "127.0.0.1:5080/prod/vision/digits@sha256:") &&
+			strings.Count(body, "\n") == 1 && strings.HasPrefix(got.Header().Get("Content-Type"), "text/plain")
 		if got.Code != http.StatusOK || isText != text {
 			t.Errorf("Accept %q: %d %s %s, want text %t", accept, got.Code, got.Header().Get("Content-Type"), body, text)
 		}
@@ -68,7 +71,8 @@ func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Build(t, registrytest.Build{})
-	if p := wantProblem(t, "who", w.do("GET", model+"resolve?environment=staging&nodeType=closet", ""), http.StatusNotFound, registry.CodeNotFound); p.Detail != "node type closet is unknown" {
+	if p := wantProblem(t, "who", w.do("GET", model+"resolve?environment=staging&nodeType=closet", ""),
+		http.StatusNotFound, registry.CodeNotFound); p.Detail != "node type closet is unknown" {
 		t.Errorf("a node type that is not known: %s", p.Detail)
 	}
 	for query, code := range map[string]registry.Code{

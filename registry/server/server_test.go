@@ -80,7 +80,8 @@ func TestBodiesAreStrict(t *testing.T) {
 			wantProblem(t, operation+" with "+name, w.post(model+operation, body), http.StatusBadRequest, registry.CodeInvalid)
 		}
 		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json-seq", "application/"} {
-			wantProblem(t, operation+" of type "+kind, w.do("POST", model+operation, "{}", "Content-Type", kind), http.StatusUnsupportedMediaType, registry.CodeInvalid)
+			wantProblem(t, operation+" of type "+kind, w.do("POST", model+operation, "{}", "Content-Type", kind),
+				http.StatusUnsupportedMediaType, registry.CodeInvalid)
 		}
 		large := `{"environment":"` + strings.Repeat("x", 13<<20) + `"}`
 		if operation == "publications" || operation == "promotions" {
@@ -89,7 +90,8 @@ func TestBodiesAreStrict(t *testing.T) {
 		wantProblem(t, operation+" that is too large", w.post(model+operation, large), http.StatusRequestEntityTooLarge, registry.CodeInvalid)
 	}
 	got := w.do("POST", model+"rollbacks", `{"environment":"prod","reason":"x"}`+"\n", "Content-Type", "application/json; charset=utf-8")
-	if p := wantProblem(t, "no body", w.post(model+"promotions", " "), http.StatusBadRequest, registry.CodeInvalid); !strings.Contains(p.Detail, "request body: empty") {
+	if p := wantProblem(t, "no body", w.post(model+"promotions", " "), http.StatusBadRequest,
+		registry.CodeInvalid); !strings.Contains(p.Detail, "request body: empty") {
 		t.Errorf("an empty body is %q", p.Detail)
 	}
 	wantProblem(t, "a release that is not named", w.post(model+"publications", `{"release":""}`), http.StatusBadRequest, registry.CodeInvalid)
@@ -101,14 +103,20 @@ func TestQueriesAreStrict(t *testing.T) {
 	w := setup(t, stopped)
 	for _, path := range []string{
 		"/api/v1/environments?x=y", "/api/v1/heads?env=prod", "/api/v1/heads?environment=%zz", "/api/v1/heads?a;b",
-		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=0", "/api/v1/history?limit=1001", "/api/v1/history?cursor=x", "/api/v1/models?cursor=MTpq_", "/api/v1/history?before=-1",
+		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=0", "/api/v1/history?limit=1001",
+		"/api/v1/history?cursor=x", "/api/v1/models?cursor=MTpq_", "/api/v1/history?before=-1",
 		"/api/v1/history?kind=promoted", "/api/v1/history?subject=1.0.0", "/api/v1/events?kind=promoted", "/api/v1/events?after=1",
-		model + "releases", model + "release?ref=1.0.0", model + "engines", model + "evidence", model + "engine?digest=x", model + "bundle?digest=x", model + "resolve?nodeType=box",
+		model + "releases", model + "release?ref=1.0.0", model + "engines", model + "evidence",
+		model + "engine?digest=x", model + "bundle?digest=x", model + "resolve?nodeType=box",
 		model + "releases?env=prod", model + "evidence?release=x",
-		model + "resolve?environment=prod", model + "resolve?environment=prod&arch=no+word", model + "resolve?env=prod&arch=amd64&level=v3", model + "resolve?environment=prod&arch=amd64&feature=avx2", model + "resolve?environment=prod&arch=amd64&memoryMiB=-1",
-		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=0", model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=65",
-		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuMemoryMiB=much", model + "resolve?environment=prod&arch=amd64&runtime=onnxruntime",
-		model + "resolve?environment=prod&arch=amd64&runtime=:1", model + "resolve?environment=prod&nodeType=box&arch=amd64", model + "resolve?environment=prod&nodeType=box&level=v3",
+		model + "resolve?environment=prod", model + "resolve?environment=prod&arch=no+word", model + "resolve?env=prod&arch=amd64&level=v3",
+		model + "resolve?environment=prod&arch=amd64&feature=avx2", model + "resolve?environment=prod&arch=amd64&memoryMiB=-1",
+		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=0",
+		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=65",
+		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuMemoryMiB=much",
+		model + "resolve?environment=prod&arch=amd64&runtime=onnxruntime",
+		model + "resolve?environment=prod&arch=amd64&runtime=:1",
+		model + "resolve?environment=prod&nodeType=box&arch=amd64", model + "resolve?environment=prod&nodeType=box&level=v3",
 	} {
 		wantProblem(t, path, w.do("GET", path, ""), http.StatusBadRequest, registry.CodeInvalid)
 	}
@@ -123,7 +131,8 @@ func TestInternalErrorsAreLoggedNotShown(t *testing.T) {
 	w := setup(t, func(c *server.Config) { c.Registry = broken{c.Registry} })
 	got := w.do("GET", "/api/v1/heads", "")
 	wantProblem(t, "heads", got, http.StatusInternalServerError, registry.CodeInternal)
-	if strings.Contains(got.Body.String(), "secret") || !strings.Contains(w.log.String(), "/srv/secret") || !strings.Contains(w.log.String(), "path=/api/v1/heads") {
+	if strings.Contains(got.Body.String(), "secret") || !strings.Contains(w.log.String(), "/srv/secret") ||
+		!strings.Contains(w.log.String(), "path=/api/v1/heads") {
 		t.Errorf("the client is told %s, the log %s", got.Body, w.log)
 	}
 	wantProblem(t, "environments", w.do("GET", "/api/v1/environments?x=y", ""), http.StatusBadRequest, registry.CodeInvalid)
@@ -143,7 +152,8 @@ func TestListsAreNeverNull(t *testing.T) {
 		}
 	}
 	release := w.Build(t, registrytest.Build{})
-	if body := w.do("GET", model+"evidence?environment=staging&ref="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[],"ignoredCount":0}`+"\n" {
+	if body := w.do("GET", model+"evidence?environment=staging&ref="+string(release.Digest),
+		"").Body.String(); body != `{"claims":[],"ignored":[],"ignoredCount":0}`+"\n" {
 		t.Errorf("claims are %s", body)
 	}
 }

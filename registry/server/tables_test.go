@@ -41,8 +41,10 @@ func TestNodeTypes(t *testing.T) {
 		got := w.do(http.MethodPut, "/api/v1/node-types/"+name, body, "Content-Type", "application/json")
 		wantProblem(t, name+" "+body, got, http.StatusBadRequest, registry.CodeInvalid)
 	}
-	wantProblem(t, "no JSON", w.do(http.MethodPut, path, string(document), "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, registry.CodeInvalid)
-	wantProblem(t, "too large", w.do(http.MethodPut, path, strings.Repeat(" ", 13<<20), "Content-Type", "application/json"), http.StatusRequestEntityTooLarge, registry.CodeInvalid)
+	wantProblem(t, "no JSON", w.do(http.MethodPut, path, string(document), "Content-Type", "text/plain"),
+		http.StatusUnsupportedMediaType, registry.CodeInvalid)
+	wantProblem(t, "too large", w.do(http.MethodPut, path, strings.Repeat(" ", 13<<20), "Content-Type", "application/json"),
+		http.StatusRequestEntityTooLarge, registry.CodeInvalid)
 }
 
 // A runtime is called as its image is, and is asked for by that name.

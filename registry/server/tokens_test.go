@@ -12,7 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/server"
 )
 
-const tokenBody = `{"id": "aaaabbbbccccdddd", "name": "ci", "hash": "sha256:` + tokenHash + `", "grants": [{"permissions": ["read"], "environment": "prod", "model": "**"}]}`
+const tokenBody = `{"id": "aaaabbbbccccdddd", "name": "ci", "hash": "sha256:` + tokenHash +
+	`", "grants": [{"permissions": ["read"], "environment": "prod", "model": "**"}]}`
 
 // tokenHash is that of the secret "x".
 const tokenHash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
@@ -25,7 +26,8 @@ func TestTokens(t *testing.T) {
 	for range 2 { // sent twice, it is done once
 		got := w.post("/api/v1/tokens", tokenBody)
 		var token registry.Token
-		if err := json.Unmarshal(got.Body.Bytes(), &token); err != nil || got.Code != http.StatusCreated || token.Name != "ci" || !token.Created.Equal(made) ||
+		if err := json.Unmarshal(got.Body.Bytes(), &token); err != nil ||
+			got.Code != http.StatusCreated || token.Name != "ci" || !token.Created.Equal(made) ||
 			got.Header().Get("Location") != "/api/v1/tokens/aaaabbbbccccdddd" || strings.Contains(got.Body.String(), tokenHash) {
 			t.Fatalf("made: %d %v %s", got.Code, got.Header(), got.Body)
 		}

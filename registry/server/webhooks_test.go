@@ -25,12 +25,14 @@ func TestWebhooks(t *testing.T) {
 	w.Promoted(t, registrytest.Build{})
 	var made, got hook
 	answer := w.post("/api/v1/webhooks", `{"url":"https://example.com/hook?token=x","environment":"prod","kinds":["promote"]}`)
-	if want(t, answer, http.StatusCreated, &made); !strings.HasPrefix(made.Secret, "whsec_") || len(made.Secret) < 40 || made.Delivered == 0 || answer.Header().Get("Location") != "/api/v1/webhooks/"+made.ID {
+	if want(t, answer, http.StatusCreated, &made); !strings.HasPrefix(made.Secret, "whsec_") ||
+		len(made.Secret) < 40 || made.Delivered == 0 || answer.Header().Get("Location") != "/api/v1/webhooks/"+made.ID {
 		t.Errorf("made is %+v with %v", made, answer.Header())
 	}
 	path := "/api/v1/webhooks/" + made.ID
 	shown := w.do("GET", path, "")
-	if want(t, shown, http.StatusOK, &got); got.URL != made.URL || got.Environment != "prod" || strings.Contains(shown.Body.String(), "secret") || strings.Contains(shown.Body.String(), strings.TrimPrefix(made.Secret, "whsec_")) {
+	if want(t, shown, http.StatusOK, &got); got.URL != made.URL || got.Environment != "prod" ||
+		strings.Contains(shown.Body.String(), "secret") || strings.Contains(shown.Body.String(), strings.TrimPrefix(made.Secret, "whsec_")) {
 		t.Errorf("shown is %s", shown.Body)
 	}
 	list := w.do("GET", "/api/v1/webhooks", "")
@@ -43,7 +45,8 @@ func TestWebhooks(t *testing.T) {
 	if err := w.config.Deliveries.Put(t.Context(), made.ID, state); err != nil {
 		t.Fatal(err)
 	}
-	if want(t, w.do("GET", path, ""), http.StatusOK, &got); !got.Suspended || got.Attempts != 20 || got.LastError != state.LastError || got.Delivered != 2 {
+	if want(t, w.do("GET", path, ""), http.StatusOK, &got); !got.Suspended ||
+		got.Attempts != 20 || got.LastError != state.LastError || got.Delivered != 2 {
 		t.Errorf("the state is %+v", got)
 	}
 	got = hook{}

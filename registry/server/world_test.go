@@ -47,7 +47,8 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	}
 	w.Interface = svc
 	w.config = server.Config{
-		Registry: svc, Preview: service.Remember(svc, db, 4<<20), URL: "https://models.example", Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Registry: svc, Preview: service.Remember(svc, db, 4<<20), URL: "https://models.example",
+		Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
@@ -103,7 +104,8 @@ func wantProblem(t *testing.T, subject string, got *httptest.ResponseRecorder, s
 	t.Helper()
 	var p problem
 	err := json.Unmarshal(got.Body.Bytes(), &p)
-	if err != nil || got.Code != status || p.Status != status || p.Code != string(code) || p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "https://") ||
+	if err != nil || got.Code != status || p.Status != status || p.Code != string(code) ||
+		p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "https://") ||
 		got.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%s: %d %s %s, want %d and the code %s", subject, got.Code, got.Header().Get("Content-Type"), got.Body, status, code)
 	}
@@ -121,7 +123,8 @@ func cached(got *httptest.ResponseRecorder) string {
 // want decodes an answer that is none.
 func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) {
 	t.Helper()
-	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(got.Header().Get("Cache-Control"), cached(got)) {
+	if got.Code != status || got.Header().Get("Content-Type") != "application/json" ||
+		!strings.HasPrefix(got.Header().Get("Cache-Control"), cached(got)) {
 		t.Fatalf("%d %v %s, want %d and JSON", got.Code, got.Header(), got.Body, status)
 	}
 	if err := json.Unmarshal(got.Body.Bytes(), into); err != nil {

@@ -65,7 +65,8 @@ func TestApprovedPromotion(t *testing.T) {
 			}
 			first, err := w.approve(t, r, "first", nil)
 			must(t, err)
-			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || got.Met || !strings.Contains(got.Detail, "approved by first; missing: 1 of 2") || w.head(t).Release != "" {
+			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || got.Met ||
+				!strings.Contains(got.Detail, "approved by first; missing: 1 of 2") || w.head(t).Release != "" {
 				t.Fatalf("with one: %+v, error %v", got, err)
 			}
 			second, err := w.approve(t, r, "second", nil)
@@ -82,7 +83,8 @@ func TestApprovedPromotion(t *testing.T) {
 					t.Errorf("%s has the approvals %+v, ignored %+v, want %s and %s", environment, given, ignored, first, second)
 				}
 				_, summary, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model)
-				if environment == "prod" && (!ok || !slices.ContainsFunc(summary.InputAttestations, func(d registry.VSADescriptor) bool { return d.Digest.Names(second) })) {
+				if environment == "prod" && (!ok || !slices.ContainsFunc(summary.InputAttestations,
+					func(d registry.VSADescriptor) bool { return d.Digest.Names(second) })) {
 					t.Errorf("the summary names %+v, want %s among them", summary.InputAttestations, second)
 				}
 			}
@@ -262,12 +264,14 @@ func TestReplayAsksForApprovals(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	all, err := w.after(t, func(c *service.Config) { c.Environments.List[1].Approvals.Count = 1 }).Replay(t.Context(), w.service)
-	if err != nil || len(all) != 1 || all[0].Refused() || !strings.Contains(strings.Join(all[0].Reasons(), "\n"), "would not be promoted: approvals of release: missing: 1 of 1 approval") {
+	if err != nil || len(all) != 1 || all[0].Refused() || !strings.Contains(strings.Join(all[0].Reasons(), "\n"),
+		"would not be promoted: approvals of release: missing: 1 of 1 approval") {
 		t.Errorf("replay gives %+v, error %v", all, err)
 	}
 }
 
 // approved is an approval for prod that counts, with nothing that asks for it.
 func approved() registry.Approval {
-	return registry.Approval{ResourceURI: "oci://local/prod/" + registrytest.Model, Comment: "tried it", ApprovedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return registry.Approval{ResourceURI: "oci://local/prod/" + registrytest.Model,
+		Comment: "tried it", ApprovedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
 }

@@ -14,7 +14,8 @@ func TestAttestedQuarantineSpreads(t *testing.T) {
 	t.Parallel()
 	in := func(environments ...string) (grants []registry.Grant) {
 		for _, e := range environments {
-			grants = append(grants, registry.Grant{Permissions: []registry.Permission{registry.PermissionRead, registry.PermissionAttest}, Environment: e, Model: "**"})
+			grants = append(grants, registry.Grant{Permissions: []registry.Permission{registry.PermissionRead, registry.PermissionAttest},
+				Environment: e, Model: "**"})
 		}
 		return grants
 	}
@@ -36,7 +37,8 @@ func TestAttestedQuarantineSpreads(t *testing.T) {
 			must(t, err)
 			who := registry.Person{Principal: "token:" + c.token, Token: c.token}
 			caller := registry.WithPrincipal(t.Context(), registry.Principal{Name: who.Principal, Grants: c.grants, Person: who})
-			done, err := w.Attest(caller, registry.AttestRequest{Kind: registry.AttestQuarantine, Environment: "staging", Model: r.Model, Release: r.Digest, Comment: "bad"})
+			done, err := w.Attest(caller, registry.AttestRequest{Kind: registry.AttestQuarantine,
+				Environment: "staging", Model: r.Model, Release: r.Digest, Comment: "bad"})
 			must(t, err)
 			if got := slices.Equal(done.NotIn, []string{"prod"}); got == c.reaches {
 				t.Errorf("it does not hold in %q, want prod there: %t", done.NotIn, !c.reaches)

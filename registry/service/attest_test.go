@@ -22,7 +22,8 @@ func attestedOf(count int) func(c *service.Config) {
 
 // signedIn is a context of the bearer of a token.
 func signedIn(t *testing.T, token string) context.Context {
-	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + token, Person: registry.Person{Principal: "token:" + token, Token: token}})
+	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + token,
+		Person: registry.Person{Principal: "token:" + token, Token: token}})
 }
 
 // attest has the service sign something about a release for prod.
@@ -50,7 +51,8 @@ func TestAttestedPromotion(t *testing.T) {
 			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
 			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
 			must(t, w.attest(t, "ben", registry.AttestApproval, r, nil))
-			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || !strings.Contains(got.Detail, "approved by token ana (according to the service); missing: 1 of 2") ||
+			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 ||
+				!strings.Contains(got.Detail, "approved by token ana (according to the service); missing: 1 of 2") ||
 				!strings.Contains(got.Detail, "that of token ben (according to the service) is one more than the 1 attested that count") {
 				t.Fatalf("two people where one may: %+v, error %v", got, err)
 			}
@@ -58,7 +60,8 @@ func TestAttestedPromotion(t *testing.T) {
 			must(t, err)
 			must(t, w.attest(t, "ana", registry.AttestWithdrawal, r, nil))
 			must(t, w.attest(t, "ben", registry.AttestWithdrawal, r, nil))
-			if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 || !strings.Contains(got.Detail, "token ana (according to the service) took its approval back") {
+			if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 ||
+				!strings.Contains(got.Detail, "token ana (according to the service) took its approval back") {
 				t.Fatalf("taken back: %+v, error %v", got, err)
 			}
 			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
@@ -95,12 +98,14 @@ func TestAttestRefuses(t *testing.T) {
 		"not listed": {func() error { return w.attest(t, "carl", registry.AttestApproval, r, nil) }, registry.CodePolicy, "does not count approvals that the service signs for token carl"},
 		"published":  {func() error { return w.attest(t, "ben", registry.AttestApproval, r, nil) }, registry.CodePolicy, "published this release"},
 		"nobody": {func() error {
-			_, err := w.Attest(t.Context(), registry.AttestRequest{Kind: registry.AttestApproval, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
+			_, err := w.Attest(t.Context(), registry.AttestRequest{Kind: registry.AttestApproval,
+				Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
 			return err
 		}, registry.CodeUnauthenticated, "nobody is signed in"},
 		"a token of an OCI client": {func() error {
 			ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:ana"})
-			_, err := w.Attest(ctx, registry.AttestRequest{Kind: registry.AttestApproval, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
+			_, err := w.Attest(ctx, registry.AttestRequest{Kind: registry.AttestApproval,
+				Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
 			return err
 		}, registry.CodeUnauthenticated, "nobody is signed in"},
 		"for what builds go to": {func() error {
@@ -172,7 +177,8 @@ func TestAttestedPastTheService(t *testing.T) {
 	r := w.proven(t, registrytest.Build{})
 	bundle := w.Bundle(t, "attester", registry.PredicateApproval, registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it",
 		ApprovedOn: w.config.Now(), Person: &registry.Person{Principal: "token:ana", Token: "ana"}}, r.Digest)
-	_, err := w.config.Content.PutEvidence(t.Context(), registry.Repository("staging", r.Model), registry.Bundle{PredicateType: registry.PredicateApproval, Data: bundle},
+	_, err := w.config.Content.PutEvidence(t.Context(), registry.Repository("staging", r.Model),
+		registry.Bundle{PredicateType: registry.PredicateApproval, Data: bundle},
 		[]registry.Subject{r.Subjects()[0]})
 	must(t, err)
 	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, DryRun: true})
@@ -186,11 +192,13 @@ func TestAttestedPastTheService(t *testing.T) {
 		t.Fatalf("approved: %+v, error %v", got, err)
 	}
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	renamed := registry.WithPrincipal(t.Context(), registry.Principal{Name: "id:benjamin", Person: registry.Person{Principal: "id:benjamin", Token: "ben", Name: "Ben"}})
+	renamed := registry.WithPrincipal(t.Context(), registry.Principal{Name: "id:benjamin",
+		Person: registry.Person{Principal: "id:benjamin", Token: "ben", Name: "Ben"}})
 	_, err = w.Publish(renamed, registry.Publication{Model: r.Model, Release: r.Digest})
 	must(t, err)
 	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPublish, Descending: true, Limit: 1})
-	if want := (registry.Person{Principal: "id:benjamin", Token: "ben"}); err != nil || len(events) != 1 || events[0].Person == nil || *events[0].Person != want {
+	if want := (registry.Person{Principal: "id:benjamin", Token: "ben"}); err != nil ||
+		len(events) != 1 || events[0].Person == nil || *events[0].Person != want {
 		t.Errorf("events %+v, error %v, want one by %+v", events, err, want)
 	}
 	if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 || !strings.Contains(got.Detail, "published or signed the build") {
@@ -203,10 +211,12 @@ func TestAttestNeedsTheAttester(t *testing.T) {
 	t.Parallel()
 	w := setup(t, attestedOf(1), func(c *service.Config) {
 		c.Environments.Trust = slices.DeleteFunc(slices.Clone(c.Environments.Trust), func(e registry.TrustEntry) bool { return e.Key == "attester" })
-		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{Key: "attester", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
+		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{Key: "attester",
+			Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
 	})
 	r := w.proven(t, registrytest.Build{})
-	if err := w.attest(t, "ana", registry.AttestApproval, r, nil); registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "is not trusted as attester") {
+	if err := w.attest(t, "ana", registry.AttestApproval, r, nil); registry.CodeOf(err) != registry.CodeTrust ||
+		!strings.Contains(err.Error(), "is not trusted as attester") {
 		t.Errorf("with the key of an approver: error %v, want CodeTrust", err)
 	}
 	if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 {

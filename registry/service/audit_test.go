@@ -25,7 +25,8 @@ func TestFaultTellsFour(t *testing.T) {
 			found, err := w.HistoryFaults(t.Context())
 			must(t, err)
 			if len(found) != 2 || found[0].Environment != "prod" || len(found[0].Manifests) != count { // the other is staging, which has a copy
-				t.Fatalf("%d faults, the first of %d manifests in %s; want 2, the first of %d in prod", len(found), len(found[0].Manifests), found[0].Environment, count)
+				t.Fatalf("%d faults, the first of %d manifests in %s; want 2, the first of %d in prod",
+					len(found), len(found[0].Manifests), found[0].Environment, count)
 			}
 			told := strings.Count(found[0].Detail, "no event of the history names it")
 			if told != min(count, 4) || !strings.HasSuffix(found[0].Detail, "names it"+more) {

@@ -63,7 +63,8 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 		}, "held at 1.0.0: it is slow"},
 		"a rollback, and back": {func(t *testing.T, w *world, _ registry.Release) {
 			for _, version := range []string{"1.0.0", "1.1.0"} {
-				_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: version, Reason: "to and fro"})
+				_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+					Model: registrytest.Model, Version: version, Reason: "to and fro"})
 				must(t, err)
 			}
 		}, "held at 1.1.0: to and fro"},

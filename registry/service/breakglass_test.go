@@ -72,7 +72,8 @@ func TestBreakGlassPromotion(t *testing.T) {
 			}
 			claims, _, err := w.Claims(t.Context(), "prod", r)
 			must(t, err)
-			if _, v, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model); !ok || v.Promotion.Skipped.String() != says || !slices.Equal(v.VerifiedLevels, []string{registry.VSALevelBreakGlass}) {
+			if _, v, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model); !ok ||
+				v.Promotion.Skipped.String() != says || !slices.Equal(v.VerifiedLevels, []string{registry.VSALevelBreakGlass}) {
 				t.Errorf("summary %+v, want %q and no level of parity", v, says)
 			}
 			if heads, err := w.Heads(t.Context(), "prod", ""); err != nil || len(heads) != 1 || heads[0].BreakGlass != says {
@@ -92,7 +93,8 @@ func TestBreakGlassPromotion(t *testing.T) {
 			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "worse"})
 			must(t, err)
 			must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
-			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "the head was moved after it was given") || w.head(t).Release != r.Digest {
+			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 ||
+				!strings.Contains(err.Error(), "the head was moved after it was given") || w.head(t).Release != r.Digest {
 				t.Errorf("again, over the head that is back: %v", err)
 			}
 			// A rollback goes back to the head that was replaced, and to no other that came so.

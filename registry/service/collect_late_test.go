@@ -119,7 +119,8 @@ func TestCollectAbandonsIntents(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := w.db.Begin(t.Context(), registry.Intent{Environment: "prod", Model: registrytest.Model, From: "staging", Release: r.Digest}); err != nil {
+			if err := w.db.Begin(t.Context(), registry.Intent{Environment: "prod",
+				Model: registrytest.Model, From: "staging", Release: r.Digest}); err != nil {
 				t.Fatal(err)
 			}
 			w.proven(t, registrytest.Build{Salt: "b"}) // staging and its tags move on

@@ -156,7 +156,8 @@ func (y *yard) pushManifest() {
 	if subject, ok := y.draw(repository, true); ok && rapid.Bool().Draw(y.t, "refers") {
 		document["subject"] = map[string]any{"digest": subject.key.Digest} // need not be there
 	}
-	if sources, ok := y.draw("staging/m/sources", true); ok && repository != "staging/m/sources" && rapid.Bool().Draw(y.t, "has sources") && y.ask(sources) {
+	if sources, ok := y.draw("staging/m/sources", true); ok &&
+		repository != "staging/m/sources" && rapid.Bool().Draw(y.t, "has sources") && y.ask(sources) {
 		document["annotations"] = map[string]any{"made from": sources.key.Digest}
 	}
 	raw, err := json.Marshal(document)

@@ -153,7 +153,8 @@ func (d *dock) push(document image, name string) descriptor {
 	}
 	for _, layer := range document.Layers {
 		if !d.there("/blobs/" + string(layer.Digest)) {
-			d.want(http.StatusCreated, http.MethodPost, "/blobs/uploads/?digest="+string(layer.Digest), pool()[layer.Digest], "Content-Type", "application/octet-stream")
+			d.want(http.StatusCreated, http.MethodPost, "/blobs/uploads/?digest="+string(layer.Digest),
+				pool()[layer.Digest], "Content-Type", "application/octet-stream")
 		}
 	}
 	if name == "" {

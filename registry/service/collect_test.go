@@ -220,7 +220,8 @@ func TestCollectLeavesDamageAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	did := collect(t, w.collector(t, 2*days, alone))
-	if len(did.SkippedRepositories) != 2 || did.SkippedRepositories[0].Repository != "staging/"+registrytest.Model || !strings.HasSuffix(did.SkippedRepositories[1].Repository, "/sources") {
+	if len(did.SkippedRepositories) != 2 || did.SkippedRepositories[0].Repository != "staging/"+registrytest.Model ||
+		!strings.HasSuffix(did.SkippedRepositories[1].Repository, "/sources") {
 		t.Errorf("left alone: %v", did.SkippedRepositories)
 	}
 	if !strings.Contains(did.SkippedRepositories[0].Reason, string(r.Engines[1].Digest)) || did.Manifests == 0 {

@@ -113,7 +113,8 @@ func TestCoverageIsWhatResolveGives(t *testing.T) {
 	w.config.NodeTypes = nil
 	blind, err := service.New(w.config)
 	must(t, err)
-	if _, err := blind.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "is not known here") {
+	if _, err := blind.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 ||
+		!strings.Contains(err.Error(), "is not known here") {
 		t.Errorf("without a table of node types: got %v, want a refusal", err)
 	}
 	_, err = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
@@ -124,7 +125,8 @@ func TestCoverageIsWhatResolveGives(t *testing.T) {
 	}
 	// A type that comes later changes nothing that is promoted, and the next promotion is refused.
 	must(t, w.db.NodeTypes().Put(t.Context(), "new", registrytest.Node("v3")))
-	if _, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v4")}); err != nil {
+	if _, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+		Model: registrytest.Model, Node: registrytest.Node("v4")}); err != nil {
 		t.Errorf("resolve after a new node type: %v", err)
 	}
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})

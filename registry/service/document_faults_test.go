@@ -46,7 +46,8 @@ func TestFaultsOfSignedDocuments(t *testing.T) {
 		}, []string{older}, false},
 		"an event without a list": {func(t *testing.T, w *world, _ signed) error {
 			t.Helper()
-			_, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.config.Now(), Kind: registry.EventRestrict, Environment: "prod", Version: "3"}})
+			_, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.config.Now(),
+				Kind: registry.EventRestrict, Environment: "prod", Version: "3"}})
 			return err
 		}, []string{"the event names 0, want one"}, true},
 		"no approver any more": {func(_ *testing.T, w *world, _ signed) error {

@@ -39,7 +39,8 @@ func (w *world) copies(t *testing.T, repository string, of registry.Digest, n in
 		if err != nil {
 			t.Fatal(err)
 		}
-		record := registry.Manifest{Digest: digest.FromBytes(raw), MediaType: m.MediaType, Size: int64(len(raw)), Derived: registry.Derived{Subject: m.Subject.Digest}}
+		record := registry.Manifest{Digest: digest.FromBytes(raw), MediaType: m.MediaType,
+			Size: int64(len(raw)), Derived: registry.Derived{Subject: m.Subject.Digest}}
 		if err := w.blobs.Put(t.Context(), record.Digest, record.Size, bytes.NewReader(raw)); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,8 @@ func TestCopiesOfEvidenceCountOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pushed, err := w.config.Content.PutEvidence(t.Context(), repository, registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateApproval, struct{}{}, r.Digest)}, r.Subjects()[:1])
+	pushed, err := w.config.Content.PutEvidence(t.Context(), repository,
+		registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateApproval, struct{}{}, r.Digest)}, r.Subjects()[:1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,8 @@ func TestCopiesOfEvidenceCountOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(after) != len(before)+1 || ignored.IgnoredCount != n || len(ignored.Ignored) != registry.MaxIgnored {
-		t.Errorf("%d claims, %d ignored and %d of them described; want %d, %d and %d", len(after), ignored.IgnoredCount, len(ignored.Ignored), len(before)+1, n, registry.MaxIgnored)
+		t.Errorf("%d claims, %d ignored and %d of them described; want %d, %d and %d", len(after),
+			ignored.IgnoredCount, len(ignored.Ignored), len(before)+1, n, registry.MaxIgnored)
 	}
 	for _, c := range before {
 		if !slices.ContainsFunc(after, func(a registry.Claim) bool { return a.Bundle == c.Bundle }) {

@@ -82,11 +82,13 @@ func (c faultyContent) Evidence(ctx context.Context, repository string, subject 
 	return c.Content.Evidence(ctx, repository, subject)
 }
 
-func (c faultyContent) PutEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
+func (c faultyContent) PutEvidence(ctx context.Context, repository string,
+	b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
 	return call(c.faults, func() ([]registry.Digest, error) { return c.Content.PutEvidence(ctx, repository, b, subjects) })
 }
 
-func (c faultyContent) StageEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
+func (c faultyContent) StageEvidence(ctx context.Context, repository string,
+	b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
 	return call(c.faults, func() (registry.StagedEvidence, error) {
 		return c.Content.StageEvidence(ctx, repository, b, subjects)
 	})
@@ -387,7 +389,8 @@ func TestEvidenceThatCannotBeCheckedStops(t *testing.T) {
 	before := w.head(t)
 	_, promote := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
 	_, rollback := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
-	_, resolve := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Version: "1.0.0", Node: registrytest.Node("v3")})
+	_, resolve := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+		Model: registrytest.Model, Version: "1.0.0", Node: registrytest.Node("v3")})
 	for name, err := range map[string]error{"promote": promote, "rollback": rollback, "resolve": resolve} {
 		if registry.CodeOf(err) != registry.CodeUnavailable {
 			t.Errorf("%s: error %v, want CodeUnavailable", name, err)

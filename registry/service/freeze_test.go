@@ -83,7 +83,8 @@ func TestFreezeOfPromotions(t *testing.T) {
 			if c.want == "" {
 				want = r.Digest
 			}
-			if (err == nil) != (c.want == "") || err != nil && (registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), c.want)) || w.head(t).Release != want {
+			if (err == nil) != (c.want == "") ||
+				err != nil && (registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), c.want)) || w.head(t).Release != want {
 				t.Errorf("unmet %+v, error %v, head %s, want %q and head %s", p.Decision.Unmet(), err, w.head(t).Release, c.want, want)
 			}
 		})
@@ -97,10 +98,12 @@ func TestRollbackInAFreeze(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	now.set(clockAt(11))
-	if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil || !p.Unchanged || w.head(t).Release != second.Digest {
+	if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil ||
+		!p.Unchanged || w.head(t).Release != second.Digest {
 		t.Errorf("again: %+v, error %v", p, err)
 	}
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
+	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+		Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
 		t.Errorf("rollback: error %v, head %+v, want %s", err, w.head(t), first.Digest)
 	}
 }

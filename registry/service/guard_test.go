@@ -37,7 +37,8 @@ func TestGuardLetsJunkGo(t *testing.T) {
 	named := put(w.Bundle(t, registrytest.Stranger, registry.PredicateParity, struct{}{}, r.Digest))
 	elsewhere := put(w.Bundle(t, string(registry.RoleApprover), registry.PredicateQuarantine, struct{}{}, r.Digest))
 	wrongRole := put(w.Bundle(t, string(registry.RoleBuilder), registry.PredicateQuarantine, struct{}{}, r.Digest))
-	other := registry.Manifest{Digest: digest.FromString("of materials"), MediaType: "application/vnd.oci.image.manifest.v1+json", Derived: registry.Derived{Subject: r.Digest, ArtifactType: "text/plain"}}
+	other := registry.Manifest{Digest: digest.FromString("of materials"), MediaType: "application/vnd.oci.image.manifest.v1+json",
+		Derived: registry.Derived{Subject: r.Digest, ArtifactType: "text/plain"}}
 	if err := w.db.PutManifest(t.Context(), repository, other); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ func TestGuard(t *testing.T) {
 	if err := guard.DeleteTag(t.Context(), repository, "mine"); err != nil {
 		t.Errorf("a tag of nobody's: %v", err)
 	}
-	if err := guard.DeleteManifest(t.Context(), repository, "sha256:0000000000000000000000000000000000000000000000000000000000000000"); !registry.HasCode(err, registry.CodeNotFound) {
+	if err := guard.DeleteManifest(t.Context(), repository,
+		"sha256:0000000000000000000000000000000000000000000000000000000000000000"); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("what is not there: got %v, want not found", err)
 	}
 }

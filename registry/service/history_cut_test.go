@@ -20,7 +20,8 @@ func (w *world) last(t *testing.T) int64 {
 // refusesToPromote wants the history to keep the model from prod, and nodes to be answered.
 func (w *world) refusesToPromote(t *testing.T, says string) {
 	t.Helper()
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 || !strings.Contains(err.Error(), says) {
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 ||
+		!strings.Contains(err.Error(), says) {
 		t.Errorf("promote: error %v (exit code %d), want 5 that says %q", err, registry.ExitCode(err), says)
 	}
 }
@@ -84,7 +85,9 @@ func TestEvidenceWhoseRowWasDeleted(t *testing.T) {
 	w.faults(t, "vision/digits in prod: the evidence", "vision/digits in staging: the evidence")
 	next := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	w.faults(t, says, says)
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "7.0.0", Reason: "x"}); !registry.HasCode(err, registry.CodeNotFound) {
+	if _, err := w.Rollback(t.Context(),
+		registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "7.0.0", Reason: "x"}); !registry.HasCode(err,
+		registry.CodeNotFound) {
 		t.Errorf("a rollback is not stopped by the history: %v", err)
 	}
 	must(t, w.AcceptHistory(t.Context(), "staging", registrytest.Model, "a disk was replaced")) // the evidence is the same in prod
@@ -93,7 +96,8 @@ func TestEvidenceWhoseRowWasDeleted(t *testing.T) {
 		t.Errorf("promote after it was accepted: %+v, error %v", p, err)
 	}
 
-	pushed := registry.Bundle{Data: w.Bundle(t, "verifier", registry.PredicateParity, registrytest.Report(next, next.Engines[0], registry.VerdictFail), next.Engines[0].Digest)}
+	pushed := registry.Bundle{Data: w.Bundle(t, "verifier", registry.PredicateParity,
+		registrytest.Report(next, next.Engines[0], registry.VerdictFail), next.Engines[0].Digest)}
 	stored, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model, pushed, next.Subjects()[1:2])
 	must(t, err)
 	w.faults(t, says)

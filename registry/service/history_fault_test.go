@@ -55,11 +55,13 @@ func TestDeletedRowsStopPromotions(t *testing.T) {
 	}
 	third := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"}) // and staging is where the history puts it again
 	for _, dry := range []bool{true, false} {
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: dry}); registry.ExitCode(err) != 5 || !strings.Contains(err.Error(), prod) || len(registry.Hints(err)) == 0 {
+		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: dry}); registry.ExitCode(err) != 5 ||
+			!strings.Contains(err.Error(), prod) || len(registry.Hints(err)) == 0 {
 			t.Errorf("promote: error %v, want CodeTrust that says what is missing", err)
 		}
 	}
-	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != second.Digest {
+	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+		Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != second.Digest {
 		t.Errorf("resolve gives %+v, error %v, want the head", answer, err)
 	}
 	again := w.proven(t, registrytest.Build{Model: "other", Version: "1.1.0", Salt: "d"})
@@ -75,13 +77,15 @@ func TestDeletedRowsStopPromotions(t *testing.T) {
 		t.Errorf("accept what is explained: error %v, want CodeInvalid", err)
 	}
 	events, err := w.History(t.Context(), registry.HistoryQuery{Environment: "prod", Kind: registry.EventAccept})
-	if err != nil || len(events) != 1 || events[0].Reason != "the disk was full" || events[0].Release != second.Digest || !slices.Contains(events[0].Evidence, second.Digest) {
+	if err != nil || len(events) != 1 || events[0].Reason != "the disk was full" ||
+		events[0].Release != second.Digest || !slices.Contains(events[0].Evidence, second.Digest) {
 		t.Errorf("history has %+v, error %v, want one row that names the head and what was not explained", events, err)
 	}
 	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != third.Digest {
 		t.Errorf("promote after it was accepted: error %v", err)
 	}
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: first.Version, Reason: "x"}); err != nil {
+	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+		Model: registrytest.Model, Version: first.Version, Reason: "x"}); err != nil {
 		t.Errorf("roll back to what the history knows: %v", err)
 	}
 	w.faults(t)
@@ -108,15 +112,18 @@ func TestRestoredCatalogFindsNewerSummaries(t *testing.T) {
 	if cheap, err := w.service.HeadFaults(t.Context()); err != nil || len(cheap) != 1 {
 		t.Errorf("heads alone: %+v, error %v, want the same", cheap, err)
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 || !strings.Contains(err.Error(), "history has no such event") {
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 ||
+		!strings.Contains(err.Error(), "history has no such event") {
 		t.Errorf("promote what was promoted after the backup: error %v, want CodeTrust", err)
 	}
-	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != first.Digest {
+	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+		Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != first.Digest {
 		t.Errorf("resolve gives %+v, error %v, want the head of the backup", answer, err)
 	}
 	must(t, w.AcceptHistory(t.Context(), "prod", registrytest.Model, "restored from Tuesday's backup"))
 	w.faults(t)
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) {
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil ||
+		w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) {
 		t.Errorf("promote after it was accepted: error %v, head %+v", err, w.head(t))
 	}
 	w.faults(t)

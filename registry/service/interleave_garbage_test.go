@@ -35,7 +35,8 @@ func (g tracedGarbage) Records(ctx context.Context, repository string) (held []r
 	return held, err
 }
 
-func (g tracedGarbage) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) (err error) {
+func (g tracedGarbage) UpdateRecords(ctx context.Context, repository string,
+	decide func([]registry.GCRecord) (registry.GCChanges, error)) (err error) {
 	s := strandOf(ctx)
 	s.step("Settle "+repository, func() {
 		s.read("records "+repository, "")

@@ -46,7 +46,8 @@ func TestRollbackWarnsOfNodeTypes(t *testing.T) {
 	}
 	w.blobs.flipped = second.Engines[0].Digest
 	back.DryRun = false
-	if p, err = w.Rollback(t.Context(), back); err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "1.1.0, the current head, cannot be read") {
+	if p, err = w.Rollback(t.Context(), back); err != nil || len(p.Warnings) != 1 ||
+		!strings.Contains(p.Warnings[0], "1.1.0, the current head, cannot be read") {
 		t.Errorf("from a damaged head: warnings %q, error %v, want one that says so", p.Warnings, err)
 	}
 }

@@ -135,7 +135,8 @@ func TestPromotionIsFinishedByTheNext(t *testing.T) {
 	r := w.proven(t, registrytest.Build{})
 	mend(false)
 	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
-	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "prod is at 1.0.0") || !strings.Contains(err.Error(), host) || len(registry.Hints(err)) == 0 {
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "prod is at 1.0.0") ||
+		!strings.Contains(err.Error(), host) || len(registry.Hints(err)) == 0 {
 		t.Errorf("error %v, hints %v, want CodeUnavailable that says where the head is", err, registry.Hints(err))
 	}
 	if w.head(t).Release != r.Digest || len(p.VSA) == 0 || len(w.pending(t)) != 1 {
@@ -144,7 +145,8 @@ func TestPromotionIsFinishedByTheNext(t *testing.T) {
 	if dry, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true}); err != nil || len(w.pending(t)) != 1 {
 		t.Errorf("a dry run gives %+v, error %v, and the intents %v: want it to change nothing", dry, err, w.pending(t))
 	}
-	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != r.Digest {
+	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+		Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != r.Digest {
 		t.Errorf("resolve gives %+v, error %v: the head counts, not its mirror", answer, err)
 	}
 	mend(true)
@@ -162,7 +164,8 @@ func TestPublicationIsFinishedByTheNext(t *testing.T) {
 	w, mend := broken(t, external("staging"))
 	built := registrytest.Build{}.Store(t, w.Parts)
 	mend(false)
-	if _, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built}); registry.CodeOf(err) != registry.CodeUnavailable {
+	if _, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model,
+		Release: built}); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Errorf("error %v, want CodeUnavailable", err)
 	}
 	mend(true)
@@ -260,7 +263,8 @@ func TestMovedTagsAreNotFollowed(t *testing.T) {
 		}
 	}
 	q.Version = "1.1.0"
-	if answer, err := w.Resolve(t.Context(), q); registry.CodeOf(err) != registry.CodeTrust || answer.Engine != nil || !strings.Contains(err.Error(), "moved the tag") {
+	if answer, err := w.Resolve(t.Context(), q); registry.CodeOf(err) != registry.CodeTrust ||
+		answer.Engine != nil || !strings.Contains(err.Error(), "moved the tag") {
 		t.Errorf("resolve 1.1.0 gives %+v, error %v, want CodeTrust", answer, err)
 	}
 }

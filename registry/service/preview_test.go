@@ -21,9 +21,11 @@ func TestPreview(t *testing.T) {
 		t.Helper()
 		want, refused := w.service.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true})
 		got, err := s.Preview(t.Context(), request)
-		if registry.CodeOf(err) != registry.CodeOf(refused) || (err == nil) != (refused == nil) || len(got.Decision.Requirements) != len(want.Decision.Requirements) ||
+		if registry.CodeOf(err) != registry.CodeOf(refused) || (err == nil) != (refused == nil) ||
+			len(got.Decision.Requirements) != len(want.Decision.Requirements) ||
 			got.Decision.Allowed() != want.Decision.Allowed() || (err == nil) != allowed {
-			t.Errorf("%s: got a preview that allows %v, error %v; a dry run allows %v, error %v; want %v", when, got.Decision.Allowed(), err, want.Decision.Allowed(), refused, allowed)
+			t.Errorf("%s: got a preview that allows %v, error %v; a dry run allows %v, error %v; want %v",
+				when, got.Decision.Allowed(), err, want.Decision.Allowed(), refused, allowed)
 		}
 		before := verified.Load()
 		if _, again := s.Preview(t.Context(), request); registry.CodeOf(again) != registry.CodeOf(err) || verified.Load() != before {
@@ -66,7 +68,8 @@ func TestPreviewFollowsNodeTypes(t *testing.T) {
 		allowed bool
 	}{{"the machine of the report", "v4", true}, {"another machine", "v3", false}, {"that machine again", "v4", true}} {
 		must(t, w.db.NodeTypes().Put(t.Context(), "box", registrytest.Node(c.node)))
-		if p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); p.Decision.Allowed() != c.allowed || (err == nil) != c.allowed {
+		if p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); p.Decision.Allowed() != c.allowed ||
+			(err == nil) != c.allowed {
 			t.Errorf("%s: got a preview that allows %v, error %v; want %v", c.now, p.Decision.Allowed(), err, c.allowed)
 		}
 	}

@@ -22,7 +22,8 @@ func TestRefusalSaysEachThingOnce(t *testing.T) {
 		t.Fatal("promoted without a report, want a refusal")
 	}
 	for _, e := range release.Engines {
-		line := "parity of " + e.Label() + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (also unmet: recorded-cases)"
+		line := "parity of " + e.Label() +
+			": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (also unmet: recorded-cases)"
 		if got := strings.Count(err.Error(), line); got != 1 {
 			t.Errorf("%d times %q in %q, want once", got, line, err)
 		}
@@ -58,7 +59,8 @@ func TestPromoteOverFewerCases(t *testing.T) {
 		version string
 		cases   int
 		refusal string // empty for none
-	}{{"1.0.0", 300, ""}, {"1.1.0", 299, "no-looser of release: 1 limit looser than in 1.0.0, which prod has now: cases: 299, were 300"}, {"1.2.0", 300, ""}, {"1.3.0", 301, ""}, {"1.4.0", 300, "cases: 300, were 301"}} {
+	}{{"1.0.0", 300, ""}, {"1.1.0", 299, "no-looser of release: 1 limit looser than in 1.0.0, which prod has now: cases: 299, were 300"}, {"1.2.0",
+		300, ""}, {"1.3.0", 301, ""}, {"1.4.0", 300, "cases: 300, were 301"}} {
 		err := promote(c.version, c.cases)
 		if c.refusal == "" && err != nil || c.refusal != "" && (err == nil || !strings.Contains(err.Error(), c.refusal)) {
 			t.Errorf("%s with %d cases: error %v, want %q", c.version, c.cases, err, c.refusal)

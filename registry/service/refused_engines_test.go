@@ -38,7 +38,8 @@ func TestRefusalNamesTheEnginesInTheWay(t *testing.T) {
 			}
 			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
 			hints := strings.Join(registry.Hints(err), "\n")
-			if registry.CodeOf(err) != registry.CodePolicy || strings.Contains(hints, "could be promoted alone") != (c.hint != "") || !strings.Contains(hints, c.hint) {
+			if registry.CodeOf(err) != registry.CodePolicy ||
+				strings.Contains(hints, "could be promoted alone") != (c.hint != "") || !strings.Contains(hints, c.hint) {
 				t.Errorf("error %v, hints %q; want CodePolicy and %q", err, hints, c.hint)
 			}
 		})

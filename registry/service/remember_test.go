@@ -153,7 +153,8 @@ func TestRememberSeesOtherReplicas(t *testing.T) {
 		}
 	}
 	w.AttachTo(t, "prod", third, third.Digest, registry.PredicateQuarantine, struct{}{})
-	if answer, err := s.Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) || !strings.Contains(err.Error(), "in quarantine") {
+	if answer, err := s.Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) ||
+		!strings.Contains(err.Error(), "in quarantine") {
 		t.Errorf("after a quarantine: %+v, %v", answer.Ref, err)
 	}
 	w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
@@ -197,7 +198,8 @@ func TestRememberIsOfOneTrust(t *testing.T) {
 		claim.Roles = slices.DeleteFunc(claim.Roles, func(r registry.Role) bool { return r == registry.RoleBuilder })
 		return claim, err
 	}
-	if got, err := w.replica(t, 1<<20, &verified).Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) || !strings.Contains(err.Error(), "signature") {
+	if got, err := w.replica(t, 1<<20, &verified).Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) ||
+		!strings.Contains(err.Error(), "signature") {
 		t.Errorf("without trust in builders: %+v, %v", got.Ref, err)
 	}
 }
@@ -231,6 +233,7 @@ func TestRememberIsBounded(t *testing.T) {
 	ask(w.replica(t, 2*per+per/2, &tight), 3)
 	ask(w.replica(t, 0, &none), 3)
 	if roomy.Load() != once.Load() || tight.Load() != 3*once.Load() || none.Load() != 3*once.Load() {
-		t.Errorf("verified %d with room, %d with little and %d without: want %d, %d and %d", roomy.Load(), tight.Load(), none.Load(), once.Load(), 3*once.Load(), 3*once.Load())
+		t.Errorf("verified %d with room, %d with little and %d without: want %d, %d and %d",
+			roomy.Load(), tight.Load(), none.Load(), once.Load(), 3*once.Load(), 3*once.Load())
 	}
 }

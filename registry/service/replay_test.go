@@ -31,7 +31,9 @@ func TestReplay(t *testing.T) {
 		"a revoked builder":  {keyState(registry.RoleBuilder, registry.KeyRevoked), wanted{refused: true, lost: 3, says: "would not be given to nodes: signature of "}},
 		"a revoked promoter": {keyState(registry.RolePromoter, registry.KeyRevoked), wanted{refused: true, admitted: true, lost: 3, says: "would not be given to nodes: summary of release"}},
 		"another registry": {func(c *service.Config) { c.Environments.Registry = "other" },
-			wanted{refused: true, lost: 3, says: "would not be given to nodes: summary of release: no verification summary of a trusted promoter for oci://other/prod/" + registrytest.Model}},
+			wanted{refused: true, lost: 3,
+				says: "would not be given to nodes: summary of release: no verification summary of a trusted promoter for oci://other/prod/" +
+					registrytest.Model}},
 		"no such environment": {func(c *service.Config) { c.Environments.List = c.Environments.List[:1] },
 			wanted{refused: true, lost: 3, says: `would not be given to nodes: environment of release: no environment "prod"`}},
 		"prod is not protected": {func(c *service.Config) {
@@ -55,7 +57,8 @@ func TestReplay(t *testing.T) {
 			}
 			got := all[0]
 			if got.Refused() != c.want.refused || got.Admission.Allowed() != c.want.admitted || len(got.Lost) != c.want.lost {
-				t.Errorf("refused %t, admitted %t, lost %v, want %+v\n%s", got.Refused(), got.Admission.Allowed(), got.Lost, c.want, strings.Join(got.Reasons(), "\n"))
+				t.Errorf("refused %t, admitted %t, lost %v, want %+v\n%s", got.Refused(),
+					got.Admission.Allowed(), got.Lost, c.want, strings.Join(got.Reasons(), "\n"))
 			}
 			if c.want.says != "" && !slices.ContainsFunc(got.Reasons(), func(line string) bool { return strings.HasPrefix(line, c.want.says) }) {
 				t.Errorf("the reasons are\n%s\nwant one %q", strings.Join(got.Reasons(), "\n"), c.want.says)

@@ -48,18 +48,21 @@ func TestOldReports(t *testing.T) {
 	third := built(registrytest.Build{Version: "1.2.0", Salt: "c"})
 	refused := func(when string) {
 		t.Helper()
-		if err := promote(); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "passing reports of 0 verifiers from the last 1h0m0s") || w.head(t).Release != second.Digest {
+		if err := promote(); registry.ExitCode(err) != 4 ||
+			!strings.Contains(err.Error(), "passing reports of 0 verifiers from the last 1h0m0s") || w.head(t).Release != second.Digest {
 			t.Errorf("%s: error %v, head %s; want a refusal and %s", when, err, w.head(t).Release, second.Digest)
 		}
 	}
 	m.then = func() { now.set(clockAt(10)) }
 	refused("aged while it was copied")
 	refused("too old")
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
+	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+		Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
 		t.Errorf("rollback: error %v, head %+v, want %s", err, w.head(t), first.Digest)
 	}
 	must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "verified again"}))
-	w.AttachTo(t, "staging", third, third.Engines[0].Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(third, third.Engines[0], registry.VerdictPass)))
+	w.AttachTo(t, "staging", third, third.Engines[0].Digest, registry.PredicateParity,
+		w.Seeing(t, registrytest.Report(third, third.Engines[0], registry.VerdictPass)))
 	if err := promote(); registry.ExitCode(err) != 4 {
 		t.Errorf("a report of years ago, attached now: error %v, want a refusal", err)
 	}

@@ -109,7 +109,8 @@ func TestRevokedKeyLiftsNothing(t *testing.T) {
 	w := setup(t, func(c *service.Config) { c.Environments.Trust = append(c.Environments.Trust, thief) })
 	r := w.Promoted(t, registrytest.Build{})
 	first := w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
-	lift, err := first.Next("oci://local/prod/", "nothing to see", w.Keys.KeyID("thief"), first.List.IssuedOn.Add(time.Hour), nil, registrytest.SourceOf(r))
+	lift, err := first.Next("oci://local/prod/", "nothing to see", w.Keys.KeyID("thief"),
+		first.List.IssuedOn.Add(time.Hour), nil, registrytest.SourceOf(r))
 	must(t, err)
 	_, err = w.Restrict(t.Context(), "prod", w.SignList(t, "thief", lift))
 	must(t, err)
@@ -137,10 +138,12 @@ func TestRevokedKeyLiftsNothing(t *testing.T) {
 // An approver of one model restricts no environment, and one of an environment no other.
 func TestRestrictNeedsTheWholeEnvironment(t *testing.T) {
 	t.Parallel()
-	some := registry.TrustEntry{Key: "some", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/prod/" + registrytest.Model}}
+	some := registry.TrustEntry{Key: "some", Roles: []registry.Role{registry.RoleApprover},
+		Resources: []string{"oci://local/prod/" + registrytest.Model}}
 	w := setup(t, func(c *service.Config) { c.Environments.Trust = append(c.Environments.Trust, some) })
 	for _, environment := range []string{"prod", "staging"} {
-		list := registry.RestrictionList{ResourceURI: "oci://local/" + environment + "/", Counter: 1, IssuedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Reason: "x"}
+		list := registry.RestrictionList{ResourceURI: "oci://local/" + environment + "/",
+			Counter: 1, IssuedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Reason: "x"}
 		if _, err := w.Restrict(t.Context(), environment, w.SignList(t, "some", list)); !registry.HasCode(err, registry.CodeTrust) {
 			t.Errorf("%s: error %v, want CodeTrust", environment, err)
 		}

@@ -147,7 +147,8 @@ func (r *refs) Manifest(ctx context.Context, repository string, d registry.Diges
 	return m, err
 }
 
-func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest,
+	artifactType string, after registry.Digest) ([]registry.Manifest, error) {
 	for {
 		found, err := r.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 		if err != nil || len(found) == 0 {

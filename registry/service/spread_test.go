@@ -58,7 +58,8 @@ func TestReportsOfStagingCountInProd(t *testing.T) {
 					t.Errorf("%T gives the engine that failed", resolver)
 				}
 			}
-			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "would no longer accept it") {
+			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy ||
+				!strings.Contains(err.Error(), "would no longer accept it") {
 				t.Errorf("promote what failed since: %+v, error %v, want CodePolicy", p, err)
 			}
 
@@ -126,7 +127,8 @@ func TestWhatDoesNotSpread(t *testing.T) {
 		}
 	}
 	next := w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	if got := w.attached(t, w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, struct{}{})); !slices.Equal(got, []string{"staging"}) {
+	if got := w.attached(t,
+		w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, struct{}{})); !slices.Equal(got, []string{"staging"}) {
 		t.Errorf("the quarantine of what prod does not have is attached in %v, want in staging", got)
 	}
 }
@@ -194,7 +196,8 @@ func TestAttachHoldsEvidenceAgainstItsSchema(t *testing.T) {
 			Bundle: w.Bundle(t, "approver", predicateType, predicate, r.Digest)})
 		return err
 	}
-	if err := attach(registry.PredicateQuarantine, struct{}{}); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "it does not fit") {
+	if err := attach(registry.PredicateQuarantine, struct{}{}); !registry.HasCode(err, registry.CodeInvalid) ||
+		!strings.Contains(err.Error(), "it does not fit") {
 		t.Errorf("what does not fit: got %v, want code %s", err, registry.CodeInvalid)
 	}
 	if err := attach(registry.PredicateApproval, approved()); err != nil {

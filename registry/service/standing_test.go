@@ -70,7 +70,8 @@ func TestAdmissionEmptiesNothing(t *testing.T) {
 				t.Errorf("%s: resolve of version %q: %v", name, version, err)
 			}
 		}
-		if p, err := s.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x", DryRun: true}); err != nil || p.Release != first.Digest {
+		if p, err := s.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+			Model: registrytest.Model, Reason: "x", DryRun: true}); err != nil || p.Release != first.Digest {
 			t.Errorf("%s: rollback to %s, error %v; want %s", name, p.Release, err, first.Digest)
 		}
 		if p, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil || !p.Unchanged {
@@ -78,7 +79,8 @@ func TestAdmissionEmptiesNothing(t *testing.T) {
 		}
 	}
 	w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
-	if _, err := w.after(t, require(registry.RequireReproducibleBytes)).Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
+	if _, err := w.after(t, require(registry.RequireReproducibleBytes)).Promote(t.Context(),
+		registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("promote what lacks the new requirement: %v, want CodePolicy", err)
 	}
 }
@@ -100,7 +102,8 @@ func TestRevocation(t *testing.T) {
 		if _, err := s.Resolve(t.Context(), prod("")); err == nil || !strings.Contains(err.Error(), "in quarantine") {
 			t.Errorf("resolve of what an approver put into quarantine, whose key is %s: %v", state, err)
 		}
-		if _, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "in quarantine") {
+		if _, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy ||
+			!strings.Contains(err.Error(), "in quarantine") {
 			t.Errorf("promote what an approver put into quarantine, whose key is %s: %v", state, err)
 		}
 	}

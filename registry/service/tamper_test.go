@@ -119,7 +119,8 @@ func TestEvidenceThatIsGoneStopsPromotion(t *testing.T) {
 		t.Errorf("the decision is %+v and the head %+v: want only what is gone to stand in the way", p.Decision.Unmet(), w.head(t))
 	}
 	w.refs.lost = nil
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err == nil || strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), `verdict is "fail"`) {
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err == nil ||
+		strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), `verdict is "fail"`) {
 		t.Errorf("with the evidence back: error %v, want its verdict", err)
 	}
 }
@@ -195,7 +196,8 @@ func TestProtectedTagsDoNotMove(t *testing.T) {
 		t.Errorf("error %v, want CodeConflict that names the tag", err)
 	}
 	w.whole(t)
-	if d, err := w.db.Tag(t.Context(), "prod/"+registrytest.Model, tag); err != nil || d != first.Engines[0].Digest || w.head(t).Release != first.Digest {
+	if d, err := w.db.Tag(t.Context(), "prod/"+registrytest.Model, tag); err != nil ||
+		d != first.Engines[0].Digest || w.head(t).Release != first.Digest {
 		t.Errorf("the tag names %s, error %v, and the head is %+v", d, err, w.head(t))
 	}
 }

@@ -92,7 +92,8 @@ func TestPublishTrust(t *testing.T) {
 	next.Checkpoint = registry.KeptCheckpoint{Size: 3, Note: "kept"}
 	bundle := w.signTrust(t, "publisher", next)
 	second, err := w.PublishTrust(t.Context(), bundle)
-	if err != nil || second.Trust.Version != 2 || second.Trust.Previous != first.Digest || second.Trust.RestrictionsOf("prod").Counter != 1 || string(second.Bundle) != string(bundle) {
+	if err != nil || second.Trust.Version != 2 || second.Trust.Previous != first.Digest ||
+		second.Trust.RestrictionsOf("prod").Counter != 1 || string(second.Bundle) != string(bundle) {
 		t.Errorf("the second: %+v, error %v", second.Trust, err)
 	}
 	again, err := w.PublishTrust(t.Context(), bundle)
@@ -100,7 +101,8 @@ func TestPublishTrust(t *testing.T) {
 		t.Errorf("the same again: %s, error %v; want %s", again.Digest, err, second.Digest)
 	}
 	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventTrust})
-	if err != nil || len(events) != 2 || events[1].Version != "2" || events[1].Evidence[0] != second.Digest || events[1].Signer != w.Keys.KeyID("publisher") || events[1].Reason != "changed: restrictions" {
+	if err != nil || len(events) != 2 || events[1].Version != "2" || events[1].Evidence[0] != second.Digest ||
+		events[1].Signer != w.Keys.KeyID("publisher") || events[1].Reason != "changed: restrictions" {
 		t.Errorf("events %+v, error %v; want one for each bundle, and what changed", events, err)
 	}
 	w.chained(t)
@@ -128,7 +130,8 @@ func TestPublishTrustRefuses(t *testing.T) {
 		"of the future": {spoil: func(_ *world, b *registry.TrustBundle) {
 			b.IssuedOn, b.ExpiresOn = b.IssuedOn.AddDate(0, 1, 0), b.ExpiresOn.AddDate(0, 1, 0)
 		}, code: registry.CodeTrust, says: "issued on"},
-		"another key":        {spoil: func(_ *world, b *registry.TrustBundle) { b.Trust[0].PEM = "PEM of a thief" }, code: registry.CodeTrust, says: "something else than this registry about: trust"},
+		"another key": {spoil: func(_ *world, b *registry.TrustBundle) { b.Trust[0].PEM = "PEM of a thief" },
+			code: registry.CodeTrust, says: "something else than this registry about: trust"},
 		"a key too few":      {spoil: func(_ *world, b *registry.TrustBundle) { b.Trust = b.Trust[1:] }, code: registry.CodeTrust, says: "about: trust"},
 		"other environments": {spoil: func(_ *world, b *registry.TrustBundle) { b.Environments = digest.FromString("x") }, code: registry.CodeTrust, says: "about: environments"},
 		"a root more": {spoil: func(_ *world, b *registry.TrustBundle) {
@@ -137,7 +140,8 @@ func TestPublishTrustRefuses(t *testing.T) {
 		"without a list": {spoil: func(_ *world, b *registry.TrustBundle) {
 			b.Restrictions[1] = registry.BundledRestrictions{Environment: "prod"}
 		}, code: registry.CodeTrust, says: "restriction list 0 of prod"},
-		"a checkpoint unkept": {spoil: func(_ *world, b *registry.TrustBundle) { b.Checkpoint = registry.KeptCheckpoint{Size: 4, Note: "kept"} }, code: registry.CodeTrust, says: "not one that this registry made"},
+		"a checkpoint unkept": {spoil: func(_ *world, b *registry.TrustBundle) { b.Checkpoint = registry.KeptCheckpoint{Size: 4, Note: "kept"} },
+			code: registry.CodeTrust, says: "not one that this registry made"},
 		"a checkpoint's forger": {spoil: func(_ *world, b *registry.TrustBundle) {
 			b.Checkpoint = registry.KeptCheckpoint{Size: 3, Note: "forged"}
 		}, code: registry.CodeTrust, says: "not one that this registry made"},

@@ -166,7 +166,8 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	for range 2 {
-		if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventPublish, Environment: "staging", Model: "a"}}); err != nil {
+		if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventPublish,
+			Environment: "staging", Model: "a"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +229,8 @@ func TestTogether(t *testing.T) {
 		if i%5 == 3 {
 			want = ""
 		}
-		if got, _ := db.Tag(t.Context(), "r", strconv.Itoa(i)); got != want || registry.HasCode(err, registry.CodeNotFound) != (want == "") || (err != nil) != (want == "") {
+		if got, _ := db.Tag(t.Context(), "r", strconv.Itoa(i)); got != want ||
+			registry.HasCode(err, registry.CodeNotFound) != (want == "") || (err != nil) != (want == "") {
 			t.Errorf("tag %d is %q (%v), want %q", i, got, err, want)
 		}
 	}

@@ -25,7 +25,8 @@ func TestSnapshot(t *testing.T) {
 	var writing sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	happen := func(n int) bool {
-		_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: fmt.Sprint(n)}})
+		_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach,
+			Environment: "staging", Model: "m", Reason: fmt.Sprint(n)}})
 		if err != nil {
 			t.Error(err)
 		}

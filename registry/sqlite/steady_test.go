@@ -162,7 +162,8 @@ func TestSteadyRemembersThatNothingHappened(t *testing.T) {
 func TestSteadyGivesCopies(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
-	m := registry.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y", Derived: registry.Derived{Annotations: map[string]string{"a": "b"}}}
+	m := registry.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y",
+		Derived: registry.Derived{Annotations: map[string]string{"a": "b"}}}
 	if err := db.PutManifest(t.Context(), "staging/a", m); err != nil {
 		t.Fatal(err)
 	}

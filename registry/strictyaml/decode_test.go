@@ -167,7 +167,8 @@ func TestReadFile(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{"", "name: x\nlist: [a, 'b']\n", "? a\n: b\n", "a: |\n  x\n", "{a: {b: [}", "a: \"\\u00e9\"", "- - - a", "\t", "---\n...\n", "a: &b *c", "|"} {
+	for _, seed := range []string{"", "name: x\nlist: [a, 'b']\n", "? a\n: b\n", "a: |\n  x\n",
+		"{a: {b: [}", "a: \"\\u00e9\"", "- - - a", "\t", "---\n...\n", "a: &b *c", "|"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -130,13 +130,15 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	first.Duration, first.From = 0, ""
-	if wanted := (line{Level: "INFO", Msg: "request", Request: "mine-1", Method: "GET", Path: "/v2/a/b/blobs/" + blob, Digest: blob, Status: 200, Bytes: 7, Trace: "0af7651916cd43dd8448eb211c80319c"}); first != wanted {
+	if wanted := (line{Level: "INFO", Msg: "request", Request: "mine-1", Method: "GET", Path: "/v2/a/b/blobs/" + blob,
+		Digest: blob, Status: 200, Bytes: 7, Trace: "0af7651916cd43dd8448eb211c80319c"}); first != wanted {
 		t.Errorf("got %+v, want %+v", first, wanted)
 	}
 	if lines[1].Received != 12 || lines[2].Digest != digest.FromString("manifest").String() || lines[3].Status != 0 {
 		t.Errorf("got %+v", lines)
 	}
-	if id := got.Header().Get("X-Request-Id"); !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(id) || lines[4].Request != id || seen[5] != id || seen[0] != "mine-1" {
+	if id := got.Header().Get("X-Request-Id"); !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(id) ||
+		lines[4].Request != id || seen[5] != id || seen[0] != "mine-1" {
 		t.Errorf("the request is called %q, in the log %q, inside %q", id, lines[4].Request, seen)
 	}
 	spans := d.spans.Ended()
@@ -237,7 +239,8 @@ func TestRequestsKeepController(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "info", func(w http.ResponseWriter, _ *http.Request) {
 		control := http.NewResponseController(w)
-		if err := errors.Join(control.SetReadDeadline(time.Now().Add(time.Minute)), control.SetWriteDeadline(time.Now().Add(time.Minute)), control.Flush()); err != nil {
+		if err := errors.Join(control.SetReadDeadline(time.Now().Add(time.Minute)),
+			control.SetWriteDeadline(time.Now().Add(time.Minute)), control.Flush()); err != nil {
 			t.Error(err)
 		}
 		w.(http.Flusher).Flush()
@@ -253,8 +256,10 @@ func TestRequestsKeepController(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	routes := telemetry.NewRoutes("/v2/", "/v2/{name}/blobs/uploads/", "/v2/{name}/blobs/uploads/{id}", "/v2/{name}/blobs/{digest}", "/v2/{name}/tags/list",
-		"/api/v1/heads", "/api/v1/promotions/{seq}", "/api/v1/node-types/{name}", "/api/v1/models/{model}/releases/{digest}", "/api/v1/models/{model}/resolve")
+	routes := telemetry.NewRoutes("/v2/", "/v2/{name}/blobs/uploads/",
+		"/v2/{name}/blobs/uploads/{id}", "/v2/{name}/blobs/{digest}", "/v2/{name}/tags/list",
+		"/api/v1/heads", "/api/v1/promotions/{seq}", "/api/v1/node-types/{name}",
+		"/api/v1/models/{model}/releases/{digest}", "/api/v1/models/{model}/resolve")
 	for path, want := range map[string]string{
 		"/v2/": "/v2/", "/v2": "other", "/": "other", "": "other",
 		"/v2/a/b/blobs/uploads/":             "/v2/{name}/blobs/uploads/",
@@ -299,7 +304,8 @@ func TestLoggerNames(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Request-Id", "mine")
 	handler.ServeHTTP(httptest.NewRecorder(), r)
-	if got := regexp.MustCompile(`(time|trace)=\S+ ?`).ReplaceAllString(d.log.String(), ""); got != "level=INFO msg=one request=mine \nlevel=INFO msg=two k=v request=its-own\nlevel=INFO msg=three\n" {
+	if got := regexp.MustCompile(`(time|trace)=\S+ ?`).ReplaceAllString(d.log.String(),
+		""); got != "level=INFO msg=one request=mine \nlevel=INFO msg=two k=v request=its-own\nlevel=INFO msg=three\n" {
 		t.Errorf("got\n%s", got)
 	}
 	for _, bad := range [][2]string{{"xml", "info"}, {"text", "loud"}, {"", ""}} {

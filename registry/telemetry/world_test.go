@@ -133,7 +133,8 @@ func TestMetricsLint(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	w.telemetry.Collected(telemetry.Collection{}, time.Second, nil)
-	w.telemetry.Requests(http.NotFoundHandler(), telemetry.NewRoutes(), slog.New(slog.DiscardHandler)).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	w.telemetry.Requests(http.NotFoundHandler(), telemetry.NewRoutes(),
+		slog.New(slog.DiscardHandler)).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	recorder := httptest.NewRecorder()
 	w.telemetry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	problems, err := promlint.New(recorder.Body).Lint()
@@ -148,7 +149,8 @@ func TestMetricsLint(t *testing.T) {
 func TestCollected(t *testing.T) {
 	t.Parallel()
 	of := telemetry.New("0.0.0", nil)
-	of.Collected(telemetry.Collection{Marked: 1, Unmarked: 2, Manifests: 3, Members: 4, Blobs: 5, Leftovers: 6, SkippedRepositories: 7, Bytes: 8}, time.Second, nil)
+	of.Collected(telemetry.Collection{Marked: 1, Unmarked: 2, Manifests: 3, Members: 4, Blobs: 5, Leftovers: 6, SkippedRepositories: 7, Bytes: 8},
+		time.Second, nil)
 	of.Collected(telemetry.Collection{Blobs: 1}, time.Second, registry.Errorf(registry.CodeFull, "no room"))
 	want(t, of, map[string]float64{
 		`mlpromote_gc_runs_total{result="success"}`: 1, `mlpromote_gc_runs_total{result="full"}`: 1,

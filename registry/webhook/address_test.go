@@ -13,7 +13,8 @@ import (
 
 func inside() []string {
 	return []string{
-		"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "198.18.0.1", "192.0.2.1", "203.0.113.9",
+		"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1",
+		"169.254.169.254", "100.64.0.1", "198.18.0.1", "192.0.2.1", "203.0.113.9",
 		"224.0.0.1", "240.0.0.1", "255.255.255.255", "[::1]", "[::]", "[fe80::1]", "[fe80::1%25eth0]", "[fc00::1]", "[fd12::1]", "[ff02::1]", "[fec0::1]",
 		"[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "[::7f00:1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001:db8::1]", "[2001::1]",
 	}
@@ -29,12 +30,14 @@ func TestCheckURL(t *testing.T) {
 			t.Errorf("%s, where that is allowed: %v", host, err)
 		}
 	}
-	for _, text := range []string{"https://example.com", "https://example.com/hook?token=x", "https://1.1.1.1/", "https://[2606:4700:4700::1111]/", "https://8.8.8.8:8443/x"} {
+	for _, text := range []string{"https://example.com", "https://example.com/hook?token=x",
+		"https://1.1.1.1/", "https://[2606:4700:4700::1111]/", "https://8.8.8.8:8443/x"} {
 		if err := webhook.CheckURL(text, false); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for _, text := range []string{"", "example.com", "http://example.com", "https://", "https://user:pw@example.com", "https://example.com#x", "ftp://example.com", "https:example.com", "https://%zz", "file:///etc/passwd", "https://example.com/" + strings.Repeat("x", 2048)} {
+	for _, text := range []string{"", "example.com", "http://example.com", "https://", "https://user:pw@example.com", "https://example.com#x",
+		"ftp://example.com", "https:example.com", "https://%zz", "file:///etc/passwd", "https://example.com/" + strings.Repeat("x", 2048)} {
 		if err := webhook.CheckURL(text, false); registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("%s: %v, want CodeInvalid", text, err)
 		}
@@ -56,7 +59,8 @@ func TestNothingInsideIsCalled(t *testing.T) {
 		t.Errorf("%d requests arrive", len(got))
 	}
 	for _, id := range []string{"name", "address", "mapped"} {
-		if state := w.state(t, id); state.Attempts != 1 || !strings.Contains(state.LastError, "which is not allowed") || strings.Contains(state.LastError, "/hook") {
+		if state := w.state(t, id); state.Attempts != 1 ||
+			!strings.Contains(state.LastError, "which is not allowed") || strings.Contains(state.LastError, "/hook") {
 			t.Errorf("%s: %+v", id, state)
 		}
 	}
@@ -92,7 +96,8 @@ func FuzzCheckURL(f *testing.F) {
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 			t.Fatalf("%q passes: %v", text, err)
 		}
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.Unmap().IsLoopback() || a.Unmap().IsPrivate()) {
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil && (a.IsLoopback() || a.IsPrivate() ||
+			a.IsLinkLocalUnicast() || a.Unmap().IsLoopback() || a.Unmap().IsPrivate()) {
 			t.Fatalf("%q passes", text)
 		}
 	})

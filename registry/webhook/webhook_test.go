@@ -99,7 +99,8 @@ func (w *world) register(t *testing.T, id string, edit func(h *registry.Webhook)
 func (w *world) happen(t *testing.T, environment string, kinds ...registry.EventKind) {
 	t.Helper()
 	for _, kind := range kinds {
-		if _, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.clock.Now(), Kind: kind, Environment: environment, Model: "digits"}}); err != nil {
+		if _, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.clock.Now(),
+			Kind: kind, Environment: environment, Model: "digits"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +167,8 @@ func TestDeliveriesLinkToPages(t *testing.T) {
 		w := setup(t)
 		w.config.URL = service
 		w.register(t, "h", nil)
-		e := registry.Event{Time: w.clock.Now(), Kind: registry.EventPromote, Environment: "prod", Model: "digits", Release: registry.Digest("sha256:" + strings.Repeat("a", 64))}
+		e := registry.Event{Time: w.clock.Now(), Kind: registry.EventPromote, Environment: "prod",
+			Model: "digits", Release: registry.Digest("sha256:" + strings.Repeat("a", 64))}
 		if _, err := w.db.Apply(t.Context(), registry.Change{Event: e}); err != nil {
 			t.Fatal(err)
 		}

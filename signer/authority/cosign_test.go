@@ -22,7 +22,8 @@ func TestIdentityInCosign(t *testing.T) {
 	}
 	k := newKeyless(t, nil, nil, nil)
 	blob := []byte("an engine")
-	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromBytes(blob))})
+	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{},
+		registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromBytes(blob))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,8 @@ func TestIdentityInCosign(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for name, data := range map[string][]byte{"engine": blob, "bundle.json": bundle, "root.json": k.authority.Root(t), "other.json": signertest.New(t).Root(t)} {
+	for name, data := range map[string][]byte{"engine": blob, "bundle.json": bundle,
+		"root.json": k.authority.Root(t), "other.json": signertest.New(t).Root(t)} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}

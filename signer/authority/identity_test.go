@@ -144,24 +144,35 @@ func TestIdentityRefused(t *testing.T) {
 		want           string
 		asked          int32
 	}{
-		"no token":                       {prepare: func(_ *testing.T, k *keyless) { clear(k.variables) }, code: registry.CodeUnavailable, want: "the variable ID_TOKEN has no token"},
-		"a token for another":            {prepare: with(func(c *signertest.Claims) { c.Audience = "https://registry.example.com" }), code: registry.CodeUnavailable, want: `want one for "sigstore" alone`},
-		"a token for another, too":       {prepare: with(func(c *signertest.Claims) { c.Audience = []string{"sigstore", "registry"} }), code: registry.CodeUnavailable, want: "alone"},
-		"a token for no one":             {prepare: with(func(c *signertest.Claims) { c.Audience = nil }), code: registry.CodeUnavailable, want: "alone"},
-		"a token that expired":           {prepare: with(func(c *signertest.Claims) { c.Expiry = 1 }), code: registry.CodeUnavailable, want: "it expired on 1970"},
-		"no JWT":                         {prepare: func(_ *testing.T, k *keyless) { k.variables["ID_TOKEN"] = "secret" }, code: registry.CodeUnavailable, want: "it is no JWT"},
-		"a token of another issuer":      {prepare: func(t *testing.T, k *keyless) { k.variables["ID_TOKEN"] = other.Token(t, signertest.Job()) }, code: registry.CodeUnavailable, want: "answers 401", asked: 1},
-		"a certificate by another":       {fulcio: other.Fulcio(nil), prepare: func(t *testing.T, k *keyless) { k.variables["ID_TOKEN"] = other.Token(t, signertest.Job()) }, code: registry.CodeTrust, want: "the certificate is not by an authority that roots", asked: 1},
-		"a certificate for another":      {change: func(*signertest.Certificate, *ecdsa.PublicKey) *ecdsa.PublicKey { return &foreign.PublicKey }, code: registry.CodeTrust, want: "not by the key of its certificate", asked: 1},
-		"a certificate that expired":     {change: from(-time.Hour), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
-		"a certificate of tomorrow":      {change: from(24 * time.Hour), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
-		"a certificate of no issuer":     {change: func(c *signertest.Certificate, key *ecdsa.PublicKey) *ecdsa.PublicKey { c.Issuer = ""; return key }, code: registry.CodeTrust, want: "the certificate", asked: 1},
-		"a timestamp by another":         {stamps: other.Stamps(nil), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
-		"a timestamp of another":         {stamps: other.Stamps(otherSignature), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
-		"a busy authority":               {fulcio: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }), code: registry.CodeUnavailable, want: "certificate authority", asked: 1},
-		"an authority that is elsewhere": {fulcio: http.RedirectHandler("https://evil.example.com/", http.StatusPermanentRedirect), code: registry.CodeUnavailable, want: "redirects elsewhere", asked: 1},
-		"an answer with the token":       {fulcio: echo, code: registry.CodeUnavailable, want: "no entry for Bearer TOKEN", asked: 1},
-		"no certificate":                 {fulcio: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }), code: registry.CodeUnavailable, want: "returned no certificates", asked: 1},
+		"no token": {prepare: func(_ *testing.T, k *keyless) { clear(k.variables) }, code: registry.CodeUnavailable, want: "the variable ID_TOKEN has no token"},
+		"a token for another": {prepare: with(func(c *signertest.Claims) { c.Audience = "https://registry.example.com" }),
+			code: registry.CodeUnavailable, want: `want one for "sigstore" alone`},
+		"a token for another, too": {prepare: with(func(c *signertest.Claims) { c.Audience = []string{"sigstore", "registry"} }), code: registry.CodeUnavailable, want: "alone"},
+		"a token for no one":       {prepare: with(func(c *signertest.Claims) { c.Audience = nil }), code: registry.CodeUnavailable, want: "alone"},
+		"a token that expired":     {prepare: with(func(c *signertest.Claims) { c.Expiry = 1 }), code: registry.CodeUnavailable, want: "it expired on 1970"},
+		"no JWT":                   {prepare: func(_ *testing.T, k *keyless) { k.variables["ID_TOKEN"] = "secret" }, code: registry.CodeUnavailable, want: "it is no JWT"},
+		"a token of another issuer": {prepare: func(t *testing.T, k *keyless) { k.variables["ID_TOKEN"] = other.Token(t, signertest.Job()) },
+			code: registry.CodeUnavailable, want: "answers 401", asked: 1},
+		"a certificate by another": {fulcio: other.Fulcio(nil),
+			prepare: func(t *testing.T, k *keyless) { k.variables["ID_TOKEN"] = other.Token(t, signertest.Job()) },
+			code:    registry.CodeTrust, want: "the certificate is not by an authority that roots", asked: 1},
+		"a certificate for another": {change: func(*signertest.Certificate, *ecdsa.PublicKey) *ecdsa.PublicKey { return &foreign.PublicKey },
+			code: registry.CodeTrust, want: "not by the key of its certificate", asked: 1},
+		"a certificate that expired": {change: from(-time.Hour), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
+		"a certificate of tomorrow":  {change: from(24 * time.Hour), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
+		"a certificate of no issuer": {change: func(c *signertest.Certificate, key *ecdsa.PublicKey) *ecdsa.PublicKey { c.Issuer = ""; return key },
+			code: registry.CodeTrust, want: "the certificate", asked: 1},
+		"a timestamp by another": {stamps: other.Stamps(nil), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
+		"a timestamp of another": {stamps: other.Stamps(otherSignature), code: registry.CodeTrust, want: "the certificate is not by an authority", asked: 1},
+		"a busy authority": {fulcio: http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+		}), code: registry.CodeUnavailable, want: "certificate authority", asked: 1},
+		"an authority that is elsewhere": {fulcio: http.RedirectHandler("https://evil.example.com/", http.StatusPermanentRedirect),
+			code: registry.CodeUnavailable, want: "redirects elsewhere", asked: 1},
+		"an answer with the token": {fulcio: echo, code: registry.CodeUnavailable, want: "no entry for Bearer TOKEN", asked: 1},
+		"no certificate": {fulcio: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }),
+			code: registry.CodeUnavailable, want: "returned no certificates", asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +241,8 @@ func TestTokens(t *testing.T) {
 	k := newKeyless(t, nil, nil, nil)
 	fulcio, stamps := serve(t, k.authority.Fulcio(nil)), authority.Timestamps{URL: serve(t, k.authority.Stamps(nil))}
 	github := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer of the job" || r.URL.Query().Get("audience") != "sigstore" || r.URL.Query().Get("api-version") != "2.0" {
+		if r.Header.Get("Authorization") != "Bearer of the job" ||
+			r.URL.Query().Get("audience") != "sigstore" || r.URL.Query().Get("api-version") != "2.0" {
 			http.Error(w, "not for "+r.Header.Get("Authorization"), http.StatusForbidden)
 			return
 		}
@@ -253,10 +265,12 @@ func TestTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			job := keyless{authority: k.authority, now: k.now, variables: map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": c.url, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": c.secret}}
+			job := keyless{authority: k.authority, now: k.now, variables: map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": c.url,
+				"ACTIONS_ID_TOKEN_REQUEST_TOKEN": c.secret}}
 			job.open(t, authority.Identity{Fulcio: fulcio, Token: c.from}, stamps)
 			_, err := job.signer.Sign(t.Context(), statement(t))
-			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || c.secret != "" && strings.Contains(err.Error(), c.secret)) {
+			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) ||
+				c.secret != "" && strings.Contains(err.Error(), c.secret)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -287,7 +301,8 @@ func TestLoadIdentity(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := authority.LoadIdentity(path)
-			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
+			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) ||
+				!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -296,7 +311,8 @@ func TestLoadIdentity(t *testing.T) {
 	if err := os.WriteFile(path, []byte(good.Text()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := authority.Open(path, authority.Settings{}); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "nothing would show") {
+	if _, err := authority.Open(path, authority.Settings{}); !registry.HasCode(err, registry.CodeInvalid) ||
+		!strings.Contains(err.Error(), "nothing would show") {
 		t.Errorf("got %v, want CodeInvalid: nothing would show when it signed", err)
 	}
 }

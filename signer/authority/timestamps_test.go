@@ -92,7 +92,8 @@ func TestTimestampsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := signer.Sealed(newSigner(t), signer.Seal{Options: authority.Timestamps{URL: serve(t, c.authority)}.Options, Roots: stampsOf(t, a), Now: c.now})
+			s, err := signer.Sealed(newSigner(t),
+				signer.Seal{Options: authority.Timestamps{URL: serve(t, c.authority)}.Options, Roots: stampsOf(t, a), Now: c.now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,8 @@ func endsEarly(w http.ResponseWriter, _ *http.Request) {
 func TestTimestampsAsked(t *testing.T) {
 	t.Parallel()
 	a := signertest.New(t)
-	s, err := signer.Sealed(newSigner(t), signer.Seal{Options: authority.Timestamps{URL: serve(t, a.Stamps(nil))}.Options, Roots: trusted(nil), Now: time.Now})
+	s, err := signer.Sealed(newSigner(t),
+		signer.Seal{Options: authority.Timestamps{URL: serve(t, a.Stamps(nil))}.Options, Roots: trusted(nil), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,8 @@ func TestLoadTimestamps(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := authority.LoadTimestamps(dir)
-			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
+			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) ||
+				!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})

@@ -75,7 +75,8 @@ func (w *world) bundle(n int64) registry.TrustBundle {
 // history is the checkpoint of a history, which nobody signed: the publisher vouches for it.
 func history(name, first string, size int64) registry.KeptCheckpoint {
 	root := digest.FromString(fmt.Sprint("root of ", size))
-	return registry.KeptCheckpoint{Size: size, Note: fmt.Sprintf("mlpromote.dev/history/%s/%s\n%d\n%s\n\n— x y\n", name, digest.FromString(first).Encoded(), size, base64Of(root))}
+	return registry.KeptCheckpoint{Size: size, Note: fmt.Sprintf("mlpromote.dev/history/%s/%s\n%d\n%s\n\n— x y\n",
+		name, digest.FromString(first).Encoded(), size, base64Of(root))}
 }
 
 func (w *world) sign(key string, b registry.TrustBundle) []byte {
@@ -135,7 +136,8 @@ func TestFollow(t *testing.T) {
 	a := w.accepts(newest)
 	w.accepts(newest)
 	w.remembers(7, 1)
-	statement, err := registry.NewStatement(registry.PredicateVSA, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
+	statement, err := registry.NewStatement(registry.PredicateVSA, struct{}{},
+		registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
 	if err != nil {
 		t.Fatal(err)
 	}

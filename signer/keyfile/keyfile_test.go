@@ -187,7 +187,8 @@ func TestOpenOldFormat(t *testing.T) {
 
 func TestOpenRefusesOtherCurves(t *testing.T) {
 	t.Parallel()
-	if _, err := open(t, seal(t, elliptic.P384(), "ENCRYPTED SIGSTORE PRIVATE KEY")); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "P-256") {
+	if _, err := open(t, seal(t, elliptic.P384(), "ENCRYPTED SIGSTORE PRIVATE KEY")); !registry.HasCode(err, registry.CodeInvalid) ||
+		!strings.Contains(err.Error(), "P-256") {
 		t.Errorf("error %v, want CodeInvalid that names P-256", err)
 	}
 }
@@ -240,7 +241,8 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: signer %v, error %v, want CodeInvalid", name, s, err)
 		}
 	}
-	if _, err := keyfile.Open(filepath.Join(t.TempDir(), "none.key"), nil); !errors.Is(err, fs.ErrNotExist) || !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := keyfile.Open(filepath.Join(t.TempDir(), "none.key"), nil); !errors.Is(err, fs.ErrNotExist) ||
+		!registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("no file: %v, want CodeUnavailable and ErrNotExist", err)
 	}
 	if _, err := keyfile.Open(t.TempDir(), nil); !registry.HasCode(err, registry.CodeUnavailable) {

@@ -52,7 +52,8 @@ func withPlugin(m *testing.M) int {
 		panic(err)
 	}
 	text, err := cryptoutils.MarshalPrivateKeyToPEM(key)
-	if err := errors.Join(err, os.Symlink(self, filepath.Join(dir, "sigstore-kms-try")), os.Setenv("PATH", dir), os.Setenv(keyVariable, string(text))); err != nil {
+	if err := errors.Join(err, os.Symlink(self, filepath.Join(dir, "sigstore-kms-try")),
+		os.Setenv("PATH", dir), os.Setenv(keyVariable, string(text))); err != nil {
 		panic(err)
 	}
 	return m.Run()

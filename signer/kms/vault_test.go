@@ -124,7 +124,8 @@ func TestVault(t *testing.T) {
 		t.Errorf("a key that is not there: %s, want an error", s.KeyID())
 	}
 	t.Setenv("VAULT_TOKEN", "another")
-	if _, err := kms.OpenURI(t.Context(), "hashivault://builder"); !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "permission denied") {
+	if _, err := kms.OpenURI(t.Context(), "hashivault://builder"); !registry.HasCode(err, registry.CodeUnavailable) ||
+		!strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("another token: error %v, want CodeUnavailable", err)
 	}
 	if err := sign(t, rotated); err != nil {

@@ -103,7 +103,8 @@ func TestEquivalentMutantsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	p := module(t)
 	name := filepath.Join(t.TempDir(), "equivalent.txt")
-	text := "# comment\n" + p.name() + "/a.go\tfunc rest(n int) bool { return n > 7 }\tn > 7 → n >= 7\tnobody calls it\n" + p.name() + "/a.go\tgone\tx → y\told\n"
+	text := "# comment\n" + p.name() +
+		"/a.go\tfunc rest(n int) bool { return n > 7 }\tn > 7 → n >= 7\tnobody calls it\n" + p.name() + "/a.go\tgone\tx → y\told\n"
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,8 @@ func TestColumnsRefused(t *testing.T) {
 	nan := 0.0
 	nan /= nan
 	boxes := func(detections int64, hits int32, score float64, label int32) accuracy.Columns {
-		return side(accuracy.Columns{"detections": of([]int64{detections}), "class": of([]int32{2}), "score": of([]float64{score}), "hits": of([]int32{hits}),
+		return side(accuracy.Columns{"detections": of([]int64{detections}),
+			"class": of([]int32{2}), "score": of([]float64{score}), "hits": of([]int32{hits}),
 			"labels": of([]int64{1}), "labelClass": of([]int32{label}), "spoilt": of([]bool{false})})
 	}
 	for name, c := range map[string]struct {

@@ -239,7 +239,8 @@ func TestMetricsAgainstTheirDefinitions(t *testing.T) {
 				reference, engine := sets(r, m, n)
 				a := counted(t, m, reference, engine, 3)
 				got := a.Result()
-				for side, want := range map[string][2]float64{"reference": {float64(got.Reference), naive(m, reference)}, "engine": {float64(got.Engine), naive(m, engine)}} {
+				for side, want := range map[string][2]float64{"reference": {float64(got.Reference), naive(m, reference)},
+					"engine": {float64(got.Engine), naive(m, engine)}} {
 					if math.Abs(want[0]-want[1]) > 1e-12*math.Max(1, want[1]) {
 						t.Errorf("%d cases, %s: got %v, want %v", n, side, want[0], want[1])
 					}
@@ -447,8 +448,9 @@ func TestNothingToFind(t *testing.T) {
 		metric                    string
 		reference, engine, labels tensor.Tensor
 	}{
-		"class 1":    {"f1_binary", of(t, []int64{0, 1, 1, 0}, 4), of(t, []int64{1, 1, 1, 1}, 4), of(t, []int64{0, 0, 1, 0}, 4)},
-		"yes and no": {"f1_macro", of(t, []bool{false, false, false, false, true, false, false, false}, 4, 2), of(t, []bool{true, true, true, true, true, true, true, true}, 4, 2), of(t, []bool{false, false, false, false, true, false, false, false}, 4, 2)},
+		"class 1": {"f1_binary", of(t, []int64{0, 1, 1, 0}, 4), of(t, []int64{1, 1, 1, 1}, 4), of(t, []int64{0, 0, 1, 0}, 4)},
+		"yes and no": {"f1_macro", of(t, []bool{false, false, false, false, true, false, false, false}, 4, 2),
+			of(t, []bool{true, true, true, true, true, true, true, true}, 4, 2), of(t, []bool{false, false, false, false, true, false, false, false}, 4, 2)},
 	} {
 		counter := accuracy.NewCounter(metric(t, c.metric), false, 0)
 		if err := counter.Add(c.reference, c.engine, c.labels); err != nil {

@@ -29,7 +29,8 @@ func TestSlicesAreTheirCases(t *testing.T) {
 			t.Fatalf("%s: slices %+v, error %v", name, slices, err)
 		}
 		alone := counted(t, m, permuted(reference, second), permuted(engine, second), 1)
-		if got, want := slices[2].Accuracy, alone.Result(); got.Cases != want.Cases || got.Right != want.Right || got.Lost != want.Lost || got.Seed != want.Seed ||
+		if got, want := slices[2].Accuracy, alone.Result(); got.Cases != want.Cases ||
+			got.Right != want.Right || got.Lost != want.Lost || got.Seed != want.Seed ||
 			math.Abs(float64(got.Engine-want.Engine)) > 1e-12 || math.Abs(float64(got.Reference-want.Reference)) > 1e-12 {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
@@ -56,7 +57,8 @@ func TestSlicesRefuse(t *testing.T) {
 	if all, err := c.Slices(of65); err != nil || len(all) != accuracy.MaxSlices {
 		t.Errorf("64 slices: %d, error %v", len(all), err)
 	}
-	for name, column := range map[string]tensor.Tensor{"floats": of(t, []float32{1, 2}, 2), "too few": of(t, []int8{1}, 1), "two columns": of(t, []int8{1, 2, 3, 4}, 2, 2), "a scalar": of(t, []int8{1})} {
+	for name, column := range map[string]tensor.Tensor{"floats": of(t, []float32{1, 2}, 2),
+		"too few": of(t, []int8{1}, 1), "two columns": of(t, []int8{1, 2, 3, 4}, 2, 2), "a scalar": of(t, []int8{1})} {
 		if got, err := accuracy.SliceOf(column, 2); err == nil {
 			t.Errorf("%s: slices %v, want an error", name, got)
 		}

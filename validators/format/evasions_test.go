@@ -64,7 +64,9 @@ func streams(t testing.TB) []hostile {
 		{"gzip that safetensors could be", []byte(numbers), "compressed by gzip, a Lambda layer"},
 		{"zlib with a wrong checksum", append(compress(t, []byte(keras), zl)[:len(compress(t, []byte(keras), zl))-1], 0), "compressed by zlib, a Lambda layer"},
 		{"gzip with zeros behind it in a zip", zipped(t, "a", whole+zeros), "compressed by gzip, a Lambda layer"},
-		{"bzip2 of much with two bytes behind it", append(unhex(t, "425a6839314159265359b1cd2cd700031d9f80d400001000040000be07080a0008200050a699189898824a69311e846f546020138102015a88100b5473181fb97c77e4391cc3c680402fc5dc914e14242c734b35c0"), "no"...), "compressed by bzip2, a Lambda layer"},
+		{"bzip2 of much with two bytes behind it",
+			append(unhex(t,
+				"425a6839314159265359b1cd2cd700031d9f80d400001000040000be07080a0008200050a699189898824a69311e846f546020138102015a88100b5473181fb97c77e4391cc3c680402fc5dc914e14242c734b35c0"), "no"...), "compressed by bzip2, a Lambda layer"},
 		{"gzip with text behind it, longer", []byte(whole + strings.Repeat("some text ", 10)), "compressed by gzip, a Lambda layer"},
 		{"gzip that breaks far behind", []byte(gzipped(strings.Repeat("text", 5<<20)+string(zipped(t, "a", call))) + "\x1f\x8b\x08\xff"), "it may have an archive at its end"},
 	}
@@ -87,7 +89,9 @@ func configurations(t testing.TB) []hostile {
 		{"Keras behind Infinity", entry(`{"a": [-Infinity, Infinity], ` + layer), says},
 		{"Keras behind a number of infinite size", entry(`{"a": 1e999, ` + layer), says},
 		{"Keras with an escape in its key", entry(`{"class\u005fname": "\u004cambda"}`), says},
-		{"Keras in escapes only", []byte(`{"\u0063\u006c\u0061\u0073\u0073\u005f\u006e\u0061\u006d\u0065"` + "\n:\t" + `"\u005f\u005f\u006c\u0061\u006d\u0062\u0064\u0061\u005f\u005f"}`), "a lambda function"},
+		{"Keras in escapes only",
+			[]byte(`{"\u0063\u006c\u0061\u0073\u0073\u005f\u006e\u0061\u006d\u0065"` +
+				"\n:\t" + `"\u005f\u005f\u006c\u0061\u006d\u0062\u0064\u0061\u005f\u005f"}`), "a lambda function"},
 		{"Keras behind much", []byte(`{"a": "` + strings.Repeat("a", 9<<20) + `", ` + layer), says},
 		{"Keras behind much space", entry(strings.Repeat(" ", 9<<10) + "{" + layer), says},
 		{"Keras behind a string with quotes", entry(`{"a\\": "\"\\\"", ` + layer), says},

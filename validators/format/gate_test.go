@@ -65,9 +65,11 @@ func TestGatePasses(t *testing.T) {
 		"gzip with zeros behind it":    append(compress(t, []byte("Because it is a text.\n"), gz), make([]byte, 100)...),
 		"compressed weights":           compress(t, make([]byte, 40<<20), gz),
 		"tar":                          tarred(t, "a/labels.txt", "cat\n", "./b.npy", floats),
-		"tar of git":                   tarWith(t, []tar.Header{{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "9574d27"}}, {Name: "a", Typeflag: tar.TypeReg, Size: 4}}, []string{"", "text"}),
-		"compressed tar":               compress(t, tarred(t, "labels.txt", "cat\n", "b.npy", floats), gz),
-		"zip in a tar in a stream":     compress(t, tarred(t, "a.zip", string(zipped(t, "labels.txt", "cat\n"))), gz),
+		"tar of git": tarWith(t,
+			[]tar.Header{{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "9574d27"}},
+				{Name: "a", Typeflag: tar.TypeReg, Size: 4}}, []string{"", "text"}),
+		"compressed tar":           compress(t, tarred(t, "labels.txt", "cat\n", "b.npy", floats), gz),
+		"zip in a tar in a stream": compress(t, tarred(t, "a.zip", string(zipped(t, "labels.txt", "cat\n"))), gz),
 	} {
 		if err := gate(false, data); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -84,7 +86,8 @@ func TestGatePassesModelsOfTheRepository(t *testing.T) {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			ext := filepath.Ext(path)
 			if err != nil || !d.Type().IsRegular() || slices.Contains(refused, ext) || strings.Contains(path, "fuzz/") ||
-				strings.Contains(path, "examples/bad/") || filepath.Base(path) == "object.npy" || filepath.Base(path) == "objects.npy" || filepath.Base(path) == "saved_model.pb" {
+				strings.Contains(path, "examples/bad/") || filepath.Base(path) == "object.npy" ||
+				filepath.Base(path) == "objects.npy" || filepath.Base(path) == "saved_model.pb" {
 				return err
 			}
 			f, err := os.Open(path)

@@ -35,7 +35,8 @@ func TestCheckPart(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "sub", "file.bin"), []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			part := registry.FetchedPart{Engine: registry.Engine{NativeCode: c.native}, Files: []registry.File{{Path: "sub/file.bin", Size: int64(len(c.content)), Kind: c.kind}}}
+			part := registry.FetchedPart{Engine: registry.Engine{NativeCode: c.native},
+				Files: []registry.File{{Path: "sub/file.bin", Size: int64(len(c.content)), Kind: c.kind}}}
 			err := format.CheckPart(dir, part)
 			if c.says == "" && err != nil {
 				t.Errorf("error %v, want none", err)

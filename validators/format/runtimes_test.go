@@ -35,7 +35,8 @@ func TestRuntime(t *testing.T) {
 			t.Parallel()
 			m := format.Model{IRVersion: c.ir, Opsets: c.sets}
 			got, err := m.Runtime()
-			if got != c.want || (err == nil) != (c.says == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+			if got != c.want || (err == nil) != (c.says == "") ||
+				err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%+v, %v; want %+v and an error that says %q", got, err, c.want, c.says)
 			}
 		})

@@ -130,13 +130,15 @@ func TestRefuses(t *testing.T) {
 // columns that are not its own.
 func FuzzRead(f *testing.F) {
 	f.Add(written(f, small(f)), uint16(2))
-	f.Add(written(f, percase.Figures{Accuracy: accuracy.Columns{"lost": column(f, 0.0), "won": column(f, 0.0), "right": column(f, 1.0), "answers": column[int64](f, 1)}}), uint16(1))
+	f.Add(written(f, percase.Figures{Accuracy: accuracy.Columns{"lost": column(f, 0.0),
+		"won": column(f, 0.0), "right": column(f, 1.0), "answers": column[int64](f, 1)}}), uint16(1))
 	f.Add(written(f, percase.Figures{Accuracy: accuracy.Columns{"engine.entries": column[int64](f, 1), "engine.several": column(f, false),
 		"engine.class": column[int32](f, 1), "engine.hit": column(f, true), "engine.label": column(f, true), "reference.entries": column[int64](f, 0),
 		"reference.several": column(f, false), "reference.class": column[int32](f), "reference.hit": column[bool](f), "reference.label": column[bool](f)}}), uint16(1))
 	boxes := make(accuracy.Columns)
 	for _, side := range []string{"reference.", "engine."} {
-		boxes.Add(side, accuracy.Columns{"detections": column[int64](f, 1, 0), "class": column[int32](f, 3), "score": column(f, 0.5), "hits": column[int32](f, 1),
+		boxes.Add(side, accuracy.Columns{"detections": column[int64](f, 1, 0),
+			"class": column[int32](f, 3), "score": column(f, 0.5), "hits": column[int32](f, 1),
 			"labels": column[int64](f, 1, 1), "labelClass": column[int32](f, 3, 4), "spoilt": column(f, false, false)})
 	}
 	f.Add(written(f, percase.Figures{Accuracy: boxes}), uint16(2))

@@ -47,7 +47,8 @@ func TestUpperLargest(t *testing.T) {
 		few, many int
 		level     float64
 		want      float64
-	}{{0, 300, 0.95, math.Inf(1)}, {300, -1, 0.95, math.Inf(1)}, {300, 0, 0.95, 1}, {300, 300, 1, math.Inf(1)}, {300, 300, math.NaN(), math.Inf(1)}, {2000, 10, 0.95, 1}} {
+	}{{0, 300, 0.95, math.Inf(1)}, {300, -1, 0.95, math.Inf(1)}, {300, 0, 0.95, 1}, {300,
+		300, 1, math.Inf(1)}, {300, 300, math.NaN(), math.Inf(1)}, {2000, 10, 0.95, 1}} {
 		if got := stats.UpperLargest(c.few, c.many, c.level); got != c.want {
 			t.Errorf("UpperLargest(%d, %d, %v) = %v, want %v", c.few, c.many, c.level, got, c.want)
 		}
@@ -55,5 +56,6 @@ func TestUpperLargest(t *testing.T) {
 	for few := 1; few < 1000; few *= 3 {
 		t.Logf("%d cases for 300: %.3f at 95 %%", few, stats.UpperLargest(few, 300, 0.95))
 	}
-	t.Logf("60: %.3f 128 for 360: %.3f 500 for 1000: %.3f, 300 for 300 %.3f", stats.UpperLargest(60, 300, 0.95), stats.UpperLargest(128, 360, 0.95), stats.UpperLargest(500, 1000, 0.95), stats.UpperLargest(300, 300, .95))
+	t.Logf("60: %.3f 128 for 360: %.3f 500 for 1000: %.3f, 300 for 300 %.3f", stats.UpperLargest(60, 300, 0.95),
+		stats.UpperLargest(128, 360, 0.95), stats.UpperLargest(500, 1000, 0.95), stats.UpperLargest(300, 300, .95))
 }

@@ -65,7 +65,8 @@ func TestEachOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if each := c.Each(); !math.IsNaN(each[0].Equal) || !math.IsNaN(each[0].Top1) || each[1].Equal != 0 || !math.IsNaN(each[1].Top1) || each[1].Cosine != 1 {
+	if each := c.Each(); !math.IsNaN(each[0].Equal) || !math.IsNaN(each[0].Top1) ||
+		each[1].Equal != 0 || !math.IsNaN(each[1].Top1) || each[1].Cosine != 1 {
 		t.Errorf("%+v, want no shares of nothing, and no top1 of one value", each)
 	}
 }

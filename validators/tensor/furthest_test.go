@@ -29,7 +29,8 @@ func TestErrorsOfCasesBesideHugeValues(t *testing.T) {
 			}
 		}
 		if got := c.Result(); got.CaseError != worst || got.CaseErrorCase != at || (worst > 0.1) != (huge < 6) {
-			t.Errorf("%d huge cases of 100: error %v in case %d, and one by one %v in case %d; want the same, and above 0.1 for up to five", huge, got.CaseError, got.CaseErrorCase, worst, at)
+			t.Errorf("%d huge cases of 100: error %v in case %d, and one by one %v in case %d; want the same, and above 0.1 for up to five",
+				huge, got.CaseError, got.CaseErrorCase, worst, at)
 		}
 	}
 }
@@ -105,10 +106,12 @@ func TestOneHugeValueExcusesNoErrors(t *testing.T) {
 	}
 	got := compare(400, false, at(200, 1e20), func(v float64, n int) float64 { return v + map[bool]float64{true: 3}[n == 17] })
 	if got.CaseErrorCase != 17 || got.CaseError < 2 || got.MaxError < 2 {
-		t.Errorf("a case that is 3 spreads off beside a huge value: error %v in case %d, largest %v; want about 3 in case 17", got.CaseError, got.CaseErrorCase, got.MaxError)
+		t.Errorf("a case that is 3 spreads off beside a huge value: error %v in case %d, largest %v; want about 3 in case 17",
+			got.CaseError, got.CaseErrorCase, got.MaxError)
 	}
 	got = compare(400, false, at(200, 1e20), func(v float64, _ int) float64 { return v * (1 + 1e-7) })
 	if got.MaxError > 1e-4 || math.IsInf(got.SpreadSNR, -1) || got.SpreadSNR < 80 {
-		t.Errorf("an engine that is right to seven digits beside a huge value: error %v, %v dB; want under 1e-4 and at least 80 dB", got.MaxError, got.SpreadSNR)
+		t.Errorf("an engine that is right to seven digits beside a huge value: error %v, %v dB; want under 1e-4 and at least 80 dB",
+			got.MaxError, got.SpreadSNR)
 	}
 }

@@ -140,7 +140,8 @@ func TestSystematicCountsCases(t *testing.T) {
 	}
 	for _, cases := range []int{1, 2} {
 		if got := compare(cases, 1, 1); got < 0.5 {
-			t.Errorf("an offset of 1 in %d cases of 4 rows: systematic errors of %v spreads, want at least 0.5: a fault does not hide in few cases", cases, got)
+			t.Errorf("an offset of 1 in %d cases of 4 rows: systematic errors of %v spreads, want at least 0.5: a fault does not hide in few cases",
+				cases, got)
 		}
 	}
 }
@@ -200,9 +201,11 @@ func TestSystematicOfAnOpenLastAxis(t *testing.T) {
 			}
 			got := compare(false, width, c.offset, c.noise)
 			if !(got.Systematic >= c.low && got.Systematic <= c.high) || got.NoChannels {
-				t.Errorf("systematic errors of %v spreads, no channels: %t; want %v to %v, and false where none were asked for", got.Systematic, got.NoChannels, c.low, c.high)
+				t.Errorf("systematic errors of %v spreads, no channels: %t; want %v to %v, and false where none were asked for",
+					got.Systematic, got.NoChannels, c.low, c.high)
 			}
-			if got := compare(true, width, c.offset, c.noise); got.NoChannels != c.none || (len(got.Spreads) == 1) != c.none || got.Systematic == 0 && c.low > 0 {
+			if got := compare(true, width, c.offset, c.noise); got.NoChannels != c.none ||
+				(len(got.Spreads) == 1) != c.none || got.Systematic == 0 && c.low > 0 {
 				t.Errorf("per channel: none %t, %d spreads, systematic errors of %v; want none %t", got.NoChannels, len(got.Spreads), got.Systematic, c.none)
 			}
 		})

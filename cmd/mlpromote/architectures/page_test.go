@@ -51,7 +51,8 @@ are not pulled. OpenVINO's engines have a load profile with fp32 as precision, s
 	for _, r := range all {
 		if r.Architecture != last {
 			last = r.Architecture
-			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| runtime | variant | built | verified | SNR | max. error | p50 | plain load | SNR to torch |\n|---|---|---|---|--:|--:|--:|---|--:|\n", last, described[last])
+			fmt.Fprintf(&b,
+				"\n## %s\n\n%s.\n\n| runtime | variant | built | verified | SNR | max. error | p50 | plain load | SNR to torch |\n|---|---|---|---|--:|--:|--:|---|--:|\n", last, described[last])
 		}
 		r.row(&b)
 	}

@@ -29,7 +29,8 @@ func TestArchitecturesAsPulled(t *testing.T) {
 			r := &release{architecture: name, runtime: "onnxruntime", model: model, dir: t.TempDir(), cache: cache, variants: variants}
 			for _, got := range r.run(t) {
 				if !got.pulled() || !got.agrees() {
-					t.Errorf("%s: %s%s, pulled %q, loaded plainly %v; want outputs within the limits at each size of batch", got.Variant, got.Error, got.Reason, got.Pulled, got.Plain)
+					t.Errorf("%s: %s%s, pulled %q, loaded plainly %v; want outputs within the limits at each size of batch",
+						got.Variant, got.Error, got.Reason, got.Pulled, got.Plain)
 				}
 			}
 		})

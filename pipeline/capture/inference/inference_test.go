@@ -51,7 +51,8 @@ func withBinary(text string, data []byte) (http.Header, []byte) {
 }
 
 func one(datatype, shape, data string) string {
-	return `{"id": "7", "inputs": [{"name": "x", "datatype": "` + datatype + `", "shape": ` + shape + `, "data": ` + data + `}], "outputs": [{"name": "y"}]}`
+	return `{"id": "7", "inputs": [{"name": "x", "datatype": "` + datatype +
+		`", "shape": ` + shape + `, "data": ` + data + `}], "outputs": [{"name": "y"}]}`
 }
 
 func TestReadNumbers(t *testing.T) {
@@ -78,7 +79,8 @@ func TestReadNumbers(t *testing.T) {
 			if err != nil || len(got) != 1 {
 				t.Fatalf("got %v, error %v, want one tensor", got, err)
 			}
-			if x := got[0]; x.Name != "x" || x.DType != c.dtype || !slices.Equal(x.Shape, c.shape) || !slices.Equal(x.Float64s(), c.want) || x.Validate() != nil {
+			if x := got[0]; x.Name != "x" || x.DType != c.dtype || !slices.Equal(x.Shape, c.shape) ||
+				!slices.Equal(x.Float64s(), c.want) || x.Validate() != nil {
 				t.Errorf("got %s %s %v %v, want x %s %v %v", x.Name, x.DType, x.Shape, x.Float64s(), c.dtype, c.shape, c.want)
 			}
 		})

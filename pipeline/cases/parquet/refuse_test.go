@@ -39,7 +39,8 @@ func TestRefusesColumns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := read(c.file, ours.Limits{}, c.column); err == nil || !strings.Contains(err.Error(), `column "`+c.column+`": `) || !strings.Contains(err.Error(), c.want) {
+			if _, err := read(c.file, ours.Limits{}, c.column); err == nil ||
+				!strings.Contains(err.Error(), `column "`+c.column+`": `) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one about column %q with %q", err, c.column, c.want)
 			}
 		})

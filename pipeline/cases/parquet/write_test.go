@@ -151,7 +151,8 @@ func TestReadsWhatIsWritten(t *testing.T) {
 	for name := range want {
 		names = append(names, name)
 	}
-	for codec, c := range map[string]compress.Codec{"plain": &parquet.Uncompressed, "snappy": &parquet.Snappy, "gzip": &parquet.Gzip, "zstd": &parquet.Zstd} {
+	for codec, c := range map[string]compress.Codec{"plain": &parquet.Uncompressed,
+		"snappy": &parquet.Snappy, "gzip": &parquet.Gzip, "zstd": &parquet.Zstd} {
 		for _, version := range []int{1, 2} {
 			for _, group := range []int64{1000, 77} {
 				t.Run(fmt.Sprintf("%s, pages of version %d, %d rows in a group", codec, version, group), func(t *testing.T) {

@@ -16,11 +16,13 @@ func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	seen := filepath.Join(dir, "seen")
 	script := "#!/bin/sh\nenv > " + seen + "\nexit 1\n"
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "podman"), []byte(script), 0o700), os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "podman"), []byte(script), 0o700),
+		os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token", "AWS_SECRET_ACCESS_KEY": "key", "DOCKER_AUTH_CONFIG": "{}", "DOCKER_HOST": "unix:///nowhere"} {
+	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token",
+		"AWS_SECRET_ACCESS_KEY": "key", "DOCKER_AUTH_CONFIG": "{}", "DOCKER_HOST": "unix:///nowhere"} {
 		t.Setenv(name, value)
 	}
 	if _, err := container.Find(t.Context(), "image"); err == nil {

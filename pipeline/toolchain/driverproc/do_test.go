@@ -38,7 +38,8 @@ func TestDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A model of several files holds no symbolic links: runtimes refuse to follow them.
-	if len(saw.Inputs) != 2 || saw.Inputs["model/a/model.onnx ----------"] != "bytes of a/model.onnx" || saw.Inputs["model/model.data ----------"] != "bytes of model.data" {
+	if len(saw.Inputs) != 2 || saw.Inputs["model/a/model.onnx ----------"] != "bytes of a/model.onnx" ||
+		saw.Inputs["model/model.data ----------"] != "bytes of model.data" {
 		t.Errorf("the driver saw the inputs %v", saw.Inputs)
 	}
 	if saw.Entries != 0 || !saw.Leader || saw.Options["level"] != "basic" {
@@ -140,12 +141,14 @@ func TestDoRefuses(t *testing.T) {
 	}
 	job := toolchaintest.Compile(t, "m.onnx")
 	job.Inputs[0].Size++
-	if _, err := driverproc.Do(t.Context(), toolchaintest.Fake("silent"), driverproc.Budget{}, job, t.TempDir()); !registry.HasCode(err, registry.CodeDigest) {
+	if _, err := driverproc.Do(t.Context(), toolchaintest.Fake("silent"),
+		driverproc.Budget{}, job, t.TempDir()); !registry.HasCode(err, registry.CodeDigest) {
 		t.Errorf("an input of another size: error %v, want CodeDigest", err)
 	}
 	gone := toolchaintest.Fake("silent")
 	gone.Path = filepath.Join(full, "no-such-program")
-	if _, err := driverproc.Do(t.Context(), gone, driverproc.Budget{}, toolchaintest.Compile(t), t.TempDir()); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := driverproc.Do(t.Context(), gone, driverproc.Budget{},
+		toolchaintest.Compile(t), t.TempDir()); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("no program: error %v, want CodeUnavailable", err)
 	}
 }

@@ -108,7 +108,8 @@ func newFake(t *testing.T, version, venv, pip string) (*install.Installer, strin
 func TestInstallOnce(t *testing.T) {
 	t.Parallel()
 	installer, pips := newFake(t, "3.12.1", "", "")
-	if _, err := installer.Find(name); !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "run `mlpromote toolchain install onnxruntime`") {
+	if _, err := installer.Find(name); !registry.HasCode(err, registry.CodeUnavailable) ||
+		!strings.Contains(err.Error(), "run `mlpromote toolchain install onnxruntime`") {
 		t.Errorf("before the install: error %v", err)
 	}
 	var group sync.WaitGroup
@@ -168,11 +169,13 @@ func TestInstallAgain(t *testing.T) {
 func TestInstallFailures(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ version, venv, pip, want, hint string }{
-		"old Python":   {version: "3.9.18", want: "3.11 or later"},
-		"no version":   {version: "pypy", want: "3.11 or later"},
-		"no venv":      {version: "3.12.1", venv: "echo 'ensurepip is not available'; exit 1", want: "apt-get install python3-venv"},
-		"no network":   {version: "3.12.1", pip: "echo 'could not reach the index'; exit 1", want: "install onnxruntime: pip: could not reach the index"},
-		"full disk":    {version: "3.12.1", pip: "echo 'ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'; exit 1", want: "No space left on device", hint: "MLPROMOTE_INSTALLS"},
+		"old Python": {version: "3.9.18", want: "3.11 or later"},
+		"no version": {version: "pypy", want: "3.11 or later"},
+		"no venv":    {version: "3.12.1", venv: "echo 'ensurepip is not available'; exit 1", want: "apt-get install python3-venv"},
+		"no network": {version: "3.12.1", pip: "echo 'could not reach the index'; exit 1", want: "install onnxruntime: pip: could not reach the index"},
+		"full disk": {version: "3.12.1",
+			pip:  "echo 'ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'; exit 1",
+			want: "No space left on device", hint: "MLPROMOTE_INSTALLS"},
 		"wrong hashes": {version: "3.12.1", pip: "echo 'ERROR: THESE PACKAGES DO NOT MATCH THE HASHES'; exit 1", want: "DO NOT MATCH", hint: "other files than the lock file names"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -198,7 +201,8 @@ func TestInstallFailures(t *testing.T) {
 		t.Errorf("no Python: error %v, want CodeUnavailable and a hint", err)
 	}
 	full := &install.Installer{Folder: "/proc/nowhere", Python: "python3"}
-	if _, err := full.Install(t.Context(), name, nil); err == nil || !strings.HasPrefix(err.Error(), "install onnxruntime: mkdir /proc/nowhere") || len(registry.Hints(err)) == 0 {
+	if _, err := full.Install(t.Context(), name, nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "install onnxruntime: mkdir /proc/nowhere") || len(registry.Hints(err)) == 0 {
 		t.Errorf("a folder that cannot be made: error %v, want the toolchain, the folder and a hint", err)
 	}
 	if _, err := none.Install(t.Context(), "tensorrt", nil); !registry.HasCode(err, registry.CodeNotFound) {

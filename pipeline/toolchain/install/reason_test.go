@@ -15,17 +15,23 @@ func TestReasons(t *testing.T) {
 		reason       func(string) string
 		output, want string
 	}{
-		"refused": {pipReason, "Looking in indexes: http://127.0.0.1:9/simple\n" + strings.Repeat(retry+"'NewConnectionError('<pip._vendor.urllib3.connection.HTTPConnection object at 0x7f58>: Failed to establish a new connection: [Errno 111] Connection refused')': /simple/ml-dtypes/\n", 5) + none,
+		"refused": {pipReason,
+			"Looking in indexes: http://127.0.0.1:9/simple\n" +
+				strings.Repeat(retry+"'NewConnectionError('<pip._vendor.urllib3.connection.HTTPConnection object at 0x7f58>: Failed to establish a new connection: [Errno 111] Connection refused')': /simple/ml-dtypes/\n", 5) + none,
 			"no connection to the package index: [Errno 111] Connection refused; " + lacks},
-		"timeout": {pipReason, retry + "'ConnectTimeoutError(<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>, 'Connection to index.invalid timed out. (connect timeout=15)')': /simple/numpy/\n" + none,
+		"timeout": {pipReason,
+			retry + "'ConnectTimeoutError(<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>, 'Connection to index.invalid timed out. (connect timeout=15)')': /simple/numpy/\n" + none,
 			"no connection to the package index: Connection to index.invalid timed out; " + lacks},
-		"certificate": {pipReason, retry + "'SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)'))': /simple/numpy/\n" + none,
+		"certificate": {pipReason,
+			retry + "'SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)'))': /simple/numpy/\n" + none,
 			"no connection to the package index: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006; " + lacks},
 		"not there": {pipReason, "Looking in links: /wheels\n" + none, lacks},
-		"hashes": {pipReason, "Collecting numpy==2.4.6\nERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n    numpy==2.4.6 from http://x:\n        Expected sha256 aa\n             Got        bb\nnotice\n",
+		"hashes": {pipReason,
+			"Collecting numpy==2.4.6\nERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n    numpy==2.4.6 from http://x:\n        Expected sha256 aa\n             Got        bb\nnotice\n",
 			"THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.; numpy==2.4.6 from http://x:; Expected sha256 aa; Got        bb"},
 		"something else": {pipReason, "Segmentation fault\n", "Segmentation fault"},
-		"npm": {npmReason, "npm error code ECONNREFUSED\nnpm error syscall connect\nnpm error FetchError: request to http://127.0.0.1:9/x failed, reason: connect ECONNREFUSED 127.0.0.1:9\nnpm error     at ClientRequest.<anonymous> (/usr/lib/x.js:130:14) {\nnpm error   code: 'ECONNREFUSED',\nnpm error   port: 9,\nnpm error }\nnpm error\nnpm error If you are behind a proxy, please make sure\n",
+		"npm": {npmReason,
+			"npm error code ECONNREFUSED\nnpm error syscall connect\nnpm error FetchError: request to http://127.0.0.1:9/x failed, reason: connect ECONNREFUSED 127.0.0.1:9\nnpm error     at ClientRequest.<anonymous> (/usr/lib/x.js:130:14) {\nnpm error   code: 'ECONNREFUSED',\nnpm error   port: 9,\nnpm error }\nnpm error\nnpm error If you are behind a proxy, please make sure\n",
 			"FetchError: request to http://127.0.0.1:9/x failed, reason: connect ECONNREFUSED 127.0.0.1:9"},
 		"npm 9": {npmReason, "npm ERR! code EINTEGRITY\nnpm ERR! sha512-aa integrity checksum failed\n", "sha512-aa integrity checksum failed"},
 	} {

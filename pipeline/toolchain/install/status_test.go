@@ -31,14 +31,16 @@ func TestSurvey(t *testing.T) {
 	t.Parallel()
 	installer, _ := newFake(t, "3.12.1", "", "")
 	before := status(t, installer, name)
-	if before.State != install.StateAvailable || before.Version != "1.30.0" || before.Command != "mlpromote toolchain install onnxruntime" || len(before.Installs) > 0 {
+	if before.State != install.StateAvailable || before.Version != "1.30.0" ||
+		before.Command != "mlpromote toolchain install onnxruntime" || len(before.Installs) > 0 {
 		t.Errorf("before the install: %+v", before)
 	}
 	if _, err := installer.Install(t.Context(), name, nil); err != nil {
 		t.Fatal(err)
 	}
 	after := status(t, installer, name)
-	if after.State != install.StateInstalled || after.Command != "" || len(after.Installs) != 1 || !after.Installs[0].Current || after.Installs[0].Size < 100 {
+	if after.State != install.StateInstalled || after.Command != "" ||
+		len(after.Installs) != 1 || !after.Installs[0].Current || after.Installs[0].Size < 100 {
 		t.Errorf("after the install: %+v", after)
 	}
 }
@@ -57,7 +59,8 @@ func TestSurveyLacks(t *testing.T) {
 	if err := os.WriteFile(bare.Python, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if s := status(t, bare, name); s.State != install.StateLacking || !strings.Contains(s.Missing[0].What, "venv") || !strings.Contains(s.Missing[0].Hint, "python3-venv") {
+	if s := status(t, bare, name); s.State != install.StateLacking ||
+		!strings.Contains(s.Missing[0].What, "venv") || !strings.Contains(s.Missing[0].Hint, "python3-venv") {
 		t.Errorf("no venv module: %+v", s)
 	}
 	fine, _ := newFake(t, "3.12.1", "", "")

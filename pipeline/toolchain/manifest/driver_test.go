@@ -201,10 +201,11 @@ func TestNewRefuses(t *testing.T) {
 		code    registry.Code
 		want    string
 	}{
-		"too many files":  {files: many, code: registry.CodeInvalid, want: "has more than 10000 files and folders"},
-		"no match":        {files: map[string]string{"acc": script}, inputs: "inputs: [share/*.json]", code: registry.CodeInvalid, want: "inputs: share/*.json matches no file"},
-		"keys beside it":  {files: map[string]string{"acc": script, "signing/builder.key": "k"}, private: "signing", code: registry.CodeInvalid, want: "has signing in it, which holds keys"},
-		"data beside it":  {files: map[string]string{"acc": script, "sub/.mlpromote/x": "k"}, inputs: "inputs: []", code: registry.CodeInvalid, want: "has sub/.mlpromote in it, which holds keys"},
+		"too many files": {files: many, code: registry.CodeInvalid, want: "has more than 10000 files and folders"},
+		"no match":       {files: map[string]string{"acc": script}, inputs: "inputs: [share/*.json]", code: registry.CodeInvalid, want: "inputs: share/*.json matches no file"},
+		"keys beside it": {files: map[string]string{"acc": script, "signing/builder.key": "k"}, private: "signing", code: registry.CodeInvalid, want: "has signing in it, which holds keys"},
+		"data beside it": {files: map[string]string{"acc": script, "sub/.mlpromote/x": "k"},
+			inputs: "inputs: []", code: registry.CodeInvalid, want: "has sub/.mlpromote in it, which holds keys"},
 		"among keys":      {files: map[string]string{"acc": script}, private: ".", code: registry.CodeInvalid, want: "which holds keys"},
 		"no version":      {files: map[string]string{"acc": "#!/bin/sh\necho hello\n"}, code: registry.CodeUnavailable, want: "printed no version that matches"},
 		"none":            {files: map[string]string{}, code: registry.CodeUnavailable, want: "no such file"},
@@ -244,7 +245,8 @@ func TestChangedAtWork(t *testing.T) {
 	if err := write("table", "three")(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Do(t.Context(), job(t, m), t.TempDir()); !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "table changed while the tool ran") {
+	if _, err := d.Do(t.Context(), job(t, m), t.TempDir()); !registry.HasCode(err, registry.CodeUnavailable) ||
+		!strings.Contains(err.Error(), "table changed while the tool ran") {
 		t.Errorf("error %v, want that table changed", err)
 	}
 }
@@ -254,7 +256,8 @@ func TestInputsAreChecked(t *testing.T) {
 	for input, want := range map[string]string{
 		"''": "want a pattern", "'['": "want a pattern", "../x": "stays in the folder", "/root/x": "system software", "/usr/../root/x": "system software",
 	} {
-		_, err := manifest.Parse("acc.yaml", []byte("name: acc\nlicence: x\nexecutable: acc\nversion: {arguments: [v], pattern: '(1)'}\ncompile: {arguments: ['{model}']}\nengine: {format: a, entry: e, outputs: [e]}\ninputs: ["+input+"]\n"))
+		_, err := manifest.Parse("acc.yaml",
+			[]byte("name: acc\nlicence: x\nexecutable: acc\nversion: {arguments: [v], pattern: '(1)'}\ncompile: {arguments: ['{model}']}\nengine: {format: a, entry: e, outputs: [e]}\ninputs: ["+input+"]\n"))
 		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "acc.yaml:7:") || !strings.Contains(err.Error(), want) {
 			t.Errorf("input %s: error %v, want line 7 and %q", input, err, want)
 		}

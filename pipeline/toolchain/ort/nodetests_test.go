@@ -106,7 +106,8 @@ func generateNodeTests(t *testing.T, dir string, count, seed int) nodeTests {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), record.Interpreter(), "-s", "-P", "-B", "testdata/nodetests.py", dir, strconv.Itoa(count), strconv.Itoa(seed)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), record.Interpreter(), "-s", "-P", "-B",
+		"testdata/nodetests.py", dir, strconv.Itoa(count), strconv.Itoa(seed)).CombinedOutput()
 	if err != nil {
 		t.Fatalf("generate node tests: %v:\n%s", err, out)
 	}
@@ -211,8 +212,10 @@ if types and shapes are equal and every element is within the test's own toleran
 	fit := func(said func(nodeTest) string) int {
 		return count(func(n nodeTest) bool { return n.Unfit == "" && passes(said(n)) })
 	}
-	fmt.Fprintf(&page, "\nOf the %d tests whose inputs and outputs are tensors of types that cases have, Python passes %d and our runner %d.\nWhat neither runs needs an operator, a type or a version of ONNX that this ONNX Runtime does not have.\n",
-		count(func(n nodeTest) bool { return n.Unfit == "" }), fit(func(n nodeTest) string { return n.Runtime }), fit(func(n nodeTest) string { return n.runner }))
+	fmt.Fprintf(&page,
+		"\nOf the %d tests whose inputs and outputs are tensors of types that cases have, Python passes %d and our runner %d.\nWhat neither runs needs an operator, a type or a version of ONNX that this ONNX Runtime does not have.\n",
+		count(func(n nodeTest) bool { return n.Unfit == "" }),
+		fit(func(n nodeTest) string { return n.Runtime }), fit(func(n nodeTest) string { return n.runner }))
 	page.WriteString("\n## Tests that one passes and the other does not\n\n| who passes | tests | why the other does not |\n|---|---|---|\n")
 	reasons := make(map[string]int)
 	for _, n := range all.Tests {

@@ -214,16 +214,17 @@ func TestRunRefuses(t *testing.T) {
 		edit  func(*toolchain.Job)
 		want  string
 	}{
-		"no cases":        {want: "no cases", edit: func(j *toolchain.Job) { j.Inputs = j.Inputs[:1] }},
-		"missing input":   {cases: map[string]tensor.Tensor{"x": x}, want: "input n"},
-		"wrong dtype":     {cases: map[string]tensor.Tensor{"x": x, "n": x}, want: `tensor "n" is float32`},
-		"wrong shape":     {cases: map[string]tensor.Tensor{"x": floats([]int64{1, 2}, 1, 2), "n": n}, want: `tensor "x" is float32 [1 2]`},
-		"wrong counts":    {cases: map[string]tensor.Tensor{"x": x, "n": ints([]int64{2}, 1, 2)}, want: "2 cases"},
-		"empty":           {cases: map[string]tensor.Tensor{"x": floats([]int64{0, 3}), "n": ints([]int64{0})}, want: "it has no cases"},
-		"unknown output":  {cases: map[string]tensor.Tensor{"x": x, "n": n}, want: "scaled, sum", edit: func(j *toolchain.Job) { j.Run.SelectOutputs = []string{"total"} }},
-		"unknown level":   {cases: map[string]tensor.Tensor{"x": x, "n": n}, want: "fastest", edit: func(j *toolchain.Job) { j.Run.Level = "fastest" }},
-		"too many rounds": {cases: map[string]tensor.Tensor{"x": floats([]int64{5, 3}, make([]float32, 15)...), "n": ints([]int64{5}, 1, 1, 1, 1, 1)}, want: "at most 4000000", edit: func(j *toolchain.Job) { j.Run.Rounds = 900_000 }},
-		"ragged":          {model: "ragged.onnx", cases: map[string]tensor.Tensor{"x": floats([]int64{2, 4}, 1, 0, 0, 0, 1, 1, 0, 0)}, want: "different shapes"},
+		"no cases":       {want: "no cases", edit: func(j *toolchain.Job) { j.Inputs = j.Inputs[:1] }},
+		"missing input":  {cases: map[string]tensor.Tensor{"x": x}, want: "input n"},
+		"wrong dtype":    {cases: map[string]tensor.Tensor{"x": x, "n": x}, want: `tensor "n" is float32`},
+		"wrong shape":    {cases: map[string]tensor.Tensor{"x": floats([]int64{1, 2}, 1, 2), "n": n}, want: `tensor "x" is float32 [1 2]`},
+		"wrong counts":   {cases: map[string]tensor.Tensor{"x": x, "n": ints([]int64{2}, 1, 2)}, want: "2 cases"},
+		"empty":          {cases: map[string]tensor.Tensor{"x": floats([]int64{0, 3}), "n": ints([]int64{0})}, want: "it has no cases"},
+		"unknown output": {cases: map[string]tensor.Tensor{"x": x, "n": n}, want: "scaled, sum", edit: func(j *toolchain.Job) { j.Run.SelectOutputs = []string{"total"} }},
+		"unknown level":  {cases: map[string]tensor.Tensor{"x": x, "n": n}, want: "fastest", edit: func(j *toolchain.Job) { j.Run.Level = "fastest" }},
+		"too many rounds": {cases: map[string]tensor.Tensor{"x": floats([]int64{5, 3}, make([]float32, 15)...), "n": ints([]int64{5}, 1, 1, 1, 1, 1)},
+			want: "at most 4000000", edit: func(j *toolchain.Job) { j.Run.Rounds = 900_000 }},
+		"ragged": {model: "ragged.onnx", cases: map[string]tensor.Tensor{"x": floats([]int64{2, 4}, 1, 0, 0, 0, 1, 1, 0, 0)}, want: "different shapes"},
 		"garbage": {want: "safetensors", edit: func(j *toolchain.Job) {
 			j.Inputs[1] = toolchaintest.Input(t, toolchain.RoleCases, "g", garbage)
 		}},

@@ -46,7 +46,8 @@ func jobOf(t *testing.T, program string, count int) toolchain.ScoreJob {
 // runs skips a test where a machine cannot run programs of users.
 func runs(t *testing.T) {
 	t.Helper()
-	if _, err := (scoring.Python{}).Score(t.Context(), jobOf(t, "import sys\nopen(sys.argv[3], 'w').write('1\\n')\n", 1)); registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := (scoring.Python{}).Score(t.Context(),
+		jobOf(t, "import sys\nopen(sys.argv[3], 'w').write('1\\n')\n", 1)); registry.HasCode(err, registry.CodeUnavailable) {
 		t.Skip(err)
 	}
 }

@@ -42,7 +42,8 @@ func TestIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id.Name != "onnxruntime" || id.Version != "1.30.0" || id.Versions["python"] == "" || id.Lock.Validate() != nil || id.Code.Validate() != nil || id.LibraryDigest.Validate() != nil {
+	if id.Name != "onnxruntime" || id.Version != "1.30.0" || id.Versions["python"] == "" ||
+		id.Lock.Validate() != nil || id.Code.Validate() != nil || id.LibraryDigest.Validate() != nil {
 		t.Errorf("identity %+v", id)
 	}
 }

@@ -57,7 +57,8 @@ func TestEvaluator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Cases != 360 || len(result.Engines[0].TimingsNS) != 360 || result.Evaluator != "1.23.1" || result.Reason != "" || len(result.Missing) != 0 {
+	if result.Cases != 360 || len(result.Engines[0].TimingsNS) != 360 ||
+		result.Evaluator != "1.23.1" || result.Reason != "" || len(result.Missing) != 0 {
 		t.Errorf("result %+v, want one of 360 cases by ONNX 1.23.1", result)
 	}
 	file, ok := outcome.File("outputs/reference/cases-00000.safetensors")

@@ -107,7 +107,8 @@ func TestMethodTellsItsOptions(t *testing.T) {
 	if err := json.Unmarshal(outcome.Result, &result); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"method": "fp16", "exclude_nodes": []any{}, "rtol": 0., "atol": 0.}, result.Options); diff != "" || result.Halved < 10 {
+	if diff := cmp.Diff(map[string]any{"method": "fp16", "exclude_nodes": []any{}, "rtol": 0., "atol": 0.}, result.Options); diff != "" ||
+		result.Halved < 10 {
 		t.Errorf("result %+v %s", result, diff)
 	}
 }

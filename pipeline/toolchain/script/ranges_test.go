@@ -79,7 +79,8 @@ func TestRangesEnd(t *testing.T) {
 	job := quantize(t, nil)
 	job.Inputs[1] = toolchaintest.Input(t, toolchain.RoleRanges, "calibration.json", table)
 	_, err = driver.Do(t.Context(), job, t.TempDir())
-	if want := "calibration gives 'image' the range from 0.0 to inf"; !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want) {
+	if want := "calibration gives 'image' the range from 0.0 to inf"; !registry.HasCode(err, registry.CodeInvalid) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want CodeInvalid and %q", err, want)
 	}
 }

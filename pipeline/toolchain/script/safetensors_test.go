@@ -141,11 +141,14 @@ func TestImportSafetensorsRefuses(t *testing.T) {
 		options map[string]any
 		says    string
 	}{
-		"bias of another size": {"half.safetensors", map[string]any{"kind": "cnn", "input": []string{"1", "8", "8"}, "layers": digitLayers}, "layer dense: its bias is [3], and its weight [10, 512]"},
-		"not flat":             {"digits.safetensors", map[string]any{"kind": "cnn", "input": []string{"1", "8", "8"}, "layers": []string{"conv1", "dense"}}, "flatten comes before a dense layer"},
-		"conv in an mlp":       {"digits.safetensors", map[string]any{"kind": "mlp", "input": []string{"1"}, "layers": []string{"conv1"}}, "layer conv1: its weight is"},
-		"too small to pool":    {"digits.safetensors", map[string]any{"kind": "cnn", "input": []string{"1", "1", "8"}, "layers": []string{"maxpool"}}, "want [channels, height, width] of at least 2 x 2"},
-		"no sizes":             {"digits.safetensors", map[string]any{"kind": "cnn", "input": []string{"8", "8"}, "layers": digitLayers}, "wants layers, and input: [channels, height, width]"},
+		"bias of another size": {"half.safetensors", map[string]any{"kind": "cnn", "input": []string{"1", "8", "8"}, "layers": digitLayers},
+			"layer dense: its bias is [3], and its weight [10, 512]"},
+		"not flat": {"digits.safetensors",
+			map[string]any{"kind": "cnn", "input": []string{"1", "8", "8"}, "layers": []string{"conv1", "dense"}}, "flatten comes before a dense layer"},
+		"conv in an mlp": {"digits.safetensors", map[string]any{"kind": "mlp", "input": []string{"1"}, "layers": []string{"conv1"}}, "layer conv1: its weight is"},
+		"too small to pool": {"digits.safetensors", map[string]any{"kind": "cnn", "input": []string{"1", "1", "8"}, "layers": []string{"maxpool"}},
+			"want [channels, height, width] of at least 2 x 2"},
+		"no sizes": {"digits.safetensors", map[string]any{"kind": "cnn", "input": []string{"8", "8"}, "layers": digitLayers}, "wants layers, and input: [channels, height, width]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -160,7 +160,8 @@ func TestKeepsOut(t *testing.T) {
 		if id := got.Header().Get("X-Request-Id"); id == "" || problem.RequestID != id {
 			t.Errorf("%s: request %q is called %q in the problem", name, id, problem.RequestID)
 		}
-		if got.Code != http.StatusUnauthorized || problem.Status != got.Code || problem.Code != registry.CodeUnauthenticated || !strings.Contains(problem.Detail, c.says) ||
+		if got.Code != http.StatusUnauthorized || problem.Status != got.Code ||
+			problem.Code != registry.CodeUnauthenticated || !strings.Contains(problem.Detail, c.says) ||
 			got.Header().Get("Content-Type") != "application/problem+json" || got.Header().Get("WWW-Authenticate") != `Bearer realm="mlpromote"` {
 			t.Errorf("%s: %d %v %s, want %q", name, got.Code, got.Header(), got.Body, c.says)
 		}
@@ -169,7 +170,8 @@ func TestKeepsOut(t *testing.T) {
 		get(w.Registry(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			reached = true
 			err := access.Allow(r.Context(), registry.PermissionRead, "prod", "x")
-			if _, known := registry.PrincipalOf(r.Context()); known || registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), c.says) {
+			if _, known := registry.PrincipalOf(r.Context()); known ||
+				registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: error %v, want %q", name, err, c.says)
 			}
 		})), "/v2/", c.authorization)
@@ -218,7 +220,8 @@ func TestDatabaseFails(t *testing.T) {
 		if token.Code != c.status || strings.Contains(token.Body.String(), "/srv/secret") {
 			t.Errorf("%d %s, want %d", token.Code, token.Body, c.status)
 		}
-		if c.status == http.StatusInternalServerError && strings.Contains(got.Body.String(), "/srv/secret") || !strings.Contains(w.log.String(), "/srv/secret") {
+		if c.status == http.StatusInternalServerError && strings.Contains(got.Body.String(), "/srv/secret") ||
+			!strings.Contains(w.log.String(), "/srv/secret") {
 			t.Errorf("the caller sees %s, the log has %s", got.Body, w.log.String())
 		}
 	}
@@ -233,7 +236,8 @@ func TestIssuers(t *testing.T) {
 			if jwt != foreign {
 				return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "another")
 			}
-			return registry.Principal{Name: "ci:x", Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
+			return registry.Principal{Name: "ci:x",
+				Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
 		}
 	})
 	for _, authorization := range []string{"Bearer " + foreign, basic("ci", foreign)} {

@@ -107,7 +107,8 @@ func TestTokensEndWithTheRules(t *testing.T) {
 	w := setup(t, func(c *authn.Config) {
 		c.Rules = func() string { return rules }
 		c.Identify = func(context.Context, string) (registry.Principal, error) {
-			return registry.Principal{Name: "ci:x", Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
+			return registry.Principal{Name: "ci:x",
+				Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
 		}
 	})
 	const repository = "staging/vision/digits"
@@ -119,7 +120,8 @@ func TestTokensEndWithTheRules(t *testing.T) {
 		}
 	}
 	rules = "second"
-	if err := w.may(t, ofIssuer, repository, registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), "the access rules changed") {
+	if err := w.may(t, ofIssuer, repository, registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated ||
+		!strings.Contains(err.Error(), "the access rules changed") {
 		t.Errorf("an issuer's bearer under other rules: error %v, want CodeUnauthenticated", err)
 	}
 	if err := w.may(t, own, repository, registry.PermissionRead); err != nil {

@@ -33,7 +33,8 @@ func (w *world) ask(t testing.TB, authorization string, scopes ...string) (strin
 		IssuedAt    string `json:"issued_at"`
 	}](t, got)
 	issued, err := time.Parse(time.RFC3339, answer.IssuedAt)
-	if err != nil || answer.Token != answer.AccessToken || answer.ExpiresIn != 300 || !issued.Equal(*w.now.Load()) || got.Header().Get("Cache-Control") != "no-store" {
+	if err != nil || answer.Token != answer.AccessToken || answer.ExpiresIn != 300 ||
+		!issued.Equal(*w.now.Load()) || got.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("%v %s", got.Header(), got.Body)
 	}
 	return answer.Token, got
@@ -53,7 +54,8 @@ func (w *world) may(t testing.TB, token, repository string, permission registry.
 func TestTokensOfClients(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	token, _ := w.ask(t, basic("me", w.text), "repository:staging/vision/digits:pull,push repository:prod/vision/digits:pull,push", "repository:staging/text/mood:push")
+	token, _ := w.ask(t, basic("me", w.text),
+		"repository:staging/vision/digits:pull,push repository:prod/vision/digits:pull,push", "repository:staging/text/mood:push")
 	for _, c := range []struct {
 		repository string
 		permission registry.Permission
@@ -88,7 +90,8 @@ func TestTokensOfClients(t *testing.T) {
 		}
 	}
 	// The API takes it too, for no more than it was narrowed to.
-	if p := decode[registry.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token)); p.Name != "token:ci" || p.May(registry.PermissionRead, "prod", "text/mood") || !p.May(registry.PermissionRead, "prod", "vision/digits") {
+	if p := decode[registry.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token)); p.Name != "token:ci" ||
+		p.May(registry.PermissionRead, "prod", "text/mood") || !p.May(registry.PermissionRead, "prod", "vision/digits") {
 		t.Errorf("the API is asked by %+v", p)
 	}
 }
@@ -97,7 +100,8 @@ func TestTokensOfClients(t *testing.T) {
 func TestTokenWithoutScope(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	for _, scopes := range [][]string{nil, {""}, {"registry:catalog:*"}, {"repository:staging/vision/digits:fly"}, {"repository(plugin):x:pull"}, {"repository:staging:pull"}} {
+	for _, scopes := range [][]string{nil, {""}, {"registry:catalog:*"},
+		{"repository:staging/vision/digits:fly"}, {"repository(plugin):x:pull"}, {"repository:staging:pull"}} {
 		token, got := w.ask(t, basic("me", w.text), scopes...)
 		if token == "" {
 			t.Fatalf("%q: %d %s", scopes, got.Code, got.Body)
@@ -110,7 +114,8 @@ func TestTokenWithoutScope(t *testing.T) {
 		}
 	}
 	star, _ := w.ask(t, "Bearer "+w.text, "repository:staging/vision/digits:*")
-	for permission, want := range map[registry.Permission]bool{registry.PermissionRead: true, registry.PermissionPush: true, registry.PermissionAdminister: false} {
+	for permission, want := range map[registry.Permission]bool{registry.PermissionRead: true,
+		registry.PermissionPush: true, registry.PermissionAdminister: false} {
 		if err := w.may(t, star, "staging/vision/digits", permission); (err == nil) != want {
 			t.Errorf("%s: %v, want %t", permission, err, want)
 		}
@@ -187,7 +192,8 @@ func TestTokensOfClientsEnd(t *testing.T) {
 	_, short := w.mint(t, "short", noon.Add(time.Minute), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
 	token, _ := w.ask(t, "Bearer "+short, "repository:staging/vision/digits:pull")
 	w.at(noon.Add(time.Minute))
-	if err := w.may(t, token, "staging/vision/digits", registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), "token short expired") {
+	if err := w.may(t, token, "staging/vision/digits", registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated ||
+		!strings.Contains(err.Error(), "token short expired") {
 		t.Errorf("after the token that it was got for: %v", err)
 	}
 }
@@ -311,7 +317,8 @@ func TestChallenge(t *testing.T) {
 // that can be.
 func FuzzScope(f *testing.F) {
 	for _, scope := range []string{
-		"repository:staging/vision/digits:pull,push", "repository:prod/x:*", "registry:catalog:*", "repository:a:b:c/d:pull", "::", "repository(x):a/b:pull",
+		"repository:staging/vision/digits:pull,push", "repository:prod/x:*",
+		"registry:catalog:*", "repository:a:b:c/d:pull", "::", "repository(x):a/b:pull",
 		"repository:staging/**:push", "repository:staging/vision/digits:pull repository:prod/vision/digits:delete",
 	} {
 		f.Add(scope)

@@ -60,7 +60,8 @@ func TestGuessesWait(t *testing.T) {
 			for path, door := range paths {
 				for what, authorization := range map[string]string{"wrong": wrong, "right": "Bearer " + right} {
 					got := from(door(w), "192.0.2.1:2000", path, authorization)
-					if got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != "10" || !strings.Contains(got.Body.String(), "wait and try again") {
+					if got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != "10" ||
+						!strings.Contains(got.Body.String(), "wait and try again") {
 						t.Errorf("%s at %s: %d %v %s", what, path, got.Code, got.Header(), got.Body)
 					}
 				}
@@ -151,7 +152,8 @@ func TestLastUse(t *testing.T) {
 func TestLastUseFails(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *authn.Config) { c.Tokens = &counting{Tokens: c.Tokens.(*mem.DB), fails: true} })
-	if got := get(w.API(w.inner), "/api/v1/heads", "Bearer "+w.text); got.Code != http.StatusOK || !strings.Contains(w.log.String(), "recording the use of a token failed") {
+	if got := get(w.API(w.inner), "/api/v1/heads", "Bearer "+w.text); got.Code != http.StatusOK ||
+		!strings.Contains(w.log.String(), "recording the use of a token failed") {
 		t.Errorf("%d, log:\n%s", got.Code, w.log.String())
 	}
 }

@@ -25,7 +25,8 @@ func TestOpenGateCloses(t *testing.T) {
 	for what, h := range handlers {
 		for _, authorization := range []string{"", "Bearer rubbish"} { // a client may have a credential for another service
 			got := get(h, "/v2/", authorization)
-			if p := decode[registry.Principal](t, got); got.Code != http.StatusOK || p.Name != "anonymous" || !p.May(registry.PermissionAdminister, "prod", "x") {
+			if p := decode[registry.Principal](t, got); got.Code != http.StatusOK ||
+				p.Name != "anonymous" || !p.May(registry.PermissionAdminister, "prod", "x") {
 				t.Errorf("%s, open to %q: got %d %+v, want anonymous", what, authorization, got.Code, p)
 			}
 		}
@@ -35,7 +36,8 @@ func TestOpenGateCloses(t *testing.T) {
 		t.Errorf("%s with open access: got %d %s, want 401", authn.TokenPath, got.Code, got.Body)
 	}
 
-	_, text := w.mint(t, "first", noon.Add(time.Hour), registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"})
+	_, text := w.mint(t, "first", noon.Add(time.Hour),
+		registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"})
 	if got := get(handlers["API"], "/api/v1/heads", ""); got.Code != http.StatusUnauthorized {
 		t.Errorf("API with a first token: got %d %s, want 401", got.Code, got.Body)
 	}

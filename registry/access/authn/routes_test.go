@@ -179,7 +179,8 @@ func (h *house) expected(t *testing.T) map[string][]row {
 	attach := func(predicateType, environment string, permission registry.Permission) row {
 		role, _ := registry.RoleFor(predicateType)
 		bundle := h.Bundle(t, string(role), predicateType, struct{}{}, engine)
-		return row{body: wire.Attachment{Environment: environment, Release: h.release.Digest, Subject: engine, Bundle: bundle}, permission: permission, environment: environment}
+		return row{body: wire.Attachment{Environment: environment, Release: h.release.Digest, Subject: engine, Bundle: bundle},
+			permission: permission, environment: environment}
 	}
 	inProd := "?environment=prod"
 	oneInProd := inProd + "&digest=" + string(engine)
@@ -187,23 +188,24 @@ func (h *house) expected(t *testing.T) map[string][]row {
 	anywhere, everywhere := row{permission: read}, row{permission: administer, environment: all}
 	ofModel := func(operation string) string { return wire.ModelsPath + "{model}/" + operation }
 	return map[string][]row{
-		"GET " + wire.OpenAPIPath:               {anywhere},
-		"GET " + wire.EnvironmentsPath:          {{}},
-		"GET " + wire.HeadsPath:                 {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.ModelListPath:             {anywhere},
-		"GET " + wire.TargetsPath:               {anywhere},
-		"GET " + wire.HistoryPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.VerificationPath:          {anywhere},
-		"GET " + wire.CheckpointPath:            {anywhere},
-		"GET " + wire.CheckpointsPath:           {anywhere},
-		"GET " + wire.ProofsPath + "{seq}":      {anywhere}, // of events that the caller may read
-		"GET " + wire.TrustBundlePath:           {{}},       // public keys, and lists that say what to avoid
-		"POST " + wire.TrustBundlePath:          {{"", wire.TrustBundle{Bundle: []byte("{}")}, administer, all}},
-		"GET " + wire.RestrictionsPath:          {{inProd, nil, read, someOfProd}},
-		"POST " + wire.RestrictionsPath:         {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
-		"GET " + wire.EventsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.PromotionsPath + "{seq}":  {anywhere},
-		"GET " + ofModel(wire.OpResolve):        {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?environment=staging&arch=amd64", nil, read, "staging"}},
+		"GET " + wire.OpenAPIPath:              {anywhere},
+		"GET " + wire.EnvironmentsPath:         {{}},
+		"GET " + wire.HeadsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + wire.ModelListPath:            {anywhere},
+		"GET " + wire.TargetsPath:              {anywhere},
+		"GET " + wire.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + wire.VerificationPath:         {anywhere},
+		"GET " + wire.CheckpointPath:           {anywhere},
+		"GET " + wire.CheckpointsPath:          {anywhere},
+		"GET " + wire.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
+		"GET " + wire.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
+		"POST " + wire.TrustBundlePath:         {{"", wire.TrustBundle{Bundle: []byte("{}")}, administer, all}},
+		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
+		"POST " + wire.RestrictionsPath:        {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
+		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + wire.PromotionsPath + "{seq}": {anywhere},
+		"GET " + ofModel(wire.OpResolve): {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"},
+			{"?environment=staging&arch=amd64", nil, read, "staging"}},
 		"POST " + ofModel(wire.OpResolve):       {{"", wire.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
 		"GET " + ofModel(wire.OpReleases):       {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
@@ -217,7 +219,8 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"POST " + ofModel(wire.OpPublications):  {{"", wire.Publication{Release: h.release.Digest}, push, "staging"}},
 		"POST " + ofModel(wire.OpEvidence): {
 			attach(registry.PredicateSign, "staging", push), attach(registry.PredicateProvenance, "prod", push),
-			attach(registry.PredicateParity, "staging", verify), attach(registry.PredicatePerformance, "prod", verify), attach(registry.PredicateTestResult, "prod", verify),
+			attach(registry.PredicateParity, "staging", verify), attach(registry.PredicatePerformance, "prod", verify),
+			attach(registry.PredicateTestResult, "prod", verify),
 			attach(registry.PredicateApproval, "staging", approve), attach(registry.PredicateQuarantine, "prod", approve),
 			attach(registry.PredicateVSA, "prod", promote),
 		},
@@ -227,7 +230,8 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		},
 		"POST " + ofModel(wire.OpPromotions): {
 			{"", wire.PromoteRequest{}, promote, "prod"}, {"", wire.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
-		"POST " + ofModel(wire.OpRollbacks):        {{"", wire.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"}, {"", wire.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
+		"POST " + ofModel(wire.OpRollbacks): {{"", wire.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
+			{"", wire.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
 		"POST " + ofModel(wire.OpHolds):            {{"", wire.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
 		"POST " + ofModel(wire.OpAcceptances):      {{"", wire.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
 		"POST " + ofModel(wire.OpHoldReleases):     {{"", wire.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
@@ -364,13 +368,15 @@ func TestEveryEndpointAsks(t *testing.T) {
 	}
 }
 
-func (h *house) wantEndpoint(t *testing.T, name string, got *httptest.ResponseRecorder, c caller, permission registry.Permission, environment string) {
+func (h *house) wantEndpoint(t *testing.T, name string, got *httptest.ResponseRecorder,
+	c caller, permission registry.Permission, environment string) {
 	t.Helper()
 	allowed := c.may(permission, environment) && (permission == "" || permission == registry.PermissionRead || environment == "staging")
 	switch {
 	case c.unknown:
 		challenge := got.Header().Get("WWW-Authenticate")
-		if got.Code != http.StatusUnauthorized || !strings.HasPrefix(challenge, `Bearer realm="`) || (permission != "") != strings.Contains(challenge, `scope="repository:`+environment+"/"+registrytest.Model+":pull") {
+		if got.Code != http.StatusUnauthorized || !strings.HasPrefix(challenge, `Bearer realm="`) ||
+			(permission != "") != strings.Contains(challenge, `scope="repository:`+environment+"/"+registrytest.Model+":pull") {
 			t.Errorf("%s as %s: %d %s, challenge %s", name, c.name, got.Code, got.Body, challenge)
 		}
 	case !allowed && got.Code != http.StatusForbidden:
@@ -390,7 +396,8 @@ func (h *house) wantEndpoint(t *testing.T, name string, got *httptest.ResponseRe
 func TestUnknownPathsAreKeptToThemselves(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	for _, path := range []string{"/api/", "/api/v1/", "/api/v1/secret", "/api/v2/heads", "/api/v1/models/vision/digits/secret", "/api/v1/models/../heads"} {
+	for _, path := range []string{"/api/", "/api/v1/", "/api/v1/secret",
+		"/api/v2/heads", "/api/v1/models/vision/digits/secret", "/api/v1/models/../heads"} {
 		for _, method := range methods() {
 			if got := h.send(t, method, path, "", nil); got.Code != http.StatusUnauthorized && got.Code/100 != 3 {
 				t.Errorf("%s %s: %d %s", method, path, got.Code, got.Body)

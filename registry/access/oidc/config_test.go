@@ -55,20 +55,21 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, new, want string }{
-		"no issuers":        {good, "issuers: []\n", "1:10: issuers is empty"},
-		"unknown key":       {"audience: mlpromote", "audiense: mlpromote", `13:5: unknown key "audiense" (did you mean "audience"?)`},
-		"plain http":        {"https://gitlab.example.com", "http://gitlab.example.com", "12:13: issuer \"http://gitlab.example.com\": want https://HOST[/PATH]"},
-		"no URL":            {"https://gitlab.example.com", "gitlab", "12:13: issuer \"gitlab\""},
-		"twice":             {"https://gitlab.example.com", "https://token.actions.githubusercontent.com", "12:13: issuer https://token.actions.githubusercontent.com is here twice"},
-		"no audience":       {"audience: mlpromote", `audience: ""`, "13:15: audience is empty"},
-		"name of a token":   {`"github:{repository}@{ref}"`, `"token:{repository}"`, `4:16: principal "token:{repository}": want a prefix other than token and oidc`},
-		"no prefix":         {`"github:{repository}@{ref}"`, `"{repository}"`, `4:16: principal "{repository}"`},
-		"an open brace":     {`"github:{repository}@{ref}"`, `"github:{repository"`, `4:16: principal`},
-		"same prefix":       {"audience: mlpromote\n", "audience: mlpromote\n    principal: \"github:{sub}\"\n", `14:16: principal "github:{sub}": names of another issuer begin the same way`},
-		"no CA":             {"audience: mlpromote\n", "audience: mlpromote\n    ca: missing.pem\n", "14:9: ca: open"},
-		"no PEM":            {"audience: mlpromote\n", "audience: mlpromote\n    ca: access.yaml\n", "want certificates in PEM"},
-		"everybody":         {`{project_path: "ml/*", ref_protected: "true"}`, "{}", "15:16: match is empty: it would admit every user"},
-		"the world":         {"{repository: acme/vision, ref: refs/heads/main}", "{ref: refs/heads/main}", "6:16: anyone can get a token from https://token.actions.githubusercontent.com, so the rule must name an owner: add repository: OWNER/NAME"},
+		"no issuers":      {good, "issuers: []\n", "1:10: issuers is empty"},
+		"unknown key":     {"audience: mlpromote", "audiense: mlpromote", `13:5: unknown key "audiense" (did you mean "audience"?)`},
+		"plain http":      {"https://gitlab.example.com", "http://gitlab.example.com", "12:13: issuer \"http://gitlab.example.com\": want https://HOST[/PATH]"},
+		"no URL":          {"https://gitlab.example.com", "gitlab", "12:13: issuer \"gitlab\""},
+		"twice":           {"https://gitlab.example.com", "https://token.actions.githubusercontent.com", "12:13: issuer https://token.actions.githubusercontent.com is here twice"},
+		"no audience":     {"audience: mlpromote", `audience: ""`, "13:15: audience is empty"},
+		"name of a token": {`"github:{repository}@{ref}"`, `"token:{repository}"`, `4:16: principal "token:{repository}": want a prefix other than token and oidc`},
+		"no prefix":       {`"github:{repository}@{ref}"`, `"{repository}"`, `4:16: principal "{repository}"`},
+		"an open brace":   {`"github:{repository}@{ref}"`, `"github:{repository"`, `4:16: principal`},
+		"same prefix":     {"audience: mlpromote\n", "audience: mlpromote\n    principal: \"github:{sub}\"\n", `14:16: principal "github:{sub}": names of another issuer begin the same way`},
+		"no CA":           {"audience: mlpromote\n", "audience: mlpromote\n    ca: missing.pem\n", "14:9: ca: open"},
+		"no PEM":          {"audience: mlpromote\n", "audience: mlpromote\n    ca: access.yaml\n", "want certificates in PEM"},
+		"everybody":       {`{project_path: "ml/*", ref_protected: "true"}`, "{}", "15:16: match is empty: it would admit every user"},
+		"the world": {"{repository: acme/vision, ref: refs/heads/main}", "{ref: refs/heads/main}",
+			"6:16: anyone can get a token from https://token.actions.githubusercontent.com, so the rule must name an owner: add repository: OWNER/NAME"},
 		"any owner":         {"{repository: acme/vision, ref: refs/heads/main}", `{repository: "*/vision"}`, "must name an owner"},
 		"any owner, by sub": {"{repository: acme/vision, ref: refs/heads/main}", `{sub: "repo:*/vision:ref:refs/heads/main"}`, "must name an owner"},
 		"a broken pattern":  {"acme/vision", `"acme/["`, `6:29: repository "acme/["`},
@@ -90,7 +91,8 @@ func TestParseRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := oidc.Load(path)
-		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path+":") || len(got.Issuers) != 0 && err == nil {
+		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), path+":") || len(got.Issuers) != 0 && err == nil {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}

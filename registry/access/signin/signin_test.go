@@ -139,10 +139,11 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := signin.New(signin.Config{Authenticator: w.authn, Issuers: w.now, Refuse: func(a http.ResponseWriter, _ *http.Request, err error, back string) {
-		a.Header().Set("Back", back)
-		http.Error(a, err.Error(), registry.CodeOf(err).HTTPStatus())
-	}})
+	door := signin.New(signin.Config{Authenticator: w.authn, Issuers: w.now,
+		Refuse: func(a http.ResponseWriter, _ *http.Request, err error, back string) {
+			a.Header().Set("Back", back)
+			http.Error(a, err.Error(), registry.CodeOf(err).HTTPStatus())
+		}})
 	mux.Handle("/signin/", door)
 	mux.Handle("/signout", door)
 	says := http.HandlerFunc(func(a http.ResponseWriter, r *http.Request) {

@@ -127,7 +127,8 @@ func TestInternalErrorsAreHidden(t *testing.T) {
 	} {
 		p := wire.NewProblem(err)
 		text, encodeErr := json.Marshal(p)
-		if encodeErr != nil || strings.Contains(string(text), "secret") || p.Code != registry.CodeInternal || p.Status != 500 || !p.Hidden() || p.Detail == "" {
+		if encodeErr != nil || strings.Contains(string(text), "secret") ||
+			p.Code != registry.CodeInternal || p.Status != 500 || !p.Hidden() || p.Detail == "" {
 			t.Errorf("%s: %s, %+v", name, text, p)
 		}
 		if _, got := across(t, err); registry.ExitCode(got) != registry.ExitCode(err) {
@@ -148,7 +149,8 @@ func TestInternalErrorsAreHidden(t *testing.T) {
 func TestClientsAreToldOtherwise(t *testing.T) {
 	t.Parallel()
 	secret := registry.ForClients(
-		registry.WithHint(registry.Errorf(registry.CodeUnavailable, "dial secret@10.0.0.1: %w", registry.Errorf(registry.CodeConflict, "secret")), "ask secret"),
+		registry.WithHint(registry.Errorf(registry.CodeUnavailable, "dial secret@10.0.0.1: %w", registry.Errorf(registry.CodeConflict, "secret")),
+			"ask secret"),
 		"models: the database does not serve now")
 	for name, err := range map[string]error{
 		"itself": secret, "wrapped": registry.Errorf(registry.CodeUnavailable, "resolve: %w", secret), "beside another": errors.Join(registry.Errorf(registry.CodeUnavailable, "x"), secret),
@@ -208,7 +210,8 @@ func TestJoinedErrorsKeepTheExitCode(t *testing.T) {
 			}
 		}
 	}
-	_, got := across(t, errors.Join(registry.Errorf(registry.CodePolicy, "one"), registry.Errorf(registry.CodeTrust, "two: %w", registry.Errorf(registry.CodeDigest, "three"))))
+	_, got := across(t, errors.Join(registry.Errorf(registry.CodePolicy, "one"),
+		registry.Errorf(registry.CodeTrust, "two: %w", registry.Errorf(registry.CodeDigest, "three"))))
 	if got.Error() != "one\ntwo: three" {
 		t.Errorf("the message is %q", got)
 	}

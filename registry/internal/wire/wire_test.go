@@ -41,7 +41,8 @@ func TestModelPathsReadBack(t *testing.T) {
 
 func TestModelPathRefuses(t *testing.T) {
 	t.Parallel()
-	for _, model := range []string{"", "..", "../environments", "a/../b", "/a", "a/", "A", "a b", "a?x=y", "a%2fb", "sources", "a/sources", "a\x00b", strings.Repeat("a", 256)} {
+	for _, model := range []string{"", "..", "../environments", "a/../b", "/a", "a/", "A",
+		"a b", "a?x=y", "a%2fb", "sources", "a/sources", "a\x00b", strings.Repeat("a", 256)} {
 		if path, err := wire.ModelPath(model, wire.OpResolve); registry.CodeOf(err) != registry.CodeNotFound || path != "" {
 			t.Errorf("model %q has the path %q, error %v, want CodeNotFound", model, path, err)
 		}
@@ -49,7 +50,8 @@ func TestModelPathRefuses(t *testing.T) {
 			t.Errorf("the path of model %q is read, error %v, want CodeNotFound", model, err)
 		}
 	}
-	for _, path := range []string{"", "/", wire.ModelsPath, wire.ModelsPath + "digits", wire.ModelsPath + "/resolve", "/api/v2/models/a/resolve", "a/resolve"} {
+	for _, path := range []string{"", "/", wire.ModelsPath, wire.ModelsPath + "digits",
+		wire.ModelsPath + "/resolve", "/api/v2/models/a/resolve", "a/resolve"} {
 		if m, o, err := wire.ParseModelPath(path); registry.CodeOf(err) != registry.CodeNotFound {
 			t.Errorf("%q is %q of %q, error %v, want CodeNotFound", path, o, m, err)
 		}

@@ -219,14 +219,16 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenRefusesStowaways(t *testing.T) {
 	t.Parallel()
 	w, d := release(t)
-	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: "application/vnd.stowaway", Config: put(t, w, "application/octet-stream", []byte("stowaway"))}
+	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: "application/vnd.stowaway",
+		Config: put(t, w, "application/octet-stream", []byte("stowaway"))}
 	m.SchemaVersion = 2
 	put(t, w, ocispec.MediaTypeImageManifest, encoded(t, m))
 	var out bytes.Buffer
 	if err := w.Write(t.Context(), &out, d, "1.0.0"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t.Context(), out.Bytes()); !registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), "neither belongs to the release") {
+	if _, err := open(t.Context(), out.Bytes()); !registry.HasCode(err, registry.CodeTrust) ||
+		!strings.Contains(err.Error(), "neither belongs to the release") {
 		t.Errorf("error %v, want CodeTrust", err)
 	}
 }

@@ -81,7 +81,8 @@ func copyOverBrokenNetworks(t *testing.T, seed uint64, host string, cuts int64) 
 		t.Error(err)
 	}
 	for _, s := range r.Subjects() {
-		if found, err := registrytest.Bundles(good.Evidence(t.Context(), to, s.Digest)); err != nil || len(found) != 1 || !bytes.Equal(found[0].Data, bundle) {
+		if found, err := registrytest.Bundles(good.Evidence(t.Context(), to, s.Digest)); err != nil ||
+			len(found) != 1 || !bytes.Equal(found[0].Data, bundle) {
 			t.Errorf("evidence for %s in prod: %v, error %v", s.Name, found, err)
 		}
 	}

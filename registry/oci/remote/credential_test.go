@@ -91,7 +91,8 @@ func TestCloudCredentials(t *testing.T) {
 		}
 	}
 	for _, helper := range []string{"ecr-login", "gcloud", "acr-env"} {
-		write(t, filepath.Join(dir, "bin", "docker-credential-"+helper), "#!/bin/sh\nread host\n[ \"$1\" = get ] && echo '{\"Username\": \"<token>\", \"Secret\": \"secret for '$host'\"}'\n", 0o755)
+		write(t, filepath.Join(dir, "bin", "docker-credential-"+helper),
+			"#!/bin/sh\nread host\n[ \"$1\" = get ] && echo '{\"Username\": \"<token>\", \"Secret\": \"secret for '$host'\"}'\n", 0o755)
 	}
 	for host, helper := range hosts {
 		want := "none"
@@ -128,7 +129,8 @@ func TestCloudHelperFails(t *testing.T) {
 			}
 			continue
 		}
-		if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), host) || strings.Contains(err.Error(), "12345") {
+		if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), host) || strings.Contains(err.Error(), "12345") {
 			t.Errorf("%s: error %v, want CodeUnavailable that says %q and no secret", script, err, want)
 		}
 	}

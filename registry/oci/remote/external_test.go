@@ -133,7 +133,8 @@ func TestExternalCopy(t *testing.T) {
 				t.Error(err)
 			}
 			for _, s := range r.Subjects() {
-				if found, err := registrytest.Bundles(store.Evidence(t.Context(), to, s.Digest)); err != nil || len(found) != 1 || !bytes.Equal(found[0].Data, bundle) {
+				if found, err := registrytest.Bundles(store.Evidence(t.Context(), to, s.Digest)); err != nil ||
+					len(found) != 1 || !bytes.Equal(found[0].Data, bundle) {
 					t.Errorf("evidence for %s in prod: %v, error %v", s.Name, found, err)
 				}
 			}

@@ -105,7 +105,8 @@ func TestFetchGivesUp(t *testing.T) {
 	o := quick
 	o.Tries = 3
 	_, err := fetch(t, open(t, f.host(), o), c.Descriptor)
-	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), f.host()) || !strings.Contains(err.Error(), "1000 of 200000 bytes") {
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), f.host()) ||
+		!strings.Contains(err.Error(), "1000 of 200000 bytes") {
 		t.Errorf("error %v (%s), want CodeUnavailable that says how far it came", err, registry.CodeOf(err))
 	}
 }

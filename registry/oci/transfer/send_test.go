@@ -285,7 +285,8 @@ func TestMount(t *testing.T) {
 // one that refuses the caller does not.
 func TestMountRefused(t *testing.T) {
 	t.Parallel()
-	for status, sent := range map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusNotImplemented: true, http.StatusForbidden: false} {
+	for status, sent := range map[int]bool{http.StatusNotFound: true,
+		http.StatusMethodNotAllowed: true, http.StatusNotImplemented: true, http.StatusForbidden: false} {
 		f := newFar(t, on(func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Query().Has("mount") {
 				w.WriteHeader(status)

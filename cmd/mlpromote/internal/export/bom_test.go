@@ -73,11 +73,13 @@ func TestBOM(t *testing.T) {
 		}
 	}
 	engine := refs["engine:"+string(digest.FromString("engine"))]
-	if p := engine.Pedigree; p == nil || len(p.Ancestors) != 1 || p.Ancestors[0].Pedigree == nil || p.Ancestors[0].Pedigree.Ancestors[0].Hashes[0].Content != digest.FromString("reference").Encoded() {
+	if p := engine.Pedigree; p == nil || len(p.Ancestors) != 1 || p.Ancestors[0].Pedigree == nil ||
+		p.Ancestors[0].Pedigree.Ancestors[0].Hashes[0].Content != digest.FromString("reference").Encoded() {
 		t.Errorf("pedigree %+v, want the variant, made of the reference model", p)
 	}
 	metrics := engine.Card.Analysis.Metrics
-	if len(metrics) != 3 || metrics[0].Interval == nil || *metrics[0].Interval != (cdxInterval{"0.9", "1"}) || metrics[1].Interval != nil || metrics[2].Slice != "group=3" {
+	if len(metrics) != 3 || metrics[0].Interval == nil || *metrics[0].Interval != (cdxInterval{"0.9", "1"}) ||
+		metrics[1].Interval != nil || metrics[2].Slice != "group=3" {
 		t.Errorf("metrics %+v, want top1 with bounds, maxError without, and a slice", metrics)
 	}
 	if p := b.Metadata.Component.Properties; p[len(p)-1].Value != "release: wrong labels" {
@@ -98,7 +100,8 @@ func TestHashes(t *testing.T) {
 // Too few samples prove no upper bound: it is not 0.
 func TestLatencyMetrics(t *testing.T) {
 	t.Parallel()
-	report := &registry.PerformanceReport{Latency: registry.Latency{Batch: 1, P50Ns: 10, P99Ns: 20, Bounds: &registry.LatencyBounds{P50LowNs: 9, P50HighNs: 11, P99LowNs: 15}}}
+	report := &registry.PerformanceReport{Latency: registry.Latency{Batch: 1, P50Ns: 10,
+		P99Ns: 20, Bounds: &registry.LatencyBounds{P50LowNs: 9, P50HighNs: 11, P99LowNs: 15}}}
 	metrics := latencyMetrics(report)
 	if got := *metrics[0].Interval; got != (cdxInterval{"9", "11"}) {
 		t.Errorf("bounds of the median %v, want 9 and 11", got)

@@ -31,7 +31,8 @@ func (s shown) Restrictions(_ context.Context, environment string) (registry.Sig
 }
 
 func (s shown) Releases(_ context.Context, environment, _, _ string, _ int) (registry.Page[registry.TaggedRelease], error) {
-	return registry.Page[registry.TaggedRelease]{Items: []registry.TaggedRelease{{Tag: "1.0.0", Release: tagged}, {Tag: "current", Release: tagged}}}, nil
+	return registry.Page[registry.TaggedRelease]{Items: []registry.TaggedRelease{{Tag: "1.0.0", Release: tagged},
+		{Tag: "current", Release: tagged}}}, nil
 }
 
 func (s shown) History(_ context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
@@ -62,7 +63,8 @@ func (s shown) Claims(_ context.Context, _ string, r registry.Release) ([]regist
 // with --partial the policy says so.
 func TestDeniedCandidates(t *testing.T) {
 	t.Parallel()
-	es := registry.Environments{Registry: "local", List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}, {Name: "edge", From: "prod"}}}
+	es := registry.Environments{Registry: "local", List: []registry.Environment{{Name: "staging"},
+		{Name: "prod", From: "staging"}, {Name: "edge", From: "prod"}}}
 	for name, c := range map[string]struct {
 		of      shown
 		partial bool

@@ -36,7 +36,8 @@ func TestIdentitySignsNotes(t *testing.T) {
 	write(t, f, "timestamps.yaml", "url: https://tsa.example.com\n")
 	write(t, f, "promoter.identity", identity)
 	ring := &signer.Keyring{Dir: f.Dir, Open: f.Open}
-	if _, err := ring.SignNote(t.Context(), registry.RolePromoter, "local", "local\nx\n"); err == nil || !strings.Contains(err.Error(), "an identity signs none: want a key") {
+	if _, err := ring.SignNote(t.Context(), registry.RolePromoter, "local", "local\nx\n"); err == nil ||
+		!strings.Contains(err.Error(), "an identity signs none: want a key") {
 		t.Errorf("got %v, want that an identity signs none", err)
 	}
 	if _, _, err := f.New(""); err != nil {

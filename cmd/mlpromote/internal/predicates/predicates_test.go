@@ -143,7 +143,8 @@ func TestSchemasAcceptStoredEvidence(t *testing.T) {
 		}
 		checked[s.PredicateType]++
 	}
-	for _, want := range []string{registry.PredicateParity, registry.PredicatePerformance, registry.PredicateProvenance, registry.PredicateVSA, registry.PredicateTestResult} {
+	for _, want := range []string{registry.PredicateParity, registry.PredicatePerformance,
+		registry.PredicateProvenance, registry.PredicateVSA, registry.PredicateTestResult} {
 		if checked[want] == 0 {
 			t.Errorf("found no %s in what is stored", want)
 		}

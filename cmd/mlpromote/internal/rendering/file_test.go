@@ -118,8 +118,10 @@ func TestRefuseDataDirectory(t *testing.T) {
 // FuzzRender checks that nothing outside of marked values changes, and that a second run changes nothing.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{
-		"a: 1 # {\"$mlpromote\": \"vision/digits\"}\n", "- 'x' # {\"$mlpromote\": \"vision/digits\", \"write\": \"digest\"}", "a: # {\"$mlpromote\": \"vision/digits\"}\r\nb: |\n c # {\"$mlpromote\": 1}\n",
-		"\t: \"\\u0041\" # {\"$mlpromote\": \"vision/digits\"}", "a: é'' # {\"$mlpromote\":\"vision/digits\"}\n---\n? b\n: c # {\"$mlpromote\":\"vision/digits\"}",
+		"a: 1 # {\"$mlpromote\": \"vision/digits\"}\n", "- 'x' # {\"$mlpromote\": \"vision/digits\", \"write\": \"digest\"}",
+		"a: # {\"$mlpromote\": \"vision/digits\"}\r\nb: |\n c # {\"$mlpromote\": 1}\n",
+		"\t: \"\\u0041\" # {\"$mlpromote\": \"vision/digits\"}",
+		"a: é'' # {\"$mlpromote\":\"vision/digits\"}\n---\n? b\n: c # {\"$mlpromote\":\"vision/digits\"}",
 	} {
 		f.Add(seed)
 	}
