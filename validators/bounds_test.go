@@ -175,6 +175,9 @@ func TestAccuracyLimitMetric(t *testing.T) {
 			t.Parallel()
 			c.limit.Drop = &validators.AtMost{Max: 0.1}
 			checkBound(t, c.limit.Validate(), c.want)
+			if got, want := c.limit.ByProgram(), strings.HasPrefix(c.limit.Metric, "program"); got != want {
+				t.Errorf("by a program: %t, want %t", got, want)
+			}
 		})
 	}
 }
