@@ -193,6 +193,11 @@ func (b build) releaseProvenance(r registry.Release) Provenance {
 			dependencies = append(dependencies, Resource{Name: "part", Digest: registry.NewDigestSet(part)})
 		}
 	}
+	return b.provenanceOf(external, internal, dependencies)
+}
+
+// provenanceOf is the provenance of what was made of parameters and dependencies.
+func (b build) provenanceOf(external, internal map[string]any, dependencies []Resource) Provenance {
 	return Provenance{
 		BuildDefinition: BuildDefinition{
 			BuildType:            registry.BuildType,
@@ -265,21 +270,9 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	for i, s := range taken {
 		steps[i] = s.provenance()
 	}
-	metadata := b.metadata()
-	metadata.Reproducible = b.reproducible(e)
-	return Provenance{
-		BuildDefinition: BuildDefinition{
-			BuildType:            registry.BuildType,
-			ExternalParameters:   external,
-			InternalParameters:   internal,
-			ResolvedDependencies: dependencies,
-		},
-		RunDetails: RunDetails{
-			Builder:    Builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
-			Metadata:   metadata,
-			Byproducts: steps,
-		},
-	}
+	said := b.provenanceOf(external, internal, dependencies)
+	said.RunDetails.Metadata.Reproducible, said.RunDetails.Byproducts = b.reproducible(e), steps
+	return said
 }
 
 // provenance says how a step was done, or had been done when it was not done again.

@@ -111,6 +111,32 @@ func TestFiguresAtTheLimits(t *testing.T) {
 	}
 }
 
+// A loss against the reference is told in percent of it, and other amounts in the unit of the metric.
+func TestAmountsOfFigures(t *testing.T) {
+	t.Parallel()
+	most, least := &validators.AtMost{Max: 0.001}, &validators.AtLeast{Min: 0.9999}
+	for name, c := range map[string]struct {
+		limit validators.AccuracyLimit
+		says  string
+	}{
+		"at most":             {validators.AccuracyLimit{Metric: "mae", Max: most}, "; the limit is 0.001"},
+		"rise of an error":    {validators.AccuracyLimit{Metric: "mae", Drop: most}, "; the limit is 0.1 %"},
+		"at least":            {validators.AccuracyLimit{Metric: "r2", Min: least}, "; the limit is 0.9999"},
+		"drop of a score":     {validators.AccuracyLimit{Metric: "r2", Drop: most}, "; the limit is 0.001"},
+		"share of an error":   {validators.AccuracyLimit{Metric: "mae", Relative: least}, "; the limit is 99.99 %"},
+		"share of a score":    {validators.AccuracyLimit{Metric: "r2", Relative: least}, "; the limit is 99.99 %"},
+		"rise beside another": {validators.AccuracyLimit{Metric: "mae", Regression: most}, "; the limit is 0.1 %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j, _ := judgedFigures(c.limit, values(t, c.limit.Metric, 1000))
+			if j.Verdict != registry.VerdictFail || len(j.Reasons) != 1 || !strings.HasSuffix(j.Reasons[0].Message, c.says) {
+				t.Errorf("verdict %s, %+v; want a failure that ends with %q", j.Verdict, j.Reasons, c.says)
+			}
+		})
+	}
+}
+
 // An engine without a figure fails, and one whose reference has none is not decided.
 func TestNoFigure(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -57,18 +56,10 @@ type suggestedLimits struct {
 }
 
 func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolchains.Replacements) error {
-	s, err := a.tools().LoadSpec(file)
+	s, p, err := a.localSpec(file, own)
 	if err != nil {
 		return err
 	}
-	if err := pipeline.CheckFiles(s); err != nil {
-		return err
-	}
-	m, err := a.tools().OpenLocal()
-	if err != nil {
-		return err
-	}
-	p := a.localPipeline(m, own.Or(s), a.tools().InstallMissing)
 	suggested, err := p.SuggestLimits(ctx, s, cases)
 	if err != nil {
 		return err

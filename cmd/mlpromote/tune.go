@@ -73,18 +73,10 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
-	s, err := a.tools().LoadSpec(f.file)
+	s, p, err := a.localSpec(f.file, f.own)
 	if err != nil {
 		return err
 	}
-	if err := pipeline.CheckFiles(s); err != nil {
-		return err
-	}
-	m, err := a.tools().OpenLocal()
-	if err != nil {
-		return err
-	}
-	p := a.localPipeline(m, f.own.Or(s), a.tools().InstallMissing)
 	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err

@@ -6,6 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -30,6 +31,22 @@ func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolcha
 		return err
 	}
 	return p
+}
+
+// localSpec loads a spec and checks its files, for a pipeline without a registry that installs the toolchains that are missing.
+func (a *app) localSpec(file string, own toolchains.Replacements) (*spec.Spec, *pipeline.Pipeline, error) {
+	s, err := a.tools().LoadSpec(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pipeline.CheckFiles(s); err != nil {
+		return nil, nil, err
+	}
+	m, err := a.tools().OpenLocal()
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, a.localPipeline(m, own.Or(s), a.tools().InstallMissing), nil
 }
 
 // localPipeline is a pipeline without a registry.

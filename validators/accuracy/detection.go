@@ -63,20 +63,7 @@ func (d *detection) add(output, labels tensor.Tensor) error {
 			return mismatchf("%s have shape %v: want [cases, boxes, %d]", t.what, t.shape, t.width)
 		}
 	}
-	for i := range output.Shape[0] {
-		got, err := output.Rows(i, i+1)
-		if err != nil {
-			return err
-		}
-		want, err := labels.Rows(i, i+1)
-		if err != nil {
-			return err
-		}
-		if err := d.addCase(int(i), got.Float64s(), want.Float64s()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return rowByRow(output, labels, d.addCase)
 }
 
 // addCase adds a case of which the row in its file is given.

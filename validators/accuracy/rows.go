@@ -28,6 +28,11 @@ func eachCase(output, labels tensor.Tensor, do func(output, labels []float64) er
 	if output.Len() == 0 {
 		return nil
 	}
+	return rowByRow(output, labels, func(_ int, output, labels []float64) error { return do(output, labels) })
+}
+
+// rowByRow calls a function with the values of each case, whose dimension is the first of both tensors.
+func rowByRow(output, labels tensor.Tensor, do func(at int, output, labels []float64) error) error {
 	for i := range output.Shape[0] {
 		got, err := output.Rows(i, i+1)
 		if err != nil {
@@ -37,7 +42,7 @@ func eachCase(output, labels tensor.Tensor, do func(output, labels []float64) er
 		if err != nil {
 			return err
 		}
-		if err := do(got.Float64s(), want.Float64s()); err != nil {
+		if err := do(int(i), got.Float64s(), want.Float64s()); err != nil {
 			return err
 		}
 	}
