@@ -323,22 +323,28 @@ func TestCheckRoot(t *testing.T) {
 	a := signertest.New(t)
 	chain := string(a.StampChain(t))
 	_, withoutLeaf, _ := strings.Cut(chain, "-----END CERTIFICATE-----\n")
+	const most = 256 << 10 // bytes
+	padded := func(text string, size int) string { return text + strings.Repeat("\n", size-len(text)) }
 	for name, c := range map[string]struct {
 		root registry.Root
 		data string
 		ok   bool
 	}{
-		"a sigstore root":          {registry.Root{Sigstore: "r"}, string(a.Root(t)), true},
-		"a chain":                  {registry.Root{Timestamps: "r"}, chain, true},
-		"a chain as sigstore root": {registry.Root{Sigstore: "r"}, chain, false},
-		"a root as chain":          {registry.Root{Timestamps: "r"}, string(a.Root(t)), false},
-		"nothing":                  {registry.Root{Timestamps: "r"}, "", false},
-		"an empty object":          {registry.Root{Sigstore: "r"}, "{}", false},
-		"without its own":          {registry.Root{Timestamps: "r"}, withoutLeaf, false},
-		"more after it":            {registry.Root{Timestamps: "r"}, chain + "x", false},
-		"a key in it":              {registry.Root{Timestamps: "r"}, chain + "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", false},
-		"no certificate in it":     {registry.Root{Timestamps: "r"}, chain + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
-		"a key twice":              {registry.Root{Sigstore: "r"}, strings.Replace(string(a.Root(t)), "{", `{"mediaType":"x",`, 1), false},
+		"a sigstore root":           {registry.Root{Sigstore: "r"}, string(a.Root(t)), true},
+		"a chain":                   {registry.Root{Timestamps: "r"}, chain, true},
+		"a chain as sigstore root":  {registry.Root{Sigstore: "r"}, chain, false},
+		"a root as chain":           {registry.Root{Timestamps: "r"}, string(a.Root(t)), false},
+		"nothing":                   {registry.Root{Timestamps: "r"}, "", false},
+		"a large chain":             {registry.Root{Timestamps: "r"}, padded(chain, most), true},
+		"a chain that is too large": {registry.Root{Timestamps: "r"}, padded(chain, most+1), false},
+		"a large root":              {registry.Root{Sigstore: "r"}, padded(string(a.Root(t)), most), true},
+		"a root that is too large":  {registry.Root{Sigstore: "r"}, padded(string(a.Root(t)), most+1), false},
+		"an empty object":           {registry.Root{Sigstore: "r"}, "{}", false},
+		"without its own":           {registry.Root{Timestamps: "r"}, withoutLeaf, false},
+		"more after it":             {registry.Root{Timestamps: "r"}, chain + "x", false},
+		"a key in it":               {registry.Root{Timestamps: "r"}, chain + "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", false},
+		"no certificate in it":      {registry.Root{Timestamps: "r"}, chain + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
+		"a key twice":               {registry.Root{Sigstore: "r"}, strings.Replace(string(a.Root(t)), "{", `{"mediaType":"x",`, 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

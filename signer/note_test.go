@@ -224,3 +224,22 @@ func TestIdentitySignsNoNotes(t *testing.T) {
 		})
 	}
 }
+
+// A note of exactly as many bytes as allowed is read.
+func TestLargestNote(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	for want, accepted := range map[int]bool{signer.MaxNote: true, signer.MaxNote + 1: false} {
+		var note []byte
+		for filler := want; len(note) != want; filler -= len(note) - want { // a signature has 70 to 72 bytes
+			var err error
+			if note, err = s.SignNote(t.Context(), noteName, noteName+"\n"+strings.Repeat("x", filler)+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := trustOnly(t, s).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/")
+		if accepted != (err == nil) || accepted != (got.Signer == s.KeyID()) {
+			t.Errorf("%d bytes: signer %q, error %v; want it accepted: %t", want, got.Signer, err, accepted)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/follow"
+	"mlpromote.dev/mlpromote/signer/signertest"
 )
 
 // world is a registry that publishes, and a machine that follows it by the first publisher's key.
@@ -217,6 +218,101 @@ func TestFollowRefuses(t *testing.T) {
 			w.remembers(5, 1)
 		})
 	}
+}
+
+// At the first contact a bundle is judged by the pinned key and by what it says itself.
+func TestFirstContactRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(w *world, b *registry.TrustBundle)
+		says  string
+	}{
+		"another registry": {func(_ *world, b *registry.TrustBundle) { b.Registry = "other" }, "of the registry other, want local"},
+		"its signer's time is over": {func(_ *world, b *registry.TrustBundle) {
+			b.Trust[1].Entry.Window.Until = b.ExpiresOn.Add(-time.Second)
+		}, "which signed it, counts"},
+		"without its signer": {func(_ *world, b *registry.TrustBundle) { b.Trust = b.Trust[:1] }, "does not list the key"},
+		"two files of one name": {func(_ *world, b *registry.TrustBundle) {
+			b.Roots = []registry.BundledRoot{{Root: registry.Root{Timestamps: "promoter.pub"}, Content: "another"}}
+		}, `"promoter.pub" is two files`},
+		"a root that is none": {func(_ *world, b *registry.TrustBundle) {
+			b.Roots = []registry.BundledRoot{{Root: registry.Root{Timestamps: "tsa.pem"}, Content: "junk"}}
+		}, "tsa.pem"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			b := w.bundle(1)
+			c.spoil(w, &b)
+			if a, err := w.Update(t.Context(), w.sign("first", b)); a != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("accepted %+v, error %v; want one that says %q", a, err, c.says)
+			}
+			if _, err := w.Remembered(t.Context()); !registry.HasCode(err, registry.CodeNotFound) {
+				t.Errorf("afterwards: error %v, want CodeNotFound", err)
+			}
+		})
+	}
+}
+
+// A bundle brings the roots by which identities and times are judged.
+func TestFollowRoots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.bundle(1)
+	chain := string(signertest.New(t).StampChain(t))
+	b.Roots = []registry.BundledRoot{
+		{Root: registry.Root{Timestamps: "tsa.pem"}, Content: chain}, {Root: registry.Root{Timestamps: "tsa.pem"}, Content: chain},
+	}
+	if a := w.accepts(w.sign("first", b)); a.Trust == nil {
+		t.Error("accepted without trust")
+	}
+	w.remembers(1, 1)
+}
+
+// What ends the call, or the folder, is no verdict on a bundle, and nothing is remembered of it.
+func TestFollowUnavailable(t *testing.T) {
+	t.Parallel()
+	t.Run("the call ended", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		bundle := w.sign("first", w.bundle(1))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if a, err := w.Update(ended, bundle); a != nil || !registry.HasCode(err, registry.CodeUnavailable) {
+			t.Errorf("accepted %+v, error %v; want CodeUnavailable", a, err)
+		}
+		w.accepts(bundle)
+	})
+	t.Run("the folder cannot be made", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.State = filepath.Join(t.TempDir(), "state")
+		if err := os.Symlink("nowhere", w.State); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := w.Update(t.Context(), w.sign("first", w.bundle(1))); a != nil || !registry.HasCode(err, registry.CodeUnavailable) {
+			t.Errorf("accepted %+v, error %v; want CodeUnavailable", a, err)
+		}
+	})
+	t.Run("no file can be made in the folder", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.State = "/proc/self/task" // of the kernel, or not there
+		if a, err := w.Update(t.Context(), w.sign("first", w.bundle(1))); a != nil || !registry.HasCode(err, registry.CodeUnavailable) {
+			t.Errorf("accepted %+v, error %v; want CodeUnavailable", a, err)
+		}
+	})
+	t.Run("files vanish each time", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.accepts(w.sign("first", w.bundle(1)))
+		if err := os.Symlink("nowhere", filepath.Join(w.State, "0000000000000000003.json")); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := w.Remembered(t.Context()); a != nil || !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "try again") {
+			t.Errorf("remembered %+v, error %v; want CodeUnavailable that says to try again", a, err)
+		}
+	})
 }
 
 // Parts of two versions under one signature, and bytes that were changed, are no bundle.
