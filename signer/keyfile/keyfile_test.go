@@ -249,3 +249,24 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("a folder: %v, want CodeUnavailable", err)
 	}
 }
+
+// A file of exactly as many bytes as allowed is read.
+func TestLargestFile(t *testing.T) {
+	t.Parallel()
+	const most = 16 << 10
+	dir := t.TempDir()
+	if _, err := keyfile.Generate(dir, "local", nil); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "local.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	padded := func(size int) []byte { return append(bytes.Clone(data), bytes.Repeat([]byte("\n"), size-len(data))...) }
+	if _, err := open(t, padded(most)); err != nil {
+		t.Errorf("%d bytes: error %v, want none", most, err)
+	}
+	if s, err := open(t, padded(most+1)); s != nil || err == nil || !strings.Contains(err.Error(), "larger than 16384 bytes") {
+		t.Errorf("%d bytes: signer %v, error %v; want one that says the size", most+1, s, err)
+	}
+}
