@@ -213,7 +213,7 @@ func TestCheckInterfaceKinds(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ section, want string }{
 		"fits":          {"outputs: {y: {kind: scores}}", ""},
-		"does not fit":  {"outputs: {y: {kind: class}}", "8:20 "},
+		"does not fit":  {"outputs: {y: {kind: class}}", "8:21 "},
 		"unknown":       {"outputs: {z: {kind: scores}}", `8:11 unknown output "z"`},
 		"unknown input": {"inputs: {z: {features: [a, b]}}", `8:10 unknown input "z"`},
 	} {

@@ -227,18 +227,23 @@ func TestOpenRefuses(t *testing.T) {
 	block := func(kind, body string) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(body)}))
 	}
-	for name, data := range map[string]string{
-		"empty":     "",
-		"no PEM":    "hello",
-		"plain key": block("PRIVATE KEY", "x"),
-		"no JSON":   block("ENCRYPTED SIGSTORE PRIVATE KEY", "x"),
-		"no fields": block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"),
-		"other kdf": block("ENCRYPTED SIGSTORE PRIVATE KEY", `{"kdf":{"name":"none"},"cipher":{"name":"nacl/secretbox"}}`),
-		"two keys":  strings.Repeat(block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"), 2),
-		"too large": block("ENCRYPTED SIGSTORE PRIVATE KEY", strings.Repeat("x", 1<<16)),
+	noKey, err := encrypted.EncryptWithCustomKDFParameters([]byte("no key"), nil, encrypted.Legacy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ data, says string }{
+		"empty":     {"", "no PEM block"},
+		"no PEM":    {"hello", "no PEM block"},
+		"plain key": {block("PRIVATE KEY", "x"), `PEM block "PRIVATE KEY"`},
+		"no JSON":   {block("ENCRYPTED SIGSTORE PRIVATE KEY", "x"), "is the password right?"},
+		"no fields": {block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"), "is the password right?"},
+		"other kdf": {block("ENCRYPTED SIGSTORE PRIVATE KEY", `{"kdf":{"name":"none"},"cipher":{"name":"nacl/secretbox"}}`), "is the password right?"},
+		"two keys":  {strings.Repeat(block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"), 2), "there is more after the PEM block"},
+		"too large": {block("ENCRYPTED SIGSTORE PRIVATE KEY", strings.Repeat("x", 1<<16)), "larger than"},
+		"no key":    {block("ENCRYPTED SIGSTORE PRIVATE KEY", string(noKey)), "asn1"},
 	} {
-		if s, err := open(t, []byte(data)); !registry.HasCode(err, registry.CodeInvalid) || s != nil {
-			t.Errorf("%s: signer %v, error %v, want CodeInvalid", name, s, err)
+		if s, err := open(t, []byte(c.data)); !registry.HasCode(err, registry.CodeInvalid) || s != nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: signer %v, error %v, want CodeInvalid with %q", name, s, err, c.says)
 		}
 	}
 	if _, err := keyfile.Open(filepath.Join(t.TempDir(), "none.key"), nil); !errors.Is(err, fs.ErrNotExist) ||
@@ -268,5 +273,19 @@ func TestLargestFile(t *testing.T) {
 	}
 	if s, err := open(t, padded(most+1)); s != nil || err == nil || !strings.Contains(err.Error(), "larger than 16384 bytes") {
 		t.Errorf("%d bytes: signer %v, error %v; want one that says the size", most+1, s, err)
+	}
+}
+
+// Where no file can be written, there is no key.
+func TestGenerateNowhere(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"a file in place of the folder": file, "a folder of the kernel": "/proc/self/task"} {
+		if public, err := keyfile.Generate(dir, "local", nil); public != nil || !registry.HasCode(err, registry.CodeUnavailable) {
+			t.Errorf("%s: key %s, error %v; want CodeUnavailable", name, public, err)
+		}
 	}
 }
