@@ -33,3 +33,73 @@ func TestDropText(t *testing.T) {
 		}
 	}
 }
+
+// Values have the unit of their figure: shares in percent, a ratio in dB, and numbers to the digits that count.
+func TestValueText(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check registry.Check
+		value float64
+		want  string
+	}{
+		"top1":               {registry.Check{Figure: "top1"}, 0.98764, "98.76 %"},
+		"equal":              {registry.Check{Figure: "equal"}, 1, "100 %"},
+		"accuracy of counts": {registry.Check{Figure: "accuracy"}, 0.5, "50 %"},
+		"accuracy, a figure": {registry.Check{Figure: "accuracy", Resampled: true}, 0.12345678, "0.123457"},
+		"ratio":              {registry.Check{Figure: "snrDb"}, 31.41592, "31.42 dB"},
+		"cosine":             {registry.Check{Figure: "cosine"}, 0.99987654, "0.999877"},
+		"error":              {registry.Check{Figure: "maxError"}, 0.99987654, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := validators.ValueText(c.check, c.value); got != c.want {
+				t.Errorf("%v: got %q, want %q", c.value, got, c.want)
+			}
+		})
+	}
+}
+
+// Bounds are rounded outwards, so that neither says too much.
+func TestBoundsText(t *testing.T) {
+	t.Parallel()
+	figure := func(v float64) *registry.Figure { f := registry.Figure(v); return &f }
+	for name, c := range map[string]struct {
+		check registry.Check
+		want  string
+	}{
+		"none":      {registry.Check{Figure: "top1"}, "exact"},
+		"one":       {registry.Check{Figure: "top1", Low: figure(0.5)}, "exact"},
+		"a share":   {registry.Check{Figure: "top1", Low: figure(0.98761), High: figure(0.98768)}, "98.76 % to 98.77 %"},
+		"a figure":  {registry.Check{Figure: "accuracy", Resampled: true, Low: figure(0.5), High: figure(2)}, "0.5 to 2"},
+		"unbounded": {registry.Check{Figure: "relative", Low: figure(0), High: figure(math.Inf(1))}, "0 % to +Inf %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := validators.BoundsText(c.check); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A limit says from which side it bounds.
+func TestLimitText(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]registry.Check{
+		"at least 99 %": {Figure: "top1", Limit: 0.99, AtLeast: true}, "at most 0.1": {Figure: "maxError", Limit: 0.1},
+	} {
+		if got := validators.LimitText(c); got != want {
+			t.Errorf("%s of %v: got %q, want %q", c.Figure, c.Limit, got, want)
+		}
+	}
+}
+
+// An accuracy is a share, unless less of it is better or a program gives it.
+func TestAccuracyText(t *testing.T) {
+	t.Parallel()
+	for metric, want := range map[string]string{"top1": "91.23 %", "f1_macro": "91.23 %", "mae": "0.9123", "program": "0.9123", "program_lower": "0.9123"} {
+		if got := validators.AccuracyText(registry.Accuracy{Metric: metric}, 0.91234); got != want {
+			t.Errorf("%s: got %q, want %q", metric, got, want)
+		}
+	}
+}
