@@ -357,16 +357,19 @@ func TestRecountParts(t *testing.T) {
 		change  func(f *percase.Figures)
 		leftOut string
 		differ  bool
+		what    string // of a difference; empty: any
 	}{
-		"no outputs, which is said": {func(f *percase.Figures) { f.Outputs = nil }, "those of outputs", false},
-		"no outputs":                {func(f *percase.Figures) { f.Outputs = nil }, "", true},
-		"no accuracy":               {func(f *percase.Figures) { f.Accuracy = nil }, "", true},
-		"no other engine":           {func(f *percase.Figures) { f.Current = nil }, "", true},
-		"no slices":                 {func(f *percase.Figures) { f.Slices = nil }, "", true},
+		"no outputs, which is said": {func(f *percase.Figures) { f.Outputs = nil }, "those of outputs", false, ""},
+		"no outputs":                {func(f *percase.Figures) { f.Outputs = nil }, "", true, ""},
+		"no accuracy":               {func(f *percase.Figures) { f.Accuracy = nil }, "", true, ""},
+		"no other engine":           {func(f *percase.Figures) { f.Current = nil }, "", true, ""},
+		"no slices":                 {func(f *percase.Figures) { f.Slices = nil }, "", true, ""},
 		"fewer cases of an output": {func(f *percase.Figures) {
 			f.Outputs = map[string][]tensor.CaseFigures{"logits": f.Outputs["logits"][1:]}
-		}, "", true},
-		"an output that is not there": {func(f *percase.Figures) { f.Outputs = map[string][]tensor.CaseFigures{"other": f.Outputs["logits"]} }, "", true},
+		}, "", true, "output logits: per-case figures"},
+		"an output that is not there": {func(f *percase.Figures) {
+			f.Outputs = map[string][]tensor.CaseFigures{"other": f.Outputs["logits"]}
+		}, "", true, "output other: per-case figures"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,8 +380,12 @@ func TestRecountParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			part.report.CaseFigures = registry.NameCaseFigures(part.file, c.leftOut)
-			if got, err := part.again(); err != nil || (len(got.Differences) > 0) != c.differ {
+			got, err := part.again()
+			if err != nil || (len(got.Differences) > 0) != c.differ {
 				t.Errorf("%+v, %v; want a difference: %t", got.Differences, err, c.differ)
+			}
+			if c.what != "" && !slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == c.what }) {
+				t.Errorf("%+v; want a difference of %s", got.Differences, c.what)
 			}
 		})
 	}
