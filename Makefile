@@ -9,7 +9,7 @@ COUNT      := go run ./tools/testcount
 TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web
 # Those that `make test` installs beside what its tests install themselves. Tests of the others
 # are skipped where they are not installed.
-TESTED     := openvino iree litert onnxruntime-web nncf safetensors
+TESTED     := openvino iree litert onnxruntime-web nncf safetensors xgboost lightgbm pmml
 
 .PHONY: tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 

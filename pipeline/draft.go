@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -54,6 +56,12 @@ func DraftFormat(file string) (string, error) {
 		return spec.FormatSkops, nil
 	case format.TFLite:
 		return spec.FormatTFLite, nil
+	case format.XGBoost:
+		return spec.FormatXGBoost, nil
+	case format.LightGBM:
+		return spec.FormatLightGBM, nil
+	case format.PMML:
+		return spec.FormatPMML, nil
 	case format.Safetensors:
 		return "", byHand(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, which has weights and no network", file, kind.Describe()),
 			"source: {path: FILE, format: safetensors, architecture: {...}}")
@@ -61,10 +69,27 @@ func DraftFormat(file string) (string, error) {
 		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s", file, kind.Describe()),
 			"name its folder: mlpromote init %s", filepath.Dir(file))
 	case format.Pickle:
+		if hint := boosterHint(f); hint != "" {
+			return "", registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), "%s", hint)
+		}
 		return "", byHand(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()),
 			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
 	}
 	return spec.FormatONNX, nil // or what its reader refuses
+}
+
+// boosterHint says how to save a booster that was pickled; empty for other pickles. Compressed ones do not
+// give away what is in them.
+func boosterHint(f io.ReaderAt) string {
+	head := make([]byte, 1<<16)
+	n, _ := f.ReadAt(head, 0)
+	switch {
+	case bytes.Contains(head[:n], []byte("xgboost.")):
+		return `save the booster where it was trained: model.save_model("model.json"), and name that file`
+	case bytes.Contains(head[:n], []byte("lightgbm.")):
+		return `save the booster where it was trained: model.booster_.save_model("model.txt"), and name that file`
+	}
+	return ""
 }
 
 // byHand adds what a person has to write into a spec.
@@ -77,7 +102,7 @@ func OpenDraft(file string) (DraftModel, error) {
 	model, err := openModel(file)
 	if err != nil {
 		return DraftModel{}, registry.WithHint(err,
-			"init reads ONNX, skops, TensorFlow Lite and SavedModels; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch and Keras export ONNX",
+			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite and SavedModels; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch and Keras export ONNX",
 			strings.Join(spec.Formats()[1:], "|"))
 	}
 	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})

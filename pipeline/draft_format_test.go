@@ -58,7 +58,14 @@ func TestDraftFormat(t *testing.T) {
 			"name its folder: mlpromote init "},
 		"weights alone": {map[string]string{"m.onnx": weightsAlone(t)}, "m.onnx", "", registry.CodeInvalid, "architecture: {...}}"},
 		"a pickle":      {map[string]string{"m.onnx": pickle}, "m.onnx", "", registry.CodeUnsafe, "trust: {pickle: true}"},
-		"nothing":       {nil, "m.onnx", "", registry.CodeInvalid, "no such file"},
+		"XGBoost":       {map[string]string{"m.onnx": `{"learner":{},"version":[3,4,1]}`}, "m.onnx", spec.FormatXGBoost, "", ""},
+		"LightGBM":      {map[string]string{"m.onnx": "tree\nversion=v4\n"}, "m.onnx", spec.FormatLightGBM, "", ""},
+		"PMML":          {map[string]string{"m.xml": `<PMML version="4.4"/>`}, "m.xml", spec.FormatPMML, "", ""},
+		"a pickle of XGBoost": {map[string]string{"m.bin": "cxgboost.sklearn\nXGBClassifier\n)R."}, "m.bin", "", registry.CodeUnsafe,
+			`model.save_model("model.json")`},
+		"a pickle of LightGBM": {map[string]string{"m.bin": "clightgbm.sklearn\nLGBMClassifier\n)R."}, "m.bin", "", registry.CodeUnsafe,
+			`model.booster_.save_model("model.txt")`},
+		"nothing": {nil, "m.onnx", "", registry.CodeInvalid, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -95,6 +95,12 @@ func checkForeign(s spec.Source, f *os.File) error {
 		return format.CheckFile(f, format.Safetensors, format.Limits{})
 	case spec.FormatTFLite:
 		return format.CheckFile(f, format.TFLite, format.Limits{})
+	case spec.FormatXGBoost:
+		return format.CheckFile(f, format.XGBoost, format.Limits{})
+	case spec.FormatLightGBM:
+		return format.CheckFile(f, format.LightGBM, format.Limits{})
+	case spec.FormatPMML:
+		return format.CheckFile(f, format.PMML, format.Limits{})
 	case spec.FormatPickle:
 		return checkPickle(s, f)
 	}

@@ -26,9 +26,10 @@ func (a *app) initCommand() *cobra.Command {
 editors. Without an argument, the only .onnx file here is meant. If there is no registry here yet,
 it also writes the rules of a new one, environments.yaml in the data directory.
 
-MODEL is an ONNX file, a skops file of scikit-learn, a TensorFlow Lite file, or the folder of
-a TensorFlow SavedModel. All but ONNX are imported by a toolchain, which is installed if need
-be. --trust names types in a skops file that may be loaded although skops does not know them.
+MODEL is an ONNX file, a skops file of scikit-learn, a model of XGBoost (.json, .ubj) or
+LightGBM (.txt), PMML, a TensorFlow Lite file, or the folder of a TensorFlow SavedModel. All
+but ONNX are imported by a toolchain, which is installed if need be. --trust names types in a
+skops file that may be loaded although skops does not know them.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:
   x.npz          an array per input, with a row per case, from numpy.savez
@@ -43,7 +44,8 @@ Weights in safetensors have specs written by hand: see docs/reference/spec.md.`,
 		Example: `  mlpromote init resnet50.onnx
   mlpromote init churn.onnx --cases test.csv --label churned
   mlpromote init digits.onnx --cases test.npz --label y
-  mlpromote init churn.skops --cases test.csv --label churned`,
+  mlpromote init churn.skops --cases test.csv --label churned
+  mlpromote init booster.json --cases test.parquet --label churned`,
 		Args: command.AtMost("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			model, err := onlyModel(args)

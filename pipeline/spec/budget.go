@@ -32,4 +32,6 @@ func (c checker) checkBudgets() {
 const maxCores = 4096
 
 // unnamed are the toolchains that no target names: they import and quantize.
-func unnamed() []string { return []string{"scikit-learn", "safetensors", "tensorflow", ToolNNCF} }
+func unnamed() []string {
+	return []string{"scikit-learn", "safetensors", "tensorflow", "xgboost", "lightgbm", "pmml", ToolNNCF}
+}

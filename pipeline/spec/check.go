@@ -111,7 +111,7 @@ func (c checker) checkSources() {
 func (c checker) checkFormat() {
 	s := c.Source
 	c.oneOf(at("source", "format"), "source format", s.Format, Formats(),
-		[]string{"pytorch", "torchscript", "tensorflow", "keras", "jax", "pmml", "gguf"})
+		[]string{"pytorch", "torchscript", "tensorflow", "keras", "jax", "gguf"})
 	c.checkArchitecture()
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)

@@ -29,17 +29,20 @@ const (
 	FormatTFLite      = "tflite" // a flatbuffer of TensorFlow Lite
 	// FormatSavedModel is a folder that TensorFlow saved.
 	FormatSavedModel = "savedmodel"
+	FormatXGBoost    = "xgboost"  // what Booster.save_model writes: .json or .ubj
+	FormatLightGBM   = "lightgbm" // what Booster.save_model writes: .txt
+	FormatPMML       = "pmml"     // a document in the Predictive Model Markup Language
 )
 
 // Formats lists the formats of sources.
 func Formats() []string {
-	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel}
+	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM, FormatPMML}
 }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
 	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel, its folder"`
-	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel"`
+	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml"`
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`

@@ -38,12 +38,12 @@ func Check(path string, want Kind, lim Limits) error {
 // CheckFile does [Check] for an open file, for all kinds except ONNX, which [ReadONNXFile]
 // reads. Errors use the name of f.
 func CheckFile(f *os.File, want Kind, lim Limits) error {
-	_, found, err := look(f, lim)
+	size, found, err := look(f, lim)
 	if err != nil {
 		return err
 	}
 	if found.kind == want && want != Unknown && want != Empty && want != ONNX && !want.pickled() {
-		return nil
+		return within(f.Name(), checkStructure(want, f, size))
 	}
 	return refuse(f.Name(), found, want)
 }
@@ -145,6 +145,9 @@ func refuse(path string, found finding, want Kind) error {
 	case found.kind == TFLite:
 		return registry.Errorf(registry.CodeInvalid,
 			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: tflite", path, says, want.Describe())
+	case found.kind == XGBoost, found.kind == LightGBM, found.kind == PMML:
+		return registry.Errorf(registry.CodeInvalid,
+			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: %s", path, says, want.Describe(), found.kind)
 	case found.kind.CarriesCode():
 		return registry.Errorf(registry.CodeUnsafe,
 			"%s: its bytes are %s, expected %s; it can run code when it is loaded: export the model to ONNX where it was trained, and name that file",

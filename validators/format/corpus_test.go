@@ -186,6 +186,8 @@ func travelers(t testing.TB) []hostile {
 func headers() []hostile {
 	u32 := func(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
 	u64 := func(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
+	// A model of XGBoost up to the value of its first attribute.
+	const ubj = "{L\x00\x00\x00\x00\x00\x00\x00\x07learner{i\x01a"
 	gguf := func(tensors, keys uint64) []byte { return u64(u64(u32([]byte("GGUF"), 3), tensors), keys) }
 	key := func(b []byte, kind uint32) []byte { return u32(append(u64(b, 1), 'k'), kind) }
 	return []hostile{
@@ -200,6 +202,16 @@ func headers() []hostile {
 		{"GGUF with a long array", u64(u32(key(gguf(0, 1), 9), 4), 1<<40), "items of an array"},
 		{"GGUF with an array beyond its end", u64(u32(key(gguf(0, 1), 9), 4), 1<<20), "bytes are missing"},
 		{"GGUF with a type of its own", key(gguf(0, 1), 99), "a value of type 99"},
+		{"XGBoost nested deep", []byte(`{"learner":{"a":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "}}"), "nested more than 32 deep"},
+		{"UBJSON nested deep", []byte(ubj + strings.Repeat("[", 40)), "nested more than 32 deep"},
+		{"UBJSON of a long text", []byte(ubj + "SL\x00\x00\x01\x00\x00\x00\x00\x00"), "1099511627776 items follow"},
+		{"UBJSON of a long list", []byte(ubj + "[$d#L\x7f\xff\xff\xff\xff\xff\xff\xff"), "items follow"},
+		{"UBJSON with a negative length", []byte(ubj + "SL\xff\xff\xff\xff\xff\xff\xff\xff"), "items follow"},
+		{"UBJSON with a type of its own", []byte(ubj + "?"), "a value of type '?'"},
+		{"UBJSON without a number of items", []byte(ubj + "[$d]"), "a type of items without their number"},
+		{"PMML with entities", []byte(`<!DOCTYPE PMML [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><PMML>&b;</PMML>`), "has a declaration"},
+		{"PMML with a declaration inside", []byte(`<PMML><!ENTITY a SYSTEM "file:///etc/passwd"></PMML>`), "has a declaration"},
+		{"PMML nested deep", []byte(`<PMML>` + strings.Repeat("<a>", 600) + strings.Repeat("</a>", 600) + `</PMML>`), "nested more than 512 deep"},
 		{"GGUF with arrays in arrays", nestedArrays(key(gguf(0, 1), 9), 6), "nested more than 4 deep"},
 		{"GGUF of too many dimensions", u32(append(u64(gguf(1, 0), 1), 'w'), 1<<30), "1073741824 dimensions"},
 		{"GGUF with a tensor elsewhere", u64(u32(u32(append(u64(gguf(1, 0), 1), 'w'), 0), 0), 1<<50), "a tensor at byte"},

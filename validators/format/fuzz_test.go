@@ -42,6 +42,10 @@ func seed(f *testing.F) {
 		}
 	}
 	f.Add(honestGGUF())
+	f.Add([]byte("{L\x00\x00\x00\x00\x00\x00\x00\x07learner{i\x01a[$d#i\x01\x00\x00\x00\x00}}"))
+	f.Add([]byte(`{"learner":{"a":[1,{"b":"c"}]},"version":[3,4,1]}`))
+	f.Add([]byte("tree\nversion=v4\nTree=0\nend of trees\n"))
+	f.Add([]byte(`<?xml version="1.0"?><PMML><!-- a --><![CDATA[ b ]]></PMML>`))
 }
 
 // FuzzGate expects an answer for any bytes, and never an error without a code; what a label says changes

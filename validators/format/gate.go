@@ -22,7 +22,7 @@ type Gate struct {
 }
 
 // Check returns nil if the size bytes of r, the file of that name, may be in a release. It reads a
-// bounded part of them, but of a JSON object all, in bounded memory, and executes nothing. Errors: CodeUnsafe, with the
+// bounded part of them, but of JSON, XML and boosted trees all, in bounded memory, and executes nothing. Errors: CodeUnsafe, with the
 // place in the file and what to do; CodeInvalid for a damaged ONNX model; others of r.
 func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 	found, err := inspect(r, size)
@@ -32,11 +32,24 @@ func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 	if says, todo := g.objection(found); todo != "" {
 		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s%s", name, says, todo)
 	}
-	switch found.kind {
-	case GGUF:
-		return within(name, checkGGUF(r, size))
-	case ONNX:
+	if found.kind == ONNX {
 		return within(name, g.checkONNX(name, r, size))
+	}
+	return within(name, checkStructure(found.kind, r, size))
+}
+
+// checkStructure checks the formats whose readers trust what a file says about its own sizes and nesting.
+// It reads all of the file, in bounded memory. Errors: CodeUnsafe, and CodeInvalid for a file that is cut.
+func checkStructure(kind Kind, r io.ReaderAt, size int64) error {
+	switch kind {
+	case GGUF:
+		return checkGGUF(r, size)
+	case XGBoost:
+		return checkXGBoost(r, size)
+	case LightGBM:
+		return checkLightGBM(r, size)
+	case PMML:
+		return checkPMML(r, size)
 	}
 	return nil
 }

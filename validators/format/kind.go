@@ -28,6 +28,9 @@ const (
 	TensorRT                  // a TensorRT plan, which holds GPU code and may hold host code
 	SavedModel                // the graphs of a TensorFlow SavedModel, whose operators may read and write files
 	IREE                      // an IREE module, which holds native code
+	XGBoost                   // boosted trees, as XGBoost saves them: JSON, or the same as UBJSON
+	LightGBM                  // boosted trees, as LightGBM saves them: text
+	PMML                      // a model in the Predictive Model Markup Language: XML
 	NativeObject              // an executable, a library or an object file: ELF, PE, Mach-O, LLVM bitcode, GPU code
 )
 
@@ -69,6 +72,9 @@ var kinds = [...]struct {
 	TensorRT:      {"tensorrt", "a TensorRT plan, which is compiled code", riskNative},
 	SavedModel:    {"savedmodel", "the graph of a TensorFlow SavedModel", riskCode},
 	IREE:          {"iree", "an IREE module, which is compiled code", riskNative},
+	XGBoost:       {"xgboost", "an XGBoost model", riskData},
+	LightGBM:      {"lightgbm", "a LightGBM model", riskData},
+	PMML:          {"pmml", "a PMML document", riskData},
 	NativeObject:  {"native-object", "an executable or shared object", riskNative},
 }
 

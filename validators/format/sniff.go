@@ -136,6 +136,12 @@ func sniffMagic(head []byte) finding {
 		return sniffNumpy(head)
 	case bytes.HasPrefix(head, []byte("GGUF")):
 		return finding{kind: GGUF}
+	case isXGBoost(head):
+		return finding{kind: XGBoost}
+	case lightGBMHead.Match(head):
+		return finding{kind: LightGBM}
+	case isPMML(head):
+		return finding{kind: PMML}
 	case bytes.HasPrefix(head, []byte("ptrt")), bytes.HasPrefix(head, []byte("ftrt")):
 		return finding{kind: TensorRT}
 	case isNative(head):

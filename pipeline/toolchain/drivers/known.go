@@ -9,7 +9,10 @@ import (
 )
 
 // known returns the properties of each program that its files do not have.
-func known() []Source {
+func known() []Source { return slices.Concat(runtimes(), others()) }
+
+// runtimes are the programs that make engines and run them.
+func runtimes() []Source {
 	return []Source{
 		{
 			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266,
@@ -61,9 +64,27 @@ func known() []Source {
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
+	}
+}
+
+// others are the programs that import or quantize models.
+func others() []Source {
+	return []Source{
 		{
 			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11", Installed: 319,
 			Imports: []string{"skops", "pickle"},
+		},
+		{
+			Name: "xgboost", Package: "xgboost-cpu", Language: Python, Oldest: "3.12", Installed: 264,
+			Imports: []string{"xgboost"},
+		},
+		{
+			Name: "lightgbm", Package: "lightgbm", Language: Python, Oldest: "3.11", Installed: 270,
+			Imports: []string{"lightgbm"},
+		},
+		{
+			Name: "pmml", Package: "numpy", Language: Python, Oldest: "3.11", Installed: 119,
+			Imports: []string{"pmml"},
 		},
 		{Name: "nncf", Package: "nncf", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 413},
 		{
