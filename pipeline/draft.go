@@ -62,6 +62,8 @@ func DraftFormat(file string) (string, error) {
 		return spec.FormatLightGBM, nil
 	case format.PMML:
 		return spec.FormatPMML, nil
+	case format.GGUF:
+		return "", refuseGGUF(file, f, info.Size())
 	case format.Safetensors:
 		return "", byHand(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, which has weights and no network", file, kind.Describe()),
 			"source: {path: FILE, format: safetensors, architecture: {...}}")
@@ -76,6 +78,17 @@ func DraftFormat(file string) (string, error) {
 			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
 	}
 	return spec.FormatONNX, nil // or what its reader refuses
+}
+
+// refuseGGUF says what a GGUF file is, and why no engine is made of it.
+func refuseGGUF(file string, f io.ReaderAt, size int64) error {
+	header, err := format.ReadGGUF(f, size)
+	if err != nil {
+		return registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s (%s): no toolchain here runs such a file, so there is nothing to compare an engine with", file, format.GGUF.Describe(), header),
+		"export the model that it was converted from to ONNX, and name that file")
 }
 
 // boosterHint says how to save a booster that was pickled; empty for other pickles. Compressed ones do not

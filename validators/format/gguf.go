@@ -33,20 +33,27 @@ const (
 // checkGGUF walks the header of a GGUF file, which says how much its readers make room for.
 // Errors: CodeUnsafe.
 func checkGGUF(r io.ReaderAt, size int64) error {
-	g := ggufReader{r: &window{r: r, size: size}, size: size}
+	_, err := ReadGGUF(r, size)
+	return err
+}
+
+// ReadGGUF walks the header of a GGUF file of size bytes, and returns what it says about the model. Errors:
+// CodeUnsafe for a header that is damaged or hostile.
+func ReadGGUF(r io.ReaderAt, size int64) (GGUFHeader, error) {
+	g := ggufReader{r: &window{r: r, size: size}, size: size, texts: map[string]string{}, numbers: map[string]uint64{}, types: map[uint32]int{}}
 	version := g.u32At(4)
 	if g.at = 8; g.err == nil && (version < 2 || version > 3) {
 		g.fail("its version is %d: want 2 or 3, little-endian", version)
 	}
 	tensors, keys := g.count("tensors", ggufTensors), g.count("keys", ggufKeys)
 	for range keys {
-		g.text("key", ggufKey)
-		g.value(g.u32(), 0)
+		key := g.word("key", ggufKey)
+		g.keep(key, g.u32())
 	}
 	for range tensors {
 		g.tensor()
 	}
-	return g.err
+	return g.header(), g.err
 }
 
 // ggufReader reads numbers until the first error.
@@ -54,6 +61,11 @@ type ggufReader struct {
 	r        io.ReaderAt
 	size, at int64
 	err      error
+
+	texts   map[string]string // values of keys that are short texts
+	numbers map[string]uint64 // and of those that are whole numbers
+	types   map[uint32]int    // tensors by type
+	weights uint64            // numbers in all tensors
 }
 
 // fail keeps the first error.
@@ -146,8 +158,12 @@ func (g *ggufReader) tensor() {
 	if g.err != nil {
 		return
 	}
-	g.skip(8 * int64(dims))
-	g.u32()
+	weights := uint64(1)
+	for range dims {
+		weights *= binary.LittleEndian.Uint64(g.bytes(8))
+	}
+	g.weights += weights
+	g.types[g.u32()]++
 	if offset := binary.LittleEndian.Uint64(g.bytes(8)); g.err == nil && offset > uint64(g.size) {
 		g.fail("a tensor at byte %d of its data, in a file of %d", offset, g.size)
 	}
