@@ -152,6 +152,9 @@ func (p Policy) judgeNodeType(t Named[Node], r Release, claims []Claim, cs count
 		if found.other != "" {
 			text += "; " + found.other
 		}
+		if found.failed {
+			req.refuse("%s", text)
+		}
 		req.deny("%s: run mlpromote verify on a machine of this type, %s", text, withWhichKey(len(found.newest)))
 	} else {
 		req.until = p.agesAt(found.newest, want)
@@ -170,6 +173,7 @@ func withWhichKey(have int) string {
 type witnesses struct {
 	newest map[string]report // by key
 	other  string            // why a report of another machine, or one that lacks something, is none; empty: there is none
+	failed bool              // a report of such a machine did not pass, and none of such a machine passed after it
 }
 
 // witnesses finds the newest of each key, of those that meet what the policy asks of reports otherwise.
@@ -177,7 +181,7 @@ func (p Policy) witnesses(t Node, r Release, e Engine, cs counted) witnesses {
 	found := witnesses{newest: make(map[string]report)}
 	all := cs.findings(PredicateParity, r, e)
 	if all.failedOn(t) {
-		found.other = "a report of such a machine did not pass, and none of such a machine passed after it"
+		found.failed, found.other = true, "a report of such a machine did not pass, and none of such a machine passed after it"
 		return found
 	}
 	for _, pass := range all.passes {
@@ -242,6 +246,9 @@ func (p Policy) judgeRequiredNodeTypes(req *Requirement, r Release, e Engine, cs
 		shown := p.witnesses(t, r, e, cs)
 		for _, signer := range sortedKeys(shown.newest) {
 			req.cite(shown.newest[signer].claim)
+		}
+		if shown.failed {
+			req.refuse("the target requires a pass on node type %s: %s", name, shown.other)
 		}
 		if len(shown.newest) == 0 {
 			req.deny("the target requires a pass on node type %s: run mlpromote verify on a machine of this type", name)

@@ -130,7 +130,7 @@ func (p Policy) judgePasses(req *Requirement, r Release, e Engine, cs counted, l
 	parity := cs.findings(PredicateParity, r, e)
 	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "shown by a verifier"
-	parity.deny(req, "parity")
+	parity.refuse(req, "parity")
 	if len(passes) == 0 {
 		req.deny("%s", noPass(parity.stale))
 	}

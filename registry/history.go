@@ -64,7 +64,7 @@ type Event struct {
 	Subject       Digest    `json:"subject,omitempty"`       // attach: what the evidence is about
 	PredicateType string    `json:"predicateType,omitempty"` // attach
 	Evidence      []Digest  `json:"evidence,omitempty"`      // bundle manifests that the event added
-	Signer        string    `json:"signer,omitempty"`        // attach: key identifier
+	Signer        string    `json:"signer,omitempty"`        // attach and promote: key identifier; empty in promotions of earlier versions
 	Reason        string    `json:"reason,omitempty"`
 	Principal     string    `json:"principal,omitempty"` // the caller; empty: a local user of the data directory
 	Person        *Person   `json:"person,omitempty"`    // publish, and attach of what a builder signed: who signed in, without Name; nil: not known

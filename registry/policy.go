@@ -118,6 +118,9 @@ type Requirement struct {
 	Skipped  bool     `json:"skipped,omitempty"` // it is unmet, and approvers agreed to skip it
 	Detail   string   `json:"detail"`            // what meets it, or what is missing and what to do
 	Evidence []Digest `json:"evidence,omitempty"`
+	// Refused is true if it is unmet because something speaks against the release, such as a report that did not
+	// pass: what is missing besides would not help. It is false in answers of older services.
+	Refused bool `json:"refused,omitempty"`
 
 	until time.Time // from when it may be decided otherwise; zero: time alone does not change it
 }
@@ -297,12 +300,13 @@ func (req *Requirement) present(claims []Claim, met, unmet string) {
 }
 
 func (req *Requirement) absent(claims []Claim) {
-	req.Met, req.Detail = len(claims) == 0, "not in quarantine"
-	if !req.Met {
-		req.Detail = "in quarantine: choose another version"
+	req.Met, req.Detail = true, "not in quarantine"
+	if len(claims) > 0 {
+		said := ""
 		if q, _ := claims[0].Quarantine(); q.Reason != "" {
-			req.Detail = fmt.Sprintf("in quarantine (%.200q): choose another version", q.Reason)
+			said = fmt.Sprintf(" (%.200q)", q.Reason)
 		}
+		req.refuse("in quarantine%s: choose another version", said)
 	}
 	req.cite(claims...)
 }
@@ -325,8 +329,7 @@ func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 	for _, b := range builders {
 		for _, o := range others {
 			if b.Signer == o.Signer {
-				req.Met, req.Detail = false, fmt.Sprintf(
-					"key %s belongs to a builder and a verifier: give each role a separate key", b.Signer)
+				req.refuse("key %s belongs to a builder and a verifier: give each role a separate key", b.Signer)
 				req.cite(o)
 			}
 		}
@@ -349,7 +352,7 @@ func (p Policy) judgeOperators(r Release) []Requirement {
 			if slices.Contains(p.Operators, library.Digest) {
 				continue
 			}
-			req.deny(
+			req.refuse(
 				"it carries native code that is not allowed here, %s (%s): build the model without it, or review its source and "+
 					"add the digest to operators: of this environment in environments.yaml",
 				library.Path,

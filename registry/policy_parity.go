@@ -11,7 +11,7 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	parity := cs.findings(PredicateParity, r, e)
 	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "passed"
-	parity.deny(req, "parity")
+	parity.refuse(req, "parity")
 	if len(passes) == 0 {
 		req.deny("%s", noPass(parity.stale))
 	}
@@ -25,7 +25,7 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 			req.deny("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", pass.Cases.Origin)
 		}
 	}
-	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
+	cs.findings(PredicatePerformance, r, e).refuse(req, "performance")
 	p.judgeRequiredNodeTypes(req, r, e, cs)
 }
 
@@ -56,8 +56,8 @@ func shown(release Digest) string {
 // healed. It does not require a pass.
 func judgeFailures(req *Requirement, r Release, e Engine, cs counted) {
 	req.Met, req.Detail = true, "no unhealed failure of a verifier"
-	cs.findings(PredicateParity, r, e).deny(req, "parity")
-	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
+	cs.findings(PredicateParity, r, e).refuse(req, "parity")
+	cs.findings(PredicatePerformance, r, e).refuse(req, "performance")
 }
 
 func noPass(stale []string) string {
@@ -67,8 +67,17 @@ func noPass(stale []string) string {
 	return "no report of a trusted verifier: run mlpromote verify on a machine that meets the target"
 }
 
+// deny marks the requirement as unmet because something is missing, unless it is unmet already.
 func (req *Requirement) deny(format string, args ...any) {
 	if req.Met {
 		req.Met, req.Detail = false, fmt.Sprintf(format, args...)
+	}
+}
+
+// refuse marks the requirement as unmet because something speaks against the release. The first such reason goes
+// before what is missing.
+func (req *Requirement) refuse(format string, args ...any) {
+	if !req.Refused {
+		req.Met, req.Refused, req.Detail = false, true, fmt.Sprintf(format, args...)
 	}
 }

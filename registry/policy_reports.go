@@ -220,11 +220,11 @@ func (r report) compareAge(other report) int {
 	return cmp.Or(cmp.Compare(other.claim.Recorded, r.claim.Recorded), other.FinishedOn.Compare(r.FinishedOn))
 }
 
-// deny marks the requirement as unmet for every report that did not pass.
-func (f findings) deny(req *Requirement, what string) {
+// refuse marks the requirement as refused for every report that did not pass.
+func (f findings) refuse(req *Requirement, what string) {
 	for _, against := range f.against {
 		req.cite(against.claim)
-		req.deny("%s", against.failure(what))
+		req.refuse("%s", against.failure(what))
 	}
 }
 

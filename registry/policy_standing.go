@@ -8,10 +8,24 @@ const (
 	requireNoFailure = "no-failure" // every failing report of a verifier was healed
 )
 
-// Objects reports whether the requirement is unmet because of evidence against the release,
-// rather than because a proof is missing.
+// Objects reports whether the requirement is unmet because of something that speaks against the release,
+// rather than because a proof is missing. Older services do not say it of all requirements.
 func (req Requirement) Objects() bool {
-	return req.Name == requireQuarantine || req.Name == requireUnrestricted || req.Name == requireNoFailure
+	always := req.Name == requireQuarantine || req.Name == requireUnrestricted || req.Name == requireNoFailure
+	return !req.Met && (req.Refused || always)
+}
+
+// State is how a decision stands to the requirement, in a word: met, unmet, refused or skipped.
+func (req Requirement) State() string {
+	switch {
+	case req.Met:
+		return "met"
+	case req.Skipped:
+		return "skipped"
+	case req.Objects():
+		return "refused"
+	}
+	return "unmet"
 }
 
 // CheckStanding decides whether a release that was promoted to the resource may still be used.

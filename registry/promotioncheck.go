@@ -29,6 +29,7 @@ type Obstacle struct {
 	Requirement string `json:"requirement,omitempty"`
 	Subject     string `json:"subject,omitempty"` // as [Requirement] has it
 	Message     string `json:"message"`           // one line
+	Refused     bool   `json:"refused,omitempty"` // as [Requirement] has it
 	Command     string `json:"command,omitempty"` // that meets the requirement; empty where no single one does
 	URL         string `json:"url,omitempty"`     // page of the subject; empty if the service is unnamed
 }
@@ -68,7 +69,8 @@ func unmetReasons(r Release, from, to, service string, d Decision) []Obstacle {
 	ref := Repository(from, r.Model) + ":" + r.Tag()
 	for _, req := range d.Unmet() {
 		reason := Obstacle{
-			Code: CodePolicy, Requirement: req.Name, Subject: req.Subject, Message: oneLine(req.Detail), Command: req.Command(ref, to),
+			Code: CodePolicy, Requirement: req.Name, Subject: req.Subject, Message: oneLine(req.Detail), Refused: req.Objects(),
+			Command: req.Command(ref, to),
 		}
 		if service != "" {
 			reason.URL = subjectPage(r, from, service, req.Subject)
@@ -115,12 +117,13 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(PlainText(strings.ReplaceAll(text, "\n", " "))), " ")
 }
 
-// Command is the command that meets a requirement which is unmet; empty where several could, or none. ref
+// Command is the command that meets a requirement which is unmet; empty where several could, none, or something speaks
+// against the release. ref
 // names the release, and to the destination.
 func (req Requirement) Command(ref, to string) string {
 	approve := fmt.Sprintf("mlpromote approve %s --env %s ", ref, to)
 	switch {
-	case req.Met || req.Skipped:
+	case req.Met || req.Skipped || req.Objects():
 		return ""
 	case slices.Contains([]string{RequireParity, RequireRecordedCases, requireReports}, req.Name),
 		req.Name == requireCoverage && strings.Contains(req.Detail, "mlpromote verify"):

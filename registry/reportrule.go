@@ -63,7 +63,7 @@ func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) 
 	default:
 		req.until = p.agesAt(fresh, want)
 	}
-	parity.deny(req, "parity")
+	parity.refuse(req, "parity")
 }
 
 // agesAt returns when fewer than want of the reports are young enough; zero: never.

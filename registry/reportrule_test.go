@@ -39,7 +39,7 @@ func TestReportRule(t *testing.T) {
 		"a failure stands":   {registry.ReportRule{Verifiers: 1}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "parity verdict", time.Time{}},
 		"two verifiers":      {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, second}, "", time.Time{}},
 		"one, twice":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, again}, "passing reports of 1 verifier, and 2 must", time.Time{}},
-		"one failed":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "1 verifier, and 2 must", time.Time{}},
+		"one failed":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "parity verdict", time.Time{}},
 		"none":               {registry.ReportRule{Verifiers: 1}, made, nil, "0 verifiers", time.Time{}},
 		"the older one ends": {registry.ReportRule{MaxAge: time.Hour, Verifiers: 2}, made.Add(time.Minute), []registry.Claim{again, second}, "", made.Add(time.Hour)},
 	} {

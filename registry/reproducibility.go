@@ -83,8 +83,6 @@ func judgeReproducible(req *Requirement, want Reproducibility, provenance []Clai
 	case found.AtLeast(want):
 		req.Met, req.Detail = true, fmt.Sprintf("built twice with the class %s", found)
 	default:
-		req.Detail = fmt.Sprintf(
-			"two builds gave the class %s, but %s is required: choose a toolchain or variant that reaches it", found,
-			want)
+		req.refuse("two builds gave the class %s, but %s is required: choose a toolchain or variant that reaches it", found, want)
 	}
 }

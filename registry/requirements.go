@@ -17,6 +17,9 @@ func RequirementRole(requirement string) (role Role, ok bool) {
 // AwaitedRole returns the role whose further evidence can meet an unmet requirement. ok is false for one that no further
 // evidence meets, such as a requirement on what a release is made of.
 func (req Requirement) AwaitedRole() (role Role, ok bool) {
+	if req.Objects() {
+		return "", false
+	}
 	switch req.Name {
 	case requireCoverage, requireReports:
 		return RoleVerifier, true

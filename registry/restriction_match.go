@@ -65,7 +65,7 @@ func (rs Restrictions) check(r Release, cs counted) []Requirement {
 	for _, e := range r.Engines {
 		req := Requirement{Name: requireUnrestricted, Subject: e.Label(), Met: true, Detail: "nothing that it was made from is restricted"}
 		for _, m := range rs.match(r, e, cs) {
-			req.deny("%s, and %s is restricted (%.200q): choose another version", m.Why, m.Restriction, m.Restriction.Reason)
+			req.refuse("%s, and %s is restricted (%.200q): choose another version", m.Why, m.Restriction, m.Restriction.Reason)
 		}
 		out = append(out, req)
 	}

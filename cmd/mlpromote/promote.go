@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,7 @@ the command that meets each. Exit code 4: the policy refuses, also when the time
 	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only edge there is)")
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
 	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false, "in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
+	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the history (optional)")
 	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for missing evidence, such as 30m")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print every requirement with its state, change nothing")
 	return c
@@ -221,12 +223,9 @@ func (a *app) decisionText(p registry.Promotion, refused error) string {
 func requirementsText(d registry.Decision) string {
 	rows := [][]string{{"REQUIREMENT", "OF", "STATE", "DETAIL"}}
 	for _, r := range d.Requirements {
-		state := "met"
-		switch {
-		case r.Skipped:
-			state = "SKIPPED"
-		case !r.Met:
-			state = "UNMET"
+		state := r.State()
+		if !r.Met {
+			state = strings.ToUpper(state)
 		}
 		rows = append(rows, []string{r.Name, r.Subject, state, r.Detail})
 	}

@@ -15,6 +15,7 @@ type move struct {
 	dryRun   bool
 	breaks   bool             // unmet requirements are skipped where approvers agreed to that
 	seen     *registry.Digest // the head that the caller wants to replace; nil: any
+	reason   string           // of the caller
 
 	// The decision, which may be repeated.
 	basis    registry.DecisionBasis // of the destination
@@ -39,6 +40,14 @@ func (m move) skipped() string {
 		return ""
 	}
 	return m.decision.Skipped.String()
+}
+
+// why is the reason that the history gets: what the promotion skips, and what its caller said.
+func (m move) why() string {
+	if m.reason == "" || m.decision.Skipped == nil {
+		return m.skipped() + m.reason
+	}
+	return m.skipped() + "; " + m.reason
 }
 
 func (m move) intent() registry.Intent {
@@ -100,10 +109,13 @@ func (s *Service) mend(ctx context.Context, m move) error {
 
 func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, error) {
 	from, to, err := s.Config.Environments.Edge(req.From, req.To)
+	if err == nil {
+		err = registry.ValidateText("promotion: the reason", req.Reason)
+	}
 	if err != nil {
 		return move{}, err
 	}
-	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass, seen: req.Replaces}
+	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass, seen: req.Replaces, reason: req.Reason}
 	if m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref); err == nil {
 		err = m.release.CheckWhole()
 	}

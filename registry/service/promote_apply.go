@@ -29,7 +29,7 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
-			Evidence: slices.Concat(m.evidence, m.summary.bundles), Reason: m.skipped(),
+			Evidence: slices.Concat(m.evidence, m.summary.bundles), Signer: m.summary.signer, Reason: m.why(),
 			Policy: policy, Environments: s.Config.Environments.Digest},
 		DecisionBasis: &m.basis,
 		Move:          &registry.HeadMove{},

@@ -178,7 +178,7 @@ func TestDemoAnswers(t *testing.T) {
 		"what ran last Tuesday": {func(c *clicker) { c.click("vision/digits") },
 			`Timeline .* prod 1\.0\.0 \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC now ✕ rolled back by local user : readings .* prod 1\.1\.0 .* UTC ✓ promoted .* prod 1\.0\.0 .* UTC ✓ promoted`},
 		"who let it in":       {nil, `vision/digits 1\.2\.0 .* 1\.0\.0 … held .* by local user 1\.2\.0 to prod`},
-		"why is this refused": {nil, `vision/digits .* 1\.2\.0 to prod … \d+ reasons to wait .* parity the parity verdict is "fail": output logits: the signal to noise ratio`},
+		"why is this refused": {nil, `vision/digits .* 1\.2\.0 to prod ✕ refused .* ✕ refused parity the parity verdict is "fail": output logits: the signal to noise ratio`},
 		"what would change": {func(c *clicker) { c.click("vision/digits") },
 			`What would change reference model or cases are others linux-amd64-v1/fp32 has other bytes`},
 		"how do both compare": {func(c *clicker) { c.click("1.2.0 to prod"); c.click("Compare figures, limits and interface") },

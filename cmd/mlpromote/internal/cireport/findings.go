@@ -77,6 +77,7 @@ type junitCase struct {
 
 type junitFailure struct {
 	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"` // "unmet" or "refused" of a requirement; "limit" of a limit or verdict
 	Text    string `xml:",chardata"`
 }
 
@@ -86,27 +87,40 @@ func JUnit(r Report) ([]byte, error) {
 	suites := junitSuites{}
 	policy := junitSuite{Name: plain("requirements of " + r.Destination)}
 	for _, req := range r.Requirements {
-		policy.add(req.Subject, req.Name, !req.Met && !req.Skipped, req.Detail, req.Page)
+		kind := ""
+		if !req.Met && !req.Skipped {
+			kind = req.State()
+		}
+		policy.add(req.Subject, req.Name, kind, req.Detail, req.Page)
 	}
 	suites.Suites = append(suites.Suites, policy)
 	for _, e := range r.Engines {
 		engine := junitSuite{Name: plain(e.Label)}
 		for _, c := range e.Checks {
-			engine.add(e.Label, checkName(c), c.Verdict != registry.VerdictPass, checkText(c), e.Page)
+			engine.add(e.Label, checkName(c), limitFails(c.Verdict == registry.VerdictPass), checkText(c), e.Page)
 		}
-		engine.add(e.Label, "verdict", !e.Passed(), ui.Dash(strings.Join(e.Reasons, "; ")), e.Page)
+		engine.add(e.Label, "verdict", limitFails(e.Passed()), ui.Dash(strings.Join(e.Reasons, "; ")), e.Page)
 		suites.Suites = append(suites.Suites, engine)
 	}
 	text, err := xml.MarshalIndent(suites, "", "  ")
 	return append([]byte(xml.Header), append(text, '\n')...), err
 }
 
-func (s *junitSuite) add(class, name string, fails bool, detail, page string) {
+// limitFails is the type of the failure of a limit; empty if it passes.
+func limitFails(passes bool) string {
+	if passes {
+		return ""
+	}
+	return "limit"
+}
+
+// add adds a test, which fails if fails says of which type the failure is.
+func (s *junitSuite) add(class, name, fails, detail, page string) {
 	c := junitCase{Class: plain(class), Name: plain(name)}
 	s.Tests++
-	if fails {
+	if fails != "" {
 		s.Failures++
-		c.Failure = &junitFailure{Message: plain(detail), Text: strings.TrimSpace(plain(detail) + "\n" + plain(page))}
+		c.Failure = &junitFailure{Message: plain(detail), Type: fails, Text: strings.TrimSpace(plain(detail) + "\n" + plain(page))}
 	}
 	s.Cases = append(s.Cases, c)
 }

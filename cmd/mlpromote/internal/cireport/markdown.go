@@ -78,21 +78,25 @@ func now(r Report) string {
 	return text + " " + link("`"+code(r.Release)+"`", r.Page) + "\n"
 }
 
-// requirementsTable lists what is unmet, each with the command that meets it, and counts the rest.
+// requirementsTable lists what is unmet or refused, each with the command that meets it, and counts the rest.
 func requirementsTable(r Report) string {
 	unmet := r.Unmet()
 	met := len(r.Requirements) - len(unmet)
 	if len(unmet) == 0 {
 		return fmt.Sprintf("All %s met.\n", registry.Count(met, "requirement is", "requirements are"))
 	}
-	rows := [][]string{{"Unmet", "Of", "Why", "What to do"}}
+	rows := [][]string{{"Requirement", "State", "Of", "Why", "What to do"}}
 	for len(unmet) > 0 {
 		req, alike := unmet[0], subjects(unmet[0].alike(unmet))
 		do := ""
 		if req.Command != "" {
 			do = "`" + code(req.Command) + "`"
 		}
-		rows = append(rows, []string{md(req.Name), alike, md(req.Detail), do})
+		state := req.State()
+		if req.Objects() {
+			state = "**" + state + "**"
+		}
+		rows = append(rows, []string{md(req.Name), state, alike, md(req.Detail), do})
 		unmet = slices.DeleteFunc(unmet, func(other Requirement) bool { return other.like(req) })
 	}
 	return table(rows) + "\n" + registry.Count(met, "other requirement is", "other requirements are") + " met.\n"
@@ -100,7 +104,7 @@ func requirementsTable(r Report) string {
 
 // like reports whether two requirements are unmet for one reason.
 func (req Requirement) like(other Requirement) bool {
-	return req.Name == other.Name && req.Detail == other.Detail && req.Command == other.Command
+	return req.Name == other.Name && req.State() == other.State() && req.Detail == other.Detail && req.Command == other.Command
 }
 
 // alike are the subjects for which the requirement is unmet for one reason.

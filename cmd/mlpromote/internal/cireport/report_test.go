@@ -86,7 +86,8 @@ func TestDecision(t *testing.T) {
 		refusal      string
 		want         []string
 	}{
-		"unmet":           {[]registry.Requirement{met, unmet}, "refused", []string{"**may not be promoted to prod**: 1 requirement unmet", "| parity | cpu/int8 | there is no report | `mlpromote verify staging/m:1.0.0` |"}},
+		"unmet":           {[]registry.Requirement{met, unmet}, "refused", []string{"**may not be promoted to prod**: 1 requirement unmet", "| parity | unmet | cpu/int8 | there is no report | `mlpromote verify staging/m:1.0.0` |"}},
+		"refused":         {[]registry.Requirement{met, {Name: registry.RequireParity, Subject: "cpu/int8", Detail: "it failed", Refused: true}}, "refused", []string{"1 requirement unmet", "| parity | **refused** | cpu/int8 | it failed |  |"}},
 		"held":            {[]registry.Requirement{met}, "held: a fair", []string{"**may not be promoted to prod**\n", "\nheld: a fair\n", "All 1 requirement is met."}},
 		"tried":           {[]registry.Requirement{met}, "", []string{"**may be promoted to prod**\n"}},
 		"no requirements": {nil, "", []string{"**may not be promoted to prod**\n"}},
