@@ -37,3 +37,21 @@ func (t *Trust) RoleKeys(ctx context.Context, resource string, role registry.Rol
 	}
 	return out, nil
 }
+
+// KeyIDs are the identifiers of the keys of the list, by the names of their entries. A key whose file is missing has
+// none, and neither has an identity. Errors: those of [Trust.Verify] for files of keys.
+func (t *Trust) KeyIDs(ctx context.Context) (map[string]string, error) {
+	keys, err := t.trusted(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[string]string)
+	for _, k := range keys {
+		for _, name := range k.paths {
+			if !k.missing {
+				ids[name] = k.id
+			}
+		}
+	}
+	return ids, nil
+}

@@ -98,6 +98,7 @@ type actView struct {
 	Hidden  []field
 	Reason  string
 	Asks    bool  // it takes a reason
+	May     bool  // which may be empty
 	Now     cell  // what the environment has
 	Release *side // that the decision is about; nil: it is about the head
 	Follows []string
@@ -132,7 +133,7 @@ func (s *site) do(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	a := actions()[f.Action]
-	if a.asks && f.Reason == "" || len(f.Reason) > maxReason {
+	if a.asks && !a.may && f.Reason == "" || len(f.Reason) > maxReason {
 		err = registry.Errorf(registry.CodeInvalid, "a reason of %d bytes: want 1 to %d; it stays in the history", len(f.Reason), maxReason)
 	} else {
 		err = a.do(r.Context(), s, f)
@@ -177,7 +178,7 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 	}
 	view := actView{
 		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(),
-		Reason: f.Reason, Asks: a.asks, Button: a.button, Max: maxReason,
+		Reason: f.Reason, Asks: a.asks, May: a.may, Button: a.button, Max: maxReason,
 		Denied: a.denied(ctx, f),
 	}
 	if view.Now, err = s.cell(ctx, e, head); err != nil {

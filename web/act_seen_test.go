@@ -25,7 +25,7 @@ func TestFormNamesItsRelease(t *testing.T) {
 	}
 }
 
-// Where staging has another release by now, its nodes say nothing of the one that the form is about.
+// Where staging has another release by now, the form says so, and what its own release gives to nodes.
 func TestFormOfAnotherReleaseThanStagings(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -35,7 +35,7 @@ func TestFormOfAnotherReleaseThanStagings(t *testing.T) {
 	link := actOnProd + "?" + url.Values{"action": {"promote"}, "release": {string(lacking.Digest)}, "replaces": {string(first.Digest)}}.Encode()
 	wantPage(t, "while staging has it", w.get(everything(), link), http.StatusOK, "no engine fits")
 	w.Prove(t, w.Build(t, registrytest.Build{Version: "3.0.0", Salt: "3"}))
-	wantPage(t, "when staging has another", w.get(everything(), link), http.StatusOK, "another release by now", "not known here which node types")
+	wantPage(t, "when staging has another", w.get(everything(), link), http.StatusOK, "another release by now, 3.0.0", "no engine fits")
 }
 
 // A rollback goes where the form said, although another release came between and the head is the same again.

@@ -73,7 +73,10 @@ func TestDecideOnPages(t *testing.T) {
 
 	form := w.get(everything(), offered(w.get(everything(), "/environments/prod/promote/vision/digits"))["Promote"])
 	wantPage(t, "promotion", form, http.StatusOK, "Promote vision/digits to prod", "It is about", ">2.0.0</a>", "In prod now", "1.0.0", "Every requirement is decided again")
-	wantDone(t, "promotion", w.post(everything(), filled(form)))
+	promotion := filled(form)
+	promotion.Set("reason", "sharper <digits>")
+	wantDone(t, "promotion", w.post(everything(), promotion))
+	wantPage(t, "model after the promotion", w.get(everything(), modelPage), http.StatusOK, "2.0.0 was promoted to prod</a>: sharper &lt;digits&gt;")
 	if got := w.head(t); got.Release != second.Digest {
 		t.Fatalf("prod has %s, want %s", got.Release, second.Digest)
 	}

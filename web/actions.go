@@ -15,6 +15,7 @@ type action struct {
 	permission registry.Permission
 	person     bool // the service signs in the name of somebody who signed in
 	asks       bool // for a reason
+	may        bool // the reason may be empty
 	replaces   bool // it is about the head that the reader saw
 	holds      bool // it is about the hold that the reader saw
 	release    bool // it is about the release that the form names
@@ -40,9 +41,10 @@ func actions() map[string]action {
 	return map[string]action{
 		actPromote: {
 			title:  func(f form) string { return "Promote " + f.Model + " to " + f.Environment },
-			button: "Promote", permission: registry.PermissionPromote, replaces: true, release: true, follows: promotionFollows,
+			button: "Promote", permission: registry.PermissionPromote, asks: true, may: true, replaces: true, release: true, follows: promotionFollows,
 			do: func(ctx context.Context, s *site, f form) error {
-				_, err := s.Registry.Promote(ctx, registry.PromoteRequest{Model: f.Model, Ref: string(f.Release), To: f.Environment, Replaces: &f.Replaces})
+				_, err := s.Registry.Promote(ctx, registry.PromoteRequest{
+					Model: f.Model, Ref: string(f.Release), To: f.Environment, Reason: f.Reason, Replaces: &f.Replaces})
 				return err
 			},
 		},
@@ -134,17 +136,16 @@ func promotionFollows(ctx context.Context, s *site, f *form) ([]string, []nodeCh
 	}
 	follows := []string{fmt.Sprintf(
 		"Every requirement is decided again, and all bytes are read. The release is %s of %s.", digestOf(f.Release).Short, from.Name)}
-	rows, _, err := s.coverage(ctx, f.Model, from.Name, f.Environment)
-	if err != nil {
-		return nil, nil, err
-	}
-	// Nodes were asked about the head, which can be another release than the form is about.
 	head, err := s.head(ctx, from.Name, f.Model)
 	if err != nil {
 		return nil, nil, err
 	}
 	if head.Release != f.Release {
-		return append(follows, from.Name+" has another release by now, so it is not known here which node types get another engine or none."), nil, nil
+		follows = append(follows, from.Name+" has another release by now, "+registry.PlainText(head.Version)+": this form is about the one that it names.")
+	}
+	rows, _, err := s.coverage(ctx, f.Model, at{from.Name, f.Release}, at{f.Environment, f.Replaces})
+	if err != nil {
+		return nil, nil, err
 	}
 	var changes []nodeChange
 	for _, row := range rows {

@@ -19,16 +19,13 @@ func TestPagesInABrowser(t *testing.T) {
 	if program == "" || axe == "" {
 		t.Skip("MLPROMOTE_PAGECHECK and MLPROMOTE_AXE: `make e2e-web` sets them")
 	}
-	w := setup(t)
+	w := setup(t, withOperations, withSignIn, withContent)
 	release := w.Promoted(t, registrytest.Build{})
 	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
 	w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "a reason that is longer than one line of a telephone"})
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/v1/events" { // the stream of the API, in which nothing happens
-			out.Header().Set("Content-Type", "text/event-stream")
-			out.WriteHeader(http.StatusOK)
-			out.(http.Flusher).Flush() //nolint:forcetypeassert // that of net/http
-			<-r.Context().Done()
+		if r.URL.Path == "/api/v1/events" {
+			silent(out, r)
 			return
 		}
 		w.pages.ServeHTTP(out, r.WithContext(registry.WithPrincipal(r.Context(), *everything())))
@@ -46,7 +43,7 @@ func TestPagesInABrowser(t *testing.T) {
 		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest), promotePage,
 		actOnProd + "?action=rollback&replaces=" + string(release.Digest), actOnProd + "?action=promote&release=" + string(next.Digest) + "&replaces=" + string(release.Digest),
 		modelPage + "/-/compare?a=" + string(release.Digest) + "&b=" + string(next.Digest),
-		"/nodes?model=vision/digits", "/history", "/search?q=digits",
+		"/nodes?model=vision/digits", "/history", "/search?q=digits", "/operations", "/signin",
 	} {
 		args = append(args, server.URL+path)
 	}

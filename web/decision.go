@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -50,6 +51,7 @@ type requirement struct {
 	Subjects []string
 	Detail   string
 	Evidence []digest
+	Proofs   []link // of the evidence; nil where a page does not link it
 }
 
 // subjectsShown is how many subjects a list names.
@@ -104,12 +106,8 @@ func (s *site) decide(p registry.Promotion, refused error) decision {
 
 // verdict is the decision in a word.
 func (s *site) verdict(view decision, d registry.Decision, p registry.Promotion, refused error) state {
-	objects := false
-	for _, r := range d.Unmet() {
-		objects = objects || r.Objects()
-	}
 	switch {
-	case objects:
+	case slices.ContainsFunc(d.Unmet(), registry.Requirement.Objects):
 		return stateOf(classBad, "refused")
 	case len(view.Blocked) > 0:
 		return stateOf(classWait, registry.Count(len(view.Blocked), "reason")+" to wait")
@@ -127,14 +125,12 @@ func (s *site) verdict(view decision, d registry.Decision, p registry.Promotion,
 
 // add adds a requirement to the group of those that read the same.
 func (d *decision) add(r registry.Requirement) {
-	state := stateOf(classGood, "met")
+	state := stateOf(classWait, r.State())
 	switch {
-	case r.Skipped:
-		state = stateOf(classWait, "skipped")
-	case !r.Met && r.Objects():
-		state = stateOf(classBad, "refused")
-	case !r.Met:
-		state = stateOf(classWait, "missing")
+	case r.Met:
+		state = stateOf(classGood, r.State())
+	case r.Objects() && !r.Skipped:
+		state = stateOf(classBad, r.State())
 	}
 	detail := registry.PlainText(r.Detail)
 	for i := range d.Groups {
@@ -144,7 +140,7 @@ func (d *decision) add(r registry.Requirement) {
 			return
 		}
 	}
-	d.Groups = append(d.Groups, requirement{r.Name, state, []string{r.Subject}, detail, digestsOf(r.Evidence)})
+	d.Groups = append(d.Groups, requirement{Name: r.Name, State: state, Subjects: []string{r.Subject}, Detail: detail, Evidence: digestsOf(r.Evidence)})
 }
 
 func digestsOf(all []registry.Digest) []digest {

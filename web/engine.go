@@ -47,18 +47,42 @@ type engineView struct {
 	Latency         template.HTML
 	Commands        []command
 	Evidence        []evidence
+	Ignored         []ignored
 	Quarantined     []quarantine
+	Provenance      []branch
+	Derivation      []branch
+	NoSources       string  // why no inputs are shown; empty if they are, or there are none
+	Shifted         bool    // it is known which classes shifted
+	Shifts          []shift // those that did
+
+	figures *namedFigures // of the parity report; nil if it names none
+}
+
+// namedFigures are the per-case figures that a report names.
+type namedFigures struct {
+	bundle registry.Digest
+	file   *registry.CaseFigures
 }
 
 // worst is the element of an output that differs most from the reference.
-type worst struct{ Output, Case, Index, Reference, Engine string }
+type worst struct {
+	Output, Case, Index, Reference, Engine string
+	Inputs                                 []input // of the case, if the reader may see them
+
+	number int
+}
 
 // command is something to copy.
 type command struct{ What, Text string }
 
 // newest returns the report of a type that finished last.
 func newest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) *R {
-	var found *R
+	report, _ := newestClaim[R](claims, engine, predicateType)
+	return report
+}
+
+// newestClaim is newest, with the bundle that has the report.
+func newestClaim[R any](claims []registry.Claim, engine registry.Digest, predicateType string) (found *R, bundle registry.Digest) {
 	var at time.Time
 	for _, c := range claims {
 		if c.Subject != engine || c.Statement.PredicateType != predicateType {
@@ -70,10 +94,10 @@ func newest[R any](claims []registry.Claim, engine registry.Digest, predicateTyp
 			continue
 		}
 		if found == nil || head.FinishedOn.After(at) {
-			found, at = report, head.FinishedOn
+			found, at, bundle = report, head.FinishedOn, c.Bundle
 		}
 	}
-	return found
+	return found, bundle
 }
 
 // row describes an engine with its newest reports.
@@ -93,16 +117,29 @@ func row(in read, e registry.Engine) engineRow {
 			}
 		}
 		if a := p.Accuracy; a != nil {
-			view.Accuracy, view.Drop = registry.PlainText(a.Metric)+" "+validators.AccuracyText(*a, a.Engine), validators.DropText(*a)
+			view.Accuracy, view.Drop = registry.PlainText(a.Metric)+" "+validators.AccuracyText(*a, a.Engine)+bounds(p), validators.DropText(*a)
 		}
 	}
 	if p := newest[registry.PerformanceReport](in.counted, e.Digest, registry.PredicatePerformance); p != nil {
 		view.P50, view.P99, view.p50, view.p99 = latency(p.P50Ns), latency(p.P99Ns), p.P50Ns, p.P99Ns
+		if b := p.Bounds; b != nil {
+			view.P50Bounds, view.P99Bounds = latency(b.P50LowNs)+" to "+latency(b.P50HighNs), latency(b.P99LowNs)+" to "+latency(b.P99HighNs)
+		}
 		if p.CurrentLatency != nil {
 			view.Current = latency(p.CurrentLatency.P99Ns)
 		}
 	}
 	return view
+}
+
+// bounds are those of the accuracy of an engine, " (98.2 % to 99.6 %)"; empty if the report has none.
+func bounds(p *registry.ParityReport) string {
+	for _, c := range p.Checks {
+		if c.Figure == "accuracy" && c.Output == "" && c.Slice == "" && c.Low != nil && c.High != nil {
+			return " (" + validators.AccuracyText(*p.Accuracy, *c.Low) + " to " + validators.AccuracyText(*p.Accuracy, *c.High) + ")"
+		}
+	}
+	return ""
 }
 
 func verdictState(v registry.Verdict) state {
@@ -165,18 +202,35 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 	e, _ := in.Engine(d)
 	view := engineView{
 		engineRow: row(in, e), Model: model, ModelURL: modelURL(model), Release: in.Tag(), ReleaseURL: releaseURL(model, in.Digest, environment),
-		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Commands: s.commands(r, environment, model, e),
+		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Derivation: derivation(in, e),
+	}
+	var files []registry.File
+	if s.Content != nil {
+		if files, err = s.Content.Files(ctx, registry.Repository(environment, model), d); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+			return answer{}, err
+		}
+	}
+	view.Commands, view.Provenance = s.snippets(r, in, e, files), s.provenance(in, e, files)
+	for _, i := range in.ignored.Ignored {
+		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), i.Reason})
 	}
 	for _, c := range s.evidence(in) {
 		if c.Subject == e.Label() {
+			c.Subject = "" // that of the page
 			view.Evidence = append(view.Evidence, c)
 		}
 	}
 	for _, c := range registry.Quarantines(in.Release, in.claims, d) {
 		view.Quarantined = append(view.Quarantined, quarantine{e.Label(), registry.PlainText(c.Reason()), signer(c)})
 	}
-	if p := newest[registry.ParityReport](in.counted, d, registry.PredicateParity); p != nil {
+	if p, bundle := newestClaim[registry.ParityReport](in.counted, d, registry.PredicateParity); p != nil {
 		view.parity(p, s)
+		if p.CaseFigures != nil && len(p.CaseFigures.Digest) > 0 && p.Accuracy != nil {
+			view.figures = &namedFigures{bundle, p.CaseFigures}
+		}
+		if err := s.cases(r, &view, in, e, files); err != nil {
+			return answer{}, err
+		}
 	}
 	if p := newest[registry.PerformanceReport](in.counted, d, registry.PredicatePerformance); p != nil {
 		view.Latency = latencyChart(p)
@@ -242,8 +296,8 @@ func (view *engineView) parity(p *registry.ParityReport, s *site) {
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		if w := p.Outputs[name].Worst; w != nil {
 			view.Worst = append(view.Worst, worst{
-				registry.PlainText(name), fmt.Sprint(w.Case), fmt.Sprint(w.Index),
-				fmt.Sprintf("%.6g", float64(w.Reference)), fmt.Sprintf("%.6g", float64(w.Engine)),
+				Output: registry.PlainText(name), Case: fmt.Sprint(w.Case), Index: fmt.Sprint(w.Index),
+				Reference: fmt.Sprintf("%.6g", float64(w.Reference)), Engine: fmt.Sprintf("%.6g", float64(w.Engine)), number: w.Case,
 			})
 		}
 		if counts := p.Outputs[name].CaseErrors; len(counts) > 0 {
@@ -351,16 +405,4 @@ func madeFacts(e registry.Engine) []fact {
 	return append(facts,
 		fact{Name: "Reference model", Digest: digestOf(e.Reference)}, fact{Name: "Sources", Digest: digestOf(e.Sources)},
 		fact{Name: "Limits", Digest: digestOf(e.Limits)}, fact{Name: "Interface", Digest: digestOf(e.Interface)})
-}
-
-// commands are what a reader would copy, with the address of this service.
-func (s *site) commands(r *http.Request, environment, model string, e registry.Engine) []command {
-	address := s.addressOf(r)
-	_, host, _ := strings.Cut(address, "://")
-	ref := registry.Ref{Environment: environment, Model: model, Digest: e.Digest}.String()
-	return []command{
-		{"Pull the engine that fits a machine, and check it", "mlpromote pull " + model + " --env " + environment + " --registry " + address + " -o engine"},
-		{"Check a pulled folder", "mlpromote trust engine"},
-		{"Pull the files of this engine with ORAS, unchecked", "oras pull " + host + "/" + ref},
-	}
 }

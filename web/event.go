@@ -152,6 +152,10 @@ func evidenceName(predicateType string) string {
 		return "quarantine"
 	case registry.PredicateVSA:
 		return "verification summary"
+	case registry.PredicateRestrictions:
+		return "restriction list"
+	case registry.PredicateTrustBundle:
+		return "trust bundle"
 	}
 	return predicateType
 }

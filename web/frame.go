@@ -33,7 +33,11 @@ func (s *site) frame(r *http.Request, a answer) frame {
 	if len(f.Query) > maxValue {
 		f.Query = ""
 	}
-	for _, l := range []link{{"Models", "/"}, {"Nodes", "/nodes"}, {"History", "/history"}} {
+	pages := []link{{"Models", "/"}, {"Nodes", "/nodes"}, {"History", "/history"}}
+	if s.Operations != nil {
+		pages = append(pages, link{"Operations", "/operations"})
+	}
+	for _, l := range pages {
 		f.Nav = append(f.Nav, entry{l, l.Text == a.nav})
 	}
 	if p, ok := registry.PrincipalOf(r.Context()); ok {
@@ -41,7 +45,7 @@ func (s *site) frame(r *http.Request, a answer) frame {
 		if s.SignIn != nil {
 			f.Account = SignInPath
 		}
-	} else if to := s.signInURL(r); to != "" {
+	} else if to := s.signInURL(r); to != "" && r.URL.Path != SignInPath {
 		f.SignIn = &link{"Sign in", to}
 	}
 	return f

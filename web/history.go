@@ -19,6 +19,9 @@ type historyView struct {
 	Environment  string
 	Kind         string
 	Model        string
+	Signer       string // identifier of a key
+	Principal    string
+	By           string // the principal as pages name it
 	Chain        state  // of the events that are shown
 	ChainText    string // what was checked
 	First, Older string
@@ -33,8 +36,9 @@ func (s *site) history(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	view := historyView{Environment: query.Get("environment"), Kind: query.Get("kind"), Model: query.Get("model")}
+	view.Signer, view.Principal, view.By = query.Get("signer"), query.Get("principal"), registry.PlainText(nameOf(query.Get("principal")))
 	q := registry.HistoryQuery{
-		Environment: view.Environment, Model: view.Model, Kind: registry.EventKind(view.Kind), Descending: true, Limit: historyPage,
+		Environment: view.Environment, Model: view.Model, Kind: registry.EventKind(view.Kind), Signer: view.Signer, Principal: view.Principal, Descending: true, Limit: historyPage,
 	}
 	if text := query.Get("before"); text != "" {
 		if q.Before, err = strconv.ParseInt(text, 10, 64); err != nil || q.Before < 1 {
@@ -63,7 +67,7 @@ func (s *site) history(r *http.Request) (answer, error) {
 		view.Events = append(view.Events, s.event(e))
 	}
 	view.Chain, view.ChainText = chainState(events)
-	filter := []string{"environment", view.Environment, "kind", view.Kind, "model", view.Model}
+	filter := []string{"environment", view.Environment, "kind", view.Kind, "model", view.Model, "signer", view.Signer, "principal", view.Principal}
 	if q.Before != 0 {
 		view.First = with("/history", filter...)
 	}

@@ -21,6 +21,7 @@ type modelView struct {
 	Release  *releaseSummary
 	Releases []tagged
 	Next     string  // address of the next page of releases; empty on the last page
+	Compare  string  // address that compares two of Releases; empty if there are not two
 	Offers   []offer // of the chosen environment
 	Periods  []period
 	Events   []event
@@ -184,6 +185,9 @@ func (s *site) listReleases(ctx context.Context, view *modelView, head registry.
 			one.Beside = compareURL(view.Model, head.Release, t.Release)
 		}
 		view.Releases = append(view.Releases, one)
+	}
+	if len(view.Releases) > 1 {
+		view.Compare = modelURL(view.Model) + separator + "compare"
 	}
 	if page.Next != "" {
 		view.Next = with(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)

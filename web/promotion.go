@@ -75,6 +75,7 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	view := promotionView{
 		decision: d, There: source.Release == destination.Release, Model: model, ModelURL: modelURL(model), ReleaseURL: releaseURL(model, source.Release, from.Name), Digest: digestOf(source.Release),
 	}
+	view.link(from.Name)
 	if view.Now, err = s.cell(ctx, to, destination); err != nil {
 		return answer{}, err
 	}
@@ -84,19 +85,10 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	if view.Compared && !view.There {
 		view.Beside = compareURL(model, destination.Release, source.Release)
 	}
-	if view.Nodes, view.NodesCut, err = s.coverage(ctx, model, from.Name, to.Name); err != nil {
+	if view.Nodes, view.NodesCut, err = s.coverage(ctx, model, at{from.Name, source.Release}, at{to.Name, destination.Release}); err != nil {
 		return answer{}, err
 	}
-	said := form{Environment: to.Name, Model: model, Release: source.Release}
-	for _, action := range []string{actPromote, actApprove, actWithdraw} {
-		f := said
-		if f.Action = action; action == actPromote {
-			f.Replaces = destination.Release
-		}
-		if source.Release != "" && (action != actPromote || d.State.Class == classGood && !view.There) {
-			view.Offers = append(view.Offers, offers(ctx, f)...)
-		}
-	}
+	view.offer(ctx, to.Name, source.Release, destination.Release)
 	address, ref := s.addressOf(r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
 	view.Commands = []command{
 		{"See what would happen", "mlpromote promote " + ref + " --to " + to.Name + " --dry-run --registry " + address},
@@ -108,15 +100,43 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	}, nil
 }
 
+// link gives the proofs of requirements their addresses in an environment.
+func (view *promotionView) link(environment string) {
+	for i := range view.Groups {
+		g := &view.Groups[i]
+		for _, proof := range g.Evidence {
+			g.Proofs = append(g.Proofs, link{proof.Short, modelAPI(view.Model, "bundle", "environment", environment, "digest", proof.Full)})
+		}
+	}
+}
+
+// offer adds what can be decided about a release that would replace another one.
+func (view *promotionView) offer(ctx context.Context, environment string, release, replaces registry.Digest) {
+	for _, action := range []string{actPromote, actApprove, actWithdraw} {
+		f := form{Action: action, Environment: environment, Model: view.Model, Release: release}
+		if action == actPromote {
+			f.Replaces = replaces
+		}
+		if release != "" && (action != actPromote || view.State.Class == classGood && !view.There) {
+			view.Offers = append(view.Offers, offers(ctx, f)...)
+		}
+	}
+}
+
 // head is a head that the reader may see, or the zero Head.
 func (s *site) head(ctx context.Context, environment, model string) (registry.Head, error) {
 	heads, err := s.Registry.Heads(ctx, environment, model)
 	return headIn(heads, environment), err
 }
 
-// coverage resolves a model for each node type in some environments. Readers who may read no node types
-// get none.
-func (s *site) coverage(ctx context.Context, model string, environments ...string) (rows []coverage, cut bool, err error) {
+// at is a release in an environment; without a digest, its head.
+type at struct {
+	environment string
+	release     registry.Digest
+}
+
+// coverage resolves releases of a model for each node type. Readers who may read no node types get none.
+func (s *site) coverage(ctx context.Context, model string, places ...at) (rows []coverage, cut bool, err error) {
 	if err := s.Authorize(ctx, registry.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
 		return nil, false, nil
 	} else if err != nil {
@@ -131,8 +151,8 @@ func (s *site) coverage(ctx context.Context, model string, environments ...strin
 	}
 	for _, n := range nodes {
 		row := coverage{Node: registry.PlainText(n.Name), Machine: machine(n.Document)}
-		for _, e := range environments {
-			f, err := s.find(ctx, registry.ResolveQuery{Environment: e, Model: model, Node: n.Document})
+		for _, place := range places {
+			f, err := s.find(ctx, registry.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
 			if err != nil {
 				return nil, false, err
 			}

@@ -35,6 +35,8 @@ type engineRow struct {
 	Accuracy  string
 	Drop      string
 	P50, P99  string
+	P50Bounds string // empty if the report has none
+	P99Bounds string
 	Current   string // p99 of the engine that the next environment had, measured beside it
 	Size      string
 
@@ -65,6 +67,8 @@ type evidence struct {
 	Subject string
 	What    string
 	Signer  string
+	KeyID   digest // of the signer
+	Covers  string // what it says, and about what
 	Role    string // in which it counts
 	Key     state
 	Time    moment
@@ -194,7 +198,7 @@ func (s *site) evidence(in read) []evidence {
 			}
 			at, source := c.Time()
 			e := evidence{
-				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), Key: keyState(c.Key), Time: s.when(at),
+				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), KeyID: keyID(c), Covers: covers(c), Key: keyState(c.Key), Time: s.when(at),
 				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: digestOf(c.Bundle),
 				URL: modelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
 			}
@@ -226,4 +230,41 @@ func keyState(k registry.KeyState) state {
 		return stateOf(classWait, string(k))
 	}
 	return stateOf(classBad, string(registry.KeyRevoked))
+}
+
+// keyID is the identifier of the key that signed.
+func keyID(c registry.Claim) digest {
+	id := registry.PlainText(c.Signer)
+	return digest{id[:min(len(id), shortDigest)], id}
+}
+
+// covers says in words what a claim states.
+func covers(c registry.Claim) string {
+	switch c.Statement.PredicateType {
+	case registry.PredicateSign:
+		return "the manifest, which names every file by its digest"
+	case registry.PredicateProvenance:
+		return "what it was made of, and how"
+	case registry.PredicateTestResult:
+		return "the verdict, for other tools"
+	case registry.PredicateParity, registry.PredicatePerformance:
+		what := "that it computes what the reference computes"
+		if c.Statement.PredicateType == registry.PredicatePerformance {
+			what = "how long a run takes"
+		}
+		var head registry.ReportHead
+		if registry.DecodeSigned(c.Statement.Predicate, &head) != nil {
+			return what
+		}
+		return registry.PlainText(what + ": " + string(head.Verdict) + ", with " + head.Runtime.Name + " " + head.Runtime.Version + " on " + head.Node.Kind())
+	case registry.PredicateApproval:
+		return "that it may be promoted"
+	case registry.PredicateBreakGlass:
+		return "that requirements may be skipped in an emergency"
+	case registry.PredicateQuarantine:
+		return "that it must not be used"
+	case registry.PredicateVSA:
+		return "the release and every engine of it: that they met the policy"
+	}
+	return ""
 }

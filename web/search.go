@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -12,6 +13,10 @@ const (
 	searchShown = 50
 	// searchScanned is how many models a search reads.
 	searchScanned = 5000
+	// searchRead is how many releases at heads a search reads for targets and toolchains, and searchEvents how many of
+	// the newest events for people.
+	searchRead   = 300
+	searchEvents = 1000
 	// shortestPrefix is how many hexadecimal digits a digest needs to be found.
 	shortestPrefix = 6
 )
@@ -39,6 +44,9 @@ func (s *site) search(r *http.Request) (answer, error) {
 		if err := s.findModels(r.Context(), strings.ToLower(text), &view); err != nil {
 			return answer{}, err
 		}
+		if err := s.findPeople(r.Context(), strings.ToLower(text), &view); err != nil {
+			return answer{}, err
+		}
 		if d := registry.Digest(text); d.Validate() == nil {
 			if err := s.findSubjects(r.Context(), d, &view); err != nil {
 				return answer{}, err
@@ -51,7 +59,7 @@ func (s *site) search(r *http.Request) (answer, error) {
 // findModels finds models whose name contains the text, and heads whose version or digest begins with it.
 func (s *site) findModels(ctx context.Context, text string, view *searchView) error {
 	hex := strings.TrimPrefix(text, "sha256:")
-	scanned := 0
+	scanned, read := 0, 0
 	for after := ""; ; {
 		page, err := s.Registry.Models(ctx, "", after, registry.MaxPage)
 		if err != nil {
@@ -67,6 +75,12 @@ func (s *site) findModels(ctx context.Context, text string, view *searchView) er
 				if h.Version == text || len(hex) >= shortestPrefix && strings.HasPrefix(digits, hex) {
 					view.Hits = append(view.Hits, hit{"head of " + h.Environment, m.Name + " " + h.Version, releaseURL(m.Name, h.Release, h.Environment), digits[:min(len(digits), shortDigest)]})
 				}
+				if read >= searchRead {
+					view.Cut = true
+				} else if err := s.findEngines(ctx, h, text, view); err != nil {
+					return err
+				}
+				read++
 			}
 			if len(view.Hits) >= searchShown || scanned >= searchScanned {
 				view.Cut = true
@@ -97,6 +111,49 @@ func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *search
 			h.What, h.URL = "engine in "+e.Environment, engineURL(e.Model, d, e.Environment)
 		}
 		view.Hits = append(view.Hits, h)
+	}
+	return nil
+}
+
+// findEngines finds the engines of a head whose target, accelerator or toolchain contains the text.
+func (s *site) findEngines(ctx context.Context, h registry.Head, text string, view *searchView) error {
+	release, err := s.Registry.Release(ctx, h.Environment, h.Model, string(h.Release))
+	if err != nil {
+		switch registry.CodeOf(err) {
+		case registry.CodeForbidden, registry.CodeNotFound, registry.CodeTrust, registry.CodeDigest: // it concerns one model
+			return nil
+		}
+		return err
+	}
+	for _, e := range release.Engines {
+		words := []string{e.Label(), e.Toolchain.Name + " " + e.Toolchain.Version}
+		if a := e.Target.Accelerator; a != nil {
+			words = append(words, a.String())
+		}
+		found := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(word), text) })
+		if found && len(view.Hits) < searchShown {
+			view.Hits = append(view.Hits, hit{
+				"engine in " + h.Environment, h.Model + " " + h.Version + " " + e.Label() + ", " + e.Toolchain.Name + " " + e.Toolchain.Version,
+				engineURL(h.Model, e.Digest, h.Environment), digestOf(e.Digest).Short,
+			})
+		}
+	}
+	return nil
+}
+
+// findPeople finds callers whose name contains the text, in the newest events.
+func (s *site) findPeople(ctx context.Context, text string, view *searchView) error {
+	events, err := s.Registry.History(ctx, registry.HistoryQuery{Descending: true, Limit: searchEvents})
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for _, e := range events {
+		if e.Principal == "" || seen[e.Principal] || !strings.Contains(strings.ToLower(e.Principal), text) {
+			continue
+		}
+		seen[e.Principal] = true
+		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(nameOf(e.Principal)), with("/history", "principal", e.Principal), ""})
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +48,21 @@ func ago(d time.Duration) string {
 	}
 	return text + " ago"
 }
+
+// shortDuration describes a duration that somebody set: "1 h", "7 days".
+func shortDuration(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour && d%(24*time.Hour) == 0:
+		return registry.Count(int64(d/(24*time.Hour)), "day")
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return d.String()
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // digest is a digest as pages show it.
 type digest struct{ Short, Full string }

@@ -33,6 +33,10 @@ type Config struct {
 	Refused func(ctx context.Context) error
 	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
 	Compare registry.CompareReleases
+	// Content reads what releases consist of. Nil: pages do not show it.
+	Content *Content
+	// Operations says what administrators look after. It checks no permission. Nil: there is no such page.
+	Operations func(ctx context.Context) (registry.Operations, error)
 	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.
 	// Nil: there is no limit.
 	Wait func(r *http.Request) time.Duration
@@ -90,7 +94,8 @@ func Routes() []Route {
 		{"POST /environments/{environment}" + actPath + "{model...}", nil, (*site).do},
 		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, (*site).nodes},
 		{"POST /nodes", nil, (*site).resolve},
-		{"GET /history", []string{"environment", "model", "kind", "before"}, (*site).history},
+		{"GET /history", []string{"environment", "model", "kind", "signer", "principal", "before"}, (*site).history},
+		{"GET /operations", nil, (*site).operations},
 		{"GET /search", []string{"q"}, (*site).search},
 		{signInPattern, []string{"return"}, (*site).signInPage},
 	}

@@ -42,7 +42,7 @@ func TestPromotionPage(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[:1]})
-	wantPage(t, "unproven", w.get(everything(), promotePage), http.StatusOK, "provenance", "missing", "run mlpromote build", "engine linux-amd64-v3/int8 is gone",
+	wantPage(t, "unproven", w.get(everything(), promotePage), http.StatusOK, "provenance", "unmet", "run mlpromote build", "engine linux-amd64-v3/int8 is gone",
 		"box", "differs", "mlpromote promote staging/vision/digits@"+string(next.Digest)+" --to prod")
 	w.Prove(t, next)
 	wantPage(t, "proven", w.get(everything(), promotePage), http.StatusOK, "may be promoted", "signed by a builder")
@@ -433,7 +433,7 @@ func TestCommandsNameTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ url, proto, want, host string }{
 		"as configured":           {"https://registry.example.com", "", "--registry https://registry.example.com -o", "oras pull registry.example.com/prod/"},
-		"as it was reached":       {"", "", "--registry http://example.com -o", "oras pull example.com/prod/"},
+		"as it was reached":       {"", "", "--registry http://example.com -o", "oras pull --plain-http example.com/prod/"},
 		"behind a proxy with TLS": {"", "https", "--registry https://example.com -o", "oras pull example.com/prod/"},
 	} {
 		t.Run(name, func(t *testing.T) {

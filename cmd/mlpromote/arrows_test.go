@@ -148,6 +148,7 @@ func arrows() []rule {
 		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
 		{"registry/node", []string{"registry"}},
+		{"registry/operations", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/oci/layout", []string{"registry"}},
 		{"registry/oci/transfer", []string{"registry"}},

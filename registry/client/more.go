@@ -56,6 +56,12 @@ func (c *Client) Quarantines(ctx context.Context, environment, model, tagOrDiges
 	return found, c.get(ctx, path, query("environment", environment, "ref", tagOrDigest), &found)
 }
 
+// Operations reads what administrators of the service look after.
+func (c *Client) Operations(ctx context.Context) (registry.Operations, error) {
+	var o registry.Operations
+	return o, c.get(ctx, wire.OperationsPath, nil, &o)
+}
+
 // Promotion reads a promotion by the number of its event. Errors: CodeNotFound.
 func (c *Client) Promotion(ctx context.Context, seq int64) (registry.Event, error) {
 	var e registry.Event

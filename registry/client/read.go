@@ -71,7 +71,7 @@ func (c *Client) checkRestrictions(environment string, signed registry.SignedRes
 
 // History lists events, page by page.
 func (c *Client) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
-	values := query("environment", q.Environment, "model", q.Model, "kind", string(q.Kind), "subject", string(q.Subject))
+	values := query("environment", q.Environment, "model", q.Model, "kind", string(q.Kind), "subject", string(q.Subject), "signer", q.Signer, "principal", q.Principal)
 	if q.After > 0 {
 		values.Set("after", strconv.FormatInt(q.After, 10))
 	}

@@ -117,5 +117,6 @@ func selects(q registry.HistoryQuery, e registry.Event) bool {
 		(q.Model == "" || e.Model == q.Model) &&
 		(q.Kind == "" || e.Kind == q.Kind) &&
 		(q.Subject == "" || e.Subject == q.Subject) &&
-		(q.Hash == "" || e.Hash == q.Hash)
+		(q.Hash == "" || e.Hash == q.Hash) &&
+		q.SelectsBy(e)
 }

@@ -227,7 +227,8 @@ func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
 			e.Environment = "staging"
 		}
 		if i%4 == 0 {
-			e.Kind, e.Subject = registry.EventAttach, d("engine")
+			e.Kind, e.Subject, e.Signer = registry.EventAttach, d("engine"), []string{"key", "other"}[i/4%2]
+			e.Principal = []string{"token:ana", ""}[i/8]
 		}
 		apply(t, catalog, registry.Change{Event: e})
 	}
@@ -245,6 +246,8 @@ func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
 							wantHistory(t, catalog, q, all)
 							q.Descending = true
 							wantHistory(t, catalog, q, all)
+							q.Signer, q.Principal = "other", "token:ana"
+							wantHistory(t, catalog, q, all)
 						}
 					}
 				}
@@ -258,6 +261,7 @@ func selects(q registry.HistoryQuery, e registry.Event) bool {
 	within := e.Seq > q.After && (q.Before == 0 || e.Seq < q.Before)
 	about := (q.Environment == "" || e.Environment == q.Environment) && (q.Model == "" || e.Model == q.Model)
 	same := (q.Kind == "" || e.Kind == q.Kind) && (q.Subject == "" || e.Subject == q.Subject) && (q.Hash == "" || e.Hash == q.Hash)
+	same = same && (q.Signer == "" || e.Signer == q.Signer) && (q.Principal == "" || e.Principal == q.Principal)
 	return within && about && same
 }
 

@@ -29,6 +29,9 @@ func validKind(kind registry.EventKind) error {
 	return nil
 }
 
+// maxName is the maximum size in bytes of the name of a key or caller in a query.
+const maxName = 1 << 10
+
 func (s server) history(r *request) (*response, error) {
 	if order := r.Values.Get("order"); order != "" && order != "asc" && order != "desc" {
 		return nil, registry.Errorf(registry.CodeInvalid, "order %q: want asc or desc", order)
@@ -42,6 +45,10 @@ func (s server) history(r *request) (*response, error) {
 		if err := q.Subject.Validate(); err != nil {
 			return nil, registry.Errorf(registry.CodeInvalid, "subject %.100q: want a digest", q.Subject)
 		}
+	}
+	q.Signer, q.Principal = r.Values.Get("signer"), r.Values.Get("principal")
+	if len(q.Signer) > maxName || len(q.Principal) > maxName {
+		return nil, registry.Errorf(registry.CodeInvalid, "signer and principal: want the identifier of a key and the name of a caller, at most %d bytes each", maxName)
 	}
 	if q.After, err = sequence("after", r.Values.Get("after")); err != nil {
 		return nil, err

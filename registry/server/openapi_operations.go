@@ -51,7 +51,7 @@ func lists() map[string]operation {
 		"GET " + wire.TargetsPath: {id: "targets", tag: "models", answer: []wire.TargetUse{}, examples: []example{one("all"), one("of an environment", "environment", "prod")}},
 		"GET " + wire.HistoryPath: {id: "history", tag: "history", answer: []registry.Event{}, examples: []example{
 			one("all"), one("newest promotions", "kind", "promote", "order", "desc", "limit", "5"), one("of a model", "environment", "prod", "model", exampleModel, "after", "1", "before", "1000"),
-			one("about an engine", "subject", exampleEngine)}},
+			one("about an engine", "subject", exampleEngine), one("of a key", "signer", exampleSigner), one("of a caller", "principal", "token:ci")}},
 		"GET " + wire.VerificationPath: {id: "verifyHistory", tag: "history", answer: wire.Verification{}, examples: []example{one("all")}},
 		"GET " + wire.RestrictionsPath: {id: "restrictions", tag: "environments", answer: registry.SignedRestrictions{}, examples: []example{one("of an environment", "environment", "prod")}},
 		"POST " + wire.RestrictionsPath: {id: "restrict", tag: "environments", body: wire.Restriction{}, answer: registry.SignedRestrictions{}, statuses: []int{409}, examples: []example{
@@ -155,11 +155,15 @@ func documents() map[string]operation {
 func configuration() map[string]operation {
 	body := wire.Adoption{Adopt: registry.Configuration{Environments: exampleConfiguration}}
 	return map[string]operation{
+		"GET " + wire.OperationsPath:    {id: "operations", tag: "configuration", answer: registry.Operations{}, examples: []example{one("of this service")}},
 		"GET " + wire.ConfigurationPath: {id: "configuration", tag: "configuration", answer: registry.ConfigurationStatus{}, examples: []example{one("of this replica")}},
 		"POST " + wire.ConfigurationPath: {id: "adoptConfiguration", tag: "configuration", body: body, answer: registry.ConfigurationStatus{}, statuses: []int{409}, examples: []example{
 			withBody("what the files say", body, wire.IdempotencyKey, "c0ffee-5")}},
 	}
 }
+
+// exampleSigner is a placeholder for the identifier of a key.
+const exampleSigner = "6666666666666666666666666666666666666666666666666666666666666666"
 
 // exampleConfiguration is a placeholder for the digest of environments.yaml with its keys.
 const exampleConfiguration = "sha256:5555555555555555555555555555555555555555555555555555555555555555"

@@ -68,7 +68,7 @@ func table() []route {
 		{Route{get, wire.HeadsPath, read, true, "Heads by model and environment; limit counts models", paged("environment", "model")}, server.heads},
 		{Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")}, server.models},
 		{Route{get, wire.TargetsPath, read, true, "The targets of the engines at heads; limit counts models", paged("environment")}, server.targets},
-		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
+		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "signer", "principal", "after", "before", "order")}, server.history},
 		{Route{get, wire.VerificationPath, read, false, "Check the hash chain of the whole history, and that it explains every head", nil}, server.verification},
 		{Route{get, wire.RestrictionsPath, read, true, "The restriction list in force in an environment, with its signed bundle", []string{"environment"}}, server.restrictions},
 		{Route{post, wire.RestrictionsPath, registry.PermissionApprove, true, "Put the next restriction list of an environment in force", nil}, server.restrict},
@@ -105,6 +105,7 @@ func table() []route {
 		webhookRoutes(),
 		tokenRoutes(),
 		configurationRoutes(),
+		operationsRoutes(),
 	)
 }
 

@@ -54,6 +54,9 @@ type Config struct {
 	// files.
 	Configuration Configuration
 
+	// Operations says what administrators look after; nil if the service does not.
+	Operations func(ctx context.Context) (registry.Operations, error)
+
 	// StillAdmitted authenticates the sender of a running request again. An event stream calls it
 	// before it sends events. Errors: CodeUnauthenticated if the sender would not be admitted now
 	// with the same grants; others if the sender could not be checked. Nil keeps all streams open.

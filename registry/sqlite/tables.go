@@ -33,6 +33,9 @@ func (db *DB) Damages() registry.Damages { return catalog.Damages(documents{db})
 // ScrubStates is the table of the scrubber's progress.
 func (db *DB) ScrubStates() registry.ScrubStates { return catalog.ScrubStates(documents{db}) }
 
+// Replicas is the table of replicas.
+func (db *DB) Replicas() registry.Replicas { return catalog.Replicas(documents{db}) }
+
 // RestrictionBundles is the table of signed restriction lists.
 func (db *DB) RestrictionBundles() registry.RestrictionBundles {
 	return catalog.RestrictionBundles(documents{db})

@@ -2,7 +2,10 @@
 // WCAG 2.2 AA, errors of the console, violations of the content policy, requests to other hosts, pages that are
 // too large, that are wider than 320 pixels (which are 1280 at 400 %) or than paper, and where Tab does not reach everything.
 //
+// With -walk it does what people do on pages instead: the steps in a file, each with a browser of its own for whoever does it.
+//
 //	pagecheck -axe node_modules/axe-core/axe.min.js [-colors light,dark,forced] URL...
+//	pagecheck -walk steps.json
 package main
 
 import (
@@ -32,8 +35,15 @@ const rules = `{resultTypes: ["violations"], runOnly: {type: "tag", values: ["wc
 func main() {
 	axe := flag.String("axe", "", "file of axe-core")
 	colors := flag.String("colors", "light", "light, dark and forced, separated by commas")
+	walk := flag.String("walk", "", "file with steps to do")
 	flag.Parse()
-	findings, err := run(*axe, strings.Split(*colors, ","), flag.Args())
+	var findings []string
+	var err error
+	if *walk != "" {
+		findings, err = runWalk(*walk)
+	} else {
+		findings, err = run(*axe, strings.Split(*colors, ","), flag.Args())
+	}
 	for _, f := range findings {
 		fmt.Println(f)
 	}
@@ -52,16 +62,11 @@ func run(axe string, colors, pages []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	if err := chromedp.Run(ctx); err != nil { // the browser ends with this context, and pages have their own
+	ctx, cancel, err := browser(10 * time.Minute)
+	if err != nil {
 		return nil, err
 	}
+	defer cancel()
 	var all []string
 	for _, page := range pages {
 		for _, color := range colors {
@@ -77,12 +82,27 @@ func run(axe string, colors, pages []string) ([]string, error) {
 	return all, nil
 }
 
+// browser starts Chromium, which ends with the context. Pages have contexts of their own.
+func browser(limit time.Duration) (context.Context, context.CancelFunc, error) {
+	ctx, stop := context.WithTimeout(context.Background(), limit)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, end := chromedp.NewExecAllocator(ctx, options...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	all := func() { cancel(); end(); stop() }
+	if err := chromedp.Run(ctx); err != nil {
+		all()
+		return nil, nil, err
+	}
+	return ctx, all, nil
+}
+
 // watch collects what a page does while it loads.
 type watch struct {
 	sync.Mutex
-	host  string
-	bytes float64
-	found []string
+	host     string
+	refusals bool // answers such as 401 and 409 are expected
+	bytes    float64
+	found    []string
 }
 
 func (w *watch) event(event any) {
@@ -90,6 +110,9 @@ func (w *watch) event(event any) {
 	defer w.Unlock()
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
+		if strings.HasPrefix(e.Request.URL, "about:") {
+			return
+		}
 		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != w.host && u.Scheme != "data" {
 			w.found = append(w.found, "requests "+e.Request.URL)
 		}
@@ -100,6 +123,12 @@ func (w *watch) event(event any) {
 			w.found = append(w.found, "a request failed: "+e.ErrorText)
 		}
 	case *log.EventEntryAdded: // also violations of the content policy
+		if e.Entry.Level == log.LevelVerbose { // advice
+			return
+		}
+		if w.refusals && e.Entry.Source == log.SourceNetwork && strings.Contains(e.Entry.Text, "status of 4") {
+			return
+		}
 		w.found = append(w.found, "console: "+e.Entry.Text)
 	case *runtime.EventExceptionThrown:
 		w.found = append(w.found, "exception: "+e.ExceptionDetails.Text)
@@ -130,8 +159,8 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 	if color == "forced" {
 		media = append(media, &emulation.MediaFeature{Name: "forced-colors", Value: "active"})
 	}
-	var violations []violation
-	var wide, cut, focused, tabbed string
+	var violations, zoomed []violation
+	var wide, lost, cut, focused, tabbed string
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 	err = chromedp.Run(ctx,
 		network.Enable(), log.Enable(), emulation.SetEmulatedMedia().WithFeatures(media),
@@ -140,7 +169,9 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 		chromedp.Evaluate(`axe.run(document, `+rules+`).then((r) => r.violations)`, &violations, wait),
 		chromedp.Evaluate(walk, &focused),
 		chromedp.ActionFunc(func(ctx context.Context) error { return tabs(ctx, &tabbed) }),
-		chromedp.EmulateViewport(320, 800), chromedp.Evaluate(overflow, &wide),
+		// 1280 by 1024 pixels at 400 % are 320 by 256.
+		chromedp.EmulateViewport(320, 256, chromedp.EmulateScale(4)), chromedp.Evaluate(overflow, &wide), chromedp.Evaluate(cutOff, &lost),
+		chromedp.Evaluate(`axe.run(document, `+rules+`).then((r) => r.violations)`, &zoomed, wait),
 		emulation.SetEmulatedMedia().WithMedia("print"), chromedp.EmulateViewport(paper, 1000), chromedp.Evaluate(overflow, &cut),
 	)
 	if err != nil {
@@ -149,9 +180,14 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 	w.Lock()
 	defer w.Unlock()
 	found := w.found
-	for _, v := range violations {
-		first, _ := json.Marshal(v.Nodes[0].HTML)
-		found = append(found, fmt.Sprintf("%s: %s, %d times, first at %.300s", v.ID, v.Help, len(v.Nodes), first))
+	for zoom, all := range map[string][]violation{"": violations, "at 400 %: ": zoomed} {
+		for _, v := range all {
+			first, _ := json.Marshal(v.Nodes[0].HTML)
+			found = append(found, fmt.Sprintf("%s%s: %s, %d times, first at %.300s", zoom, v.ID, v.Help, len(v.Nodes), first))
+		}
+	}
+	if lost != "" {
+		found = append(found, "at 400 % a text is cut off: "+lost)
 	}
 	if wide != "" {
 		found = append(found, "at 320 pixels it is wider than the window: "+wide)
@@ -198,9 +234,9 @@ func tabs(ctx context.Context, found *string) error {
 	return nil
 }
 
-// reachable lists what a keyboard reaches.
+// reachable lists what Tab reaches. Arrows reach radio buttons.
 const reachable = `var reachable = () => [...document.querySelectorAll(
-  "a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter((e) => e.offsetParent)`
+  "a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter((e) => e.checkVisibility() && e.type !== "radio")`
 
 // overflow names an element that makes the page wider than the window.
 const overflow = `(() => {
@@ -210,9 +246,18 @@ const overflow = `(() => {
   return one ? one.outerHTML.slice(0, 200) : "unknown";
 })()`
 
+// cutOff names an element whose text does not fit and cannot be scrolled to.
+const cutOff = `(() => {
+  const one = [...document.querySelectorAll("main *, header *, footer *")].find((e) => {
+    const style = getComputedStyle(e);
+    return e.offsetParent && style.overflowX === "hidden" && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1 && e.innerText;
+  });
+  return one ? one.outerHTML.slice(0, 200) : "";
+})()`
+
 // walk gives the focus to each thing that can have it, and says which one does not show that.
 const walk = `(() => {
-  const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, pre[tabindex]")].filter((e) => e.offsetParent);
+  const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, pre[tabindex]")].filter((e) => e.checkVisibility());
   if (!all.length || !all[0].classList.contains("skip")) return "the first thing that a keyboard reaches is not the link to the content";
   for (const e of all) {
     e.focus({focusVisible: true});

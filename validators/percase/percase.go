@@ -122,3 +122,21 @@ func readAll(data []byte) (accuracy.Columns, error) {
 	}
 	return all, nil
 }
+
+// Answers are, of each case, the share of its answers that only the reference model has right, and that only the engine
+// has. ok is false where the metric is no rate of right answers.
+func (f Figures) Answers() (lost, won []float64, ok bool) {
+	columns := make([][]float64, 2)
+	for i, name := range []string{"lost", "won"} {
+		of, there := f.Accuracy[name]
+		if !there {
+			return nil, nil, false
+		}
+		values, err := tensor.Values[float64](of)
+		if err != nil {
+			return nil, nil, false
+		}
+		columns[i] = values
+	}
+	return columns[0], columns[1], true
+}

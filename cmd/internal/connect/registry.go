@@ -22,8 +22,10 @@ type Registry struct {
 	VerifyNote registry.VerifyNote
 	// RoleKeys lists the keys that have a role for a resource, by the same trust.
 	RoleKeys func(ctx context.Context, resource string, role registry.Role) ([]signer.RoleKey, error)
-	Host     string // of a service; empty for a data directory
-	Name     string // what messages call a registry without a host
+	// KeyIDs are the identifiers of the keys of that trust, by the names of their entries.
+	KeyIDs func(ctx context.Context) (map[string]string, error)
+	Host   string // of a service; empty for a data directory
+	Name   string // what messages call a registry without a host
 }
 
 // HostOf is the registry that has the content of an environment, or "" for the data

@@ -107,6 +107,18 @@ func (c *clicker) click(says string) {
 	c.Fatalf("%s has no link %q", c.at, says)
 }
 
+// clickLike follows the first link whose text a pattern matches.
+func (c *clicker) clickLike(pattern string) {
+	c.Helper()
+	for _, link := range links.FindAllStringSubmatch(c.page, -1) {
+		if regexp.MustCompile(pattern).MatchString(text(link[2])) {
+			c.click(text(link[2]))
+			return
+		}
+	}
+	c.Fatalf("%s has no link like %s", c.at, pattern)
+}
+
 // send fills the form that has all of the fields in, and sends it.
 func (c *clicker) send(action string, fields url.Values) {
 	c.Helper()
@@ -187,7 +199,15 @@ func TestDemoAnswers(t *testing.T) {
 		"what does this key sign of it": {func(c *clicker) { c.click("vision/digits"); c.click("1.1.0") },
 			`Signed by In the role .* keys/local.pub builder ✓ trusted .* keys/local.pub promoter ✓ trusted`},
 		"what must I do to promote this": {func(c *clicker) { c.click("tabular/iris") },
-			`Next 1\.0\.0 to prod .* run mlpromote verify on a machine that meets the target`},
+			`Next 1\.0\.0 to prod .* … unmet parity .* run mlpromote verify on a machine that meets the target`},
+		"what does this key sign": {func(c *clicker) { c.click("Operations"); c.clickLike(`^\d+ events$`) },
+			`Signed by the key [0-9a-f]{12} .* tabular/iris .* text/tickets .* vision/digits`},
+		"what is stored": {func(c *clicker) { c.click("Operations") },
+			`Content [\d.]+ MiB in a directory .* Runs every 1 h .* keys/local.pub [0-9a-f]{12} ✓ trusted .* signature, provenance, .* parity report, .* alone .* ✓ serves ✓ agreed`},
+		"of which commit is it": {func(c *clicker) { c.click("vision/digits"); c.click("linux-amd64-v1/int8") },
+			`Provenance .* Engine linux-amd64-v1/int8 .* built by onnxruntime .* reference model .* source file .* commit not known .* Derivation .* variant int8 int8, static quantization by onnxruntime .* calibrated`},
+		"which input is worst": {func(c *clicker) { c.click("text/tickets"); c.click("linux-amd64-v1/int8d") },
+			`Largest differences .* input_ids [a-z]+ [a-z]+`},
 		"is the history whole": {func(c *clicker) { c.click("History"); c.click("Check the whole history") },
 			`"intact": ?true`},
 		"which nodes have no engine": {func(c *clicker) {

@@ -32,6 +32,7 @@ const (
 	checkpointKind = "checkpoint"
 	damageKind     = "damage"
 	scrubKind      = "scrub"
+	replicaKind    = "replica"
 	listKind       = "restriction list"
 	trustKind      = "trust bundle"
 )
@@ -64,6 +65,9 @@ func Damages(d Documents) registry.Damages { return table[registry.Damage]{d, da
 
 // ScrubStates is the table of the scrubber's progress.
 func ScrubStates(d Documents) registry.ScrubStates { return table[registry.ScrubState]{d, scrubKind} }
+
+// Replicas is the table of replicas.
+func Replicas(d Documents) registry.Replicas { return table[registry.Replica]{d, replicaKind} }
 
 // RestrictionBundles is the table of signed restriction lists.
 func RestrictionBundles(d Documents) registry.RestrictionBundles {

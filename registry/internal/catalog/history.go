@@ -30,20 +30,26 @@ func History(
 			left = math.MaxInt
 		}
 		for left > 0 {
-			page.Size = min(left, size)
+			page.Size = size
+			if q.Signer == "" && q.Principal == "" { // else more are read than are selected
+				page.Size = min(left, size)
+			}
 			bodies, err := read(page)
 			if err != nil {
 				yield(registry.Event{}, interpret(err))
 				return
 			}
-			left -= len(bodies)
 			seq := page.After
 			for _, body := range bodies {
 				event, err := DecodeEvent(body)
 				if err == nil && (event.Seq <= page.After || event.Seq >= page.Before) {
 					err = registry.Errorf(registry.CodeTrust, "event %d is stored with another sequence number, so it was changed", event.Seq)
 				}
-				if !yield(event, err) || err != nil {
+				if err == nil && !q.SelectsBy(event) {
+					seq = event.Seq
+					continue
+				}
+				if left--; !yield(event, err) || err != nil || left == 0 {
 					return
 				}
 				seq = event.Seq

@@ -29,6 +29,7 @@ const (
 	WebhooksPath      = Prefix + "/webhooks" // and an identifier
 	TokensPath        = Prefix + "/tokens"   // and an identifier
 	ConfigurationPath = Prefix + "/configuration"
+	OperationsPath    = Prefix + "/operations"
 	RestrictionsPath  = Prefix + "/restrictions" // ?environment=
 	OpenAPIPath       = Prefix + "/openapi.json"
 	ModelListPath     = Prefix + "/models"

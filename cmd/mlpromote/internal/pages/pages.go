@@ -25,10 +25,15 @@ type Config struct {
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
 	Parts     registry.PartStore // for comparisons of releases that the reader may see
-	Ways      []oidc.Way
-	Wait      func(*http.Request) time.Duration // before a caller may ask again
-	URL       string                            // as clients know the service; empty: as a reader reached it
-	Logger    *slog.Logger
+	// Open opens stored content by digest.
+	Open func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
+	// Operations says what administrators look after.
+	Operations func(ctx context.Context) (registry.Operations, error)
+
+	Ways   []oidc.Way
+	Wait   func(*http.Request) time.Duration // before a caller may ask again
+	URL    string                            // as clients know the service; empty: as a reader reached it
+	Logger *slog.Logger
 }
 
 // Site is what [New] returns.
@@ -45,7 +50,7 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Wait: c.Wait, URL: c.URL, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Content: content{c.Parts, c.Open}.forPages(), Wait: c.Wait, Operations: c.Operations, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 

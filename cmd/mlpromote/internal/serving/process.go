@@ -89,6 +89,7 @@ func (sv *Service) background(ctx context.Context) (stop func(), err error) {
 	running.Go(func() { sv.makeCheckpoints(ctx) })
 	running.Go(func() { sv.publishTrust(ctx) })
 	running.Go(func() { sv.scrubber.Run(ctx) })
+	running.Go(func() { sv.operations.Run(ctx) })
 	deliverer, err := s.config.hooks.deliverer(sv.Here.DB, s.config.URL, s.holder, s.logger)
 	if err != nil {
 		stop()
@@ -103,7 +104,7 @@ func (sv *Service) background(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
-	collections := gc.Schedule{Collector: c, Leases: sv.Here.DB, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
+	collections := gc.Schedule{Collector: c, Leases: sv.Here.DB, Holder: s.holder, Interval: s.config.collect, Tell: sv.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
 }
@@ -143,7 +144,9 @@ func (sv *Service) watch(ctx context.Context) {
 }
 
 // collected tells of a collection.
-func (s *Process) collected(ctx context.Context, did gc.Collected, took time.Duration, err error) {
+func (sv *Service) collected(ctx context.Context, did gc.Collected, took time.Duration, err error) {
+	s := sv.Process
+	sv.operations.Collected(runOf(did, took, err))
 	s.telemetry.Collected(telemetry.Collection{
 		Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests, Members: did.Members,
 		Blobs: did.Blobs, Bytes: did.Bytes, Leftovers: did.Leftovers, SkippedRepositories: len(did.SkippedRepositories),

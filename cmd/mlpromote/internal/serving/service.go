@@ -38,10 +38,11 @@ type Service struct {
 	points *checkpoint.Keeper // of the history
 	stop   <-chan struct{}    // closed when the service stops
 
-	gate     *gate.Gate
-	limiter  *server.Limiter // shared by all generations, by the API and by pages
-	scrubber *scrub.Background
-	damaged  atomic.Int64 // pieces of content that are known to be
+	gate       *gate.Gate
+	limiter    *server.Limiter // shared by all generations, by the API and by pages
+	scrubber   *scrub.Background
+	operations *pages.Operations
+	damaged    atomic.Int64 // pieces of content that are known to be
 }
 
 // generation is what a service built of one configuration. A request is answered by one
@@ -71,6 +72,7 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 	if sv.scrubber, err = sv.newScrubber(); err != nil {
 		return sv, err
 	}
+	sv.operations = sv.newOperations()
 	sv.keeper, err = config.Keep(ctx, config.Options[*generation]{
 		Read: sv.files(ctx).Read, Build: sv.build, Catalog: here.DB, Alone: at.Database == "", Tell: sv.tell, Now: clock.Now,
 	})
@@ -119,7 +121,8 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	}
 	g.pages, err = pages.New(pages.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
-		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), Wait: sv.limiter.Wait, URL: sv.config.URL, Logger: sv.logger,
+		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), Wait: sv.limiter.Wait, Operations: sv.operations.Answer, Open: sv.Here.Blobs.Open,
+		URL: sv.config.URL, Logger: sv.logger,
 	})
 	if err != nil {
 		return nil, err

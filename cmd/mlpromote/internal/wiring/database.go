@@ -45,6 +45,7 @@ type Database interface {
 	Checkpoints() registry.Checkpoints
 	Damages() registry.Damages
 	ScrubStates() registry.ScrubStates
+	Replicas() registry.Replicas
 	RestrictionBundles() registry.RestrictionBundles
 	TrustBundles() registry.TrustBundles
 	ResetDerived(ctx context.Context) error

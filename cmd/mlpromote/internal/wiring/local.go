@@ -127,7 +127,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	}
 	return &Instance{
 		Registry: connect.Registry{
-			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys,
+			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
 			Name: "the data directory " + l.Data,
 		},
 		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,

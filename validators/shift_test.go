@@ -1,0 +1,69 @@
+package validators_test
+
+import (
+	"slices"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/percase"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+func columnOf[T tensor.Scalar](t *testing.T, shape []int64, values ...T) tensor.Tensor {
+	t.Helper()
+	of, err := tensor.New(values, shape...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of
+}
+
+// Shifts are counted by the label of the case, from figures that anybody may have written.
+func TestShifts(t *testing.T) {
+	t.Parallel()
+	rate, _, err := percase.Figures{Accuracy: accuracy.Columns{
+		"lost": columnOf(t, []int64{4}, 1.0, 0, 0.5, 0), "won": columnOf(t, []int64{4}, 0.0, 0, 0, 1)}}.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := percase.Figures{Accuracy: accuracy.Columns{"reference.score": columnOf(t, []int64{4}, 1.0, 0, 0, 0)}}.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := validators.Shifts(rate, []int64{9, 2, 9, 2})
+	want := []validators.ClassShift{{Class: 2, Cases: 2, Won: 1}, {Class: 9, Cases: 2, Lost: 1.5}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, error %v, want %v", got, err, want)
+	}
+	if got, err := validators.Shifts(other, []int64{1, 2, 3, 4}); got != nil || err != nil {
+		t.Errorf("a metric that is no rate: got %v, error %v, want none", got, err)
+	}
+	for name, c := range map[string]struct {
+		file   []byte
+		labels []int64
+	}{"fewer labels": {rate, []int64{1}}, "no labels": {rate, nil}, "junk": {[]byte("junk"), []int64{1}}} {
+		if got, err := validators.Shifts(c.file, c.labels); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: got %v, error %v, want it refused", name, got, err)
+		}
+	}
+}
+
+func TestClassLabels(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		labels tensor.Tensor
+		want   []int64 // nil: they are no classes
+	}{
+		"one of each case":      {columnOf(t, []int64{2}, int64(3), 4), []int64{3, 4}},
+		"with a second axis":    {columnOf(t, []int64{2, 1}, int32(3), 4), []int64{3, 4}},
+		"several of each case":  {columnOf(t, []int64{1, 2}, int64(3), 4), nil},
+		"numbers with fraction": {columnOf(t, []int64{2}, 0.5, 1), nil},
+	} {
+		got, ok := validators.ClassLabels(c.labels)
+		if ok != (c.want != nil) || !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v %t, want %v", name, got, ok, c.want)
+		}
+	}
+}

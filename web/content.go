@@ -1,0 +1,158 @@
+package web
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Content reads what releases consist of. It checks no permission: pages ask it only about what the reader may read. All
+// fields are required.
+type Content struct {
+	// Files lists the files of an engine of a repository.
+	Files func(ctx context.Context, repository string, engine registry.Digest) ([]registry.File, error)
+	// Inputs describes the inputs of a case. Those that have neither a picture nor a short text are left out.
+	Inputs func(ctx context.Context, at CaseAt) ([]CaseInput, error)
+	// Labels returns the label of each case of sources; nil if they have none, or not one integer each.
+	Labels func(ctx context.Context, repository string, sources registry.Digest) ([]int64, error)
+}
+
+// CaseAt is a case of the sources of an engine.
+type CaseAt struct {
+	Sources string          // repository of the sources
+	Digest  registry.Digest // of the sources
+	Case    int             // its number, from 0
+	Files   []registry.File // of the engine; a vocabulary may be among them
+}
+
+// CaseInput is an input of a case as pages show it.
+type CaseInput struct {
+	Name string
+	PNG  []byte // a picture, at most some kilobytes; nil if it is none
+	Text string
+}
+
+// input is that, ready to be shown.
+type input struct {
+	Name    string
+	Picture template.URL
+	Text    string
+}
+
+const (
+	// maxPictures is how many bytes of pictures a page has at most, so that it stays below 100 KiB.
+	maxPictures = 24 << 10
+	// maxShifts is how many classes a table of shifts has at most.
+	maxShifts = 20
+)
+
+// cases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
+func (s *site) cases(r *http.Request, view *engineView, in read, e registry.Engine, files []registry.File) error {
+	if s.Content == nil || len(view.Worst) == 0 && view.figures == nil {
+		return nil
+	}
+	environments, err := s.Registry.Environments(r.Context())
+	if err != nil {
+		return err
+	}
+	first := environments.First()
+	if first.External() { // its content is not here
+		return nil
+	}
+	err = s.Authorize(r.Context(), registry.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
+	if registry.HasCode(err, registry.CodeForbidden) {
+		view.NoSources = "You may not read the sources of this model, so the inputs of cases are not shown."
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at := CaseAt{Sources: registry.SourcesRepository(first.Name, in.Model), Digest: e.Sources, Files: files}
+	if err := s.inputs(r.Context(), view, at); err != nil {
+		return s.withoutSources(r, view, err)
+	}
+	return s.withoutSources(r, view, s.shifts(r.Context(), view, in, at))
+}
+
+// withoutSources is the page of an engine whose sources cannot be read: they may have been collected since.
+func (s *site) withoutSources(r *http.Request, view *engineView, err error) error {
+	if err == nil {
+		return nil
+	}
+	if registry.HasCode(err, registry.CodeUnavailable) && r.Context().Err() != nil {
+		return err
+	}
+	view.NoSources, _ = s.explain(r, err)
+	view.NoSources = "The cases cannot be read: " + view.NoSources
+	return nil
+}
+
+func (s *site) inputs(ctx context.Context, view *engineView, at CaseAt) error {
+	left := maxPictures
+	shown := make(map[int]string) // by case, the output beside which its inputs are
+	for i := range view.Worst {
+		at.Case = view.Worst[i].number
+		if of, again := shown[at.Case]; again {
+			view.Worst[i].Inputs = []input{{Text: "the inputs beside " + of}}
+			continue
+		}
+		shown[at.Case] = view.Worst[i].Output
+		inputs, err := s.Content.Inputs(ctx, at)
+		if err != nil {
+			return err
+		}
+		for _, one := range inputs {
+			next := input{Name: registry.PlainText(one.Name), Text: registry.PlainText(one.Text)}
+			if size := base64.StdEncoding.EncodedLen(len(one.PNG)); one.PNG != nil && size <= left {
+				left -= size
+				next.Picture = template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(one.PNG)) //nolint:gosec // made here of bytes
+			}
+			if next.Picture != "" || next.Text != "" {
+				view.Worst[i].Inputs = append(view.Worst[i].Inputs, next)
+			}
+		}
+	}
+	return nil
+}
+
+// shift is how the answers to the cases of a class shifted.
+type shift struct {
+	Class     string
+	Cases     int
+	Lost, Won string
+}
+
+// shifts adds the classes whose answers shifted, by the per-case figures of the report.
+func (s *site) shifts(ctx context.Context, view *engineView, in read, at CaseAt) error {
+	if view.figures == nil {
+		return nil
+	}
+	labels, err := s.Content.Labels(ctx, at.Sources, at.Digest)
+	if err != nil || labels == nil {
+		return err
+	}
+	bundle, err := s.Registry.Bundle(ctx, in.environment, in.Model, view.figures.bundle)
+	if err != nil || len(bundle.Figures) == 0 {
+		return err
+	}
+	if err := view.figures.file.CheckFile(bundle.Figures); err != nil {
+		return err
+	}
+	all, err := validators.Shifts(bundle.Figures, labels)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Lost == 0 && c.Won == 0 || len(view.Shifts) == maxShifts {
+			continue
+		}
+		view.Shifts = append(view.Shifts, shift{number(c.Class), c.Cases, fmt.Sprintf("%.3g", c.Lost), fmt.Sprintf("%.3g", c.Won)})
+	}
+	view.Shifted = len(all) > 0
+	return nil
+}

@@ -1,0 +1,232 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// branch is something in a tree, with what it was made of below it.
+type branch struct {
+	Text    string
+	Note    string
+	Digest  digest
+	URL     string // of its page
+	Current bool   // it is what the page is about
+	Parts   []branch
+}
+
+// slsa is what pages read of SLSA provenance.
+type slsa struct {
+	BuildDefinition struct {
+		InternalParameters struct {
+			Made struct {
+				Quantizer *registry.Toolchain `json:"quantizer"`
+				Quantize  map[string]any      `json:"quantize"`
+			} `json:"made"`
+			Node        registry.Node     `json:"node"`
+			Calibration []registry.Digest `json:"calibration"`
+		} `json:"internalParameters"`
+		ResolvedDependencies []resource `json:"resolvedDependencies"`
+	} `json:"buildDefinition"`
+	RunDetails struct {
+		Builder struct {
+			Version map[string]string `json:"version"`
+		} `json:"builder"`
+		Metadata struct {
+			InvocationID string    `json:"invocationId"`
+			FinishedOn   time.Time `json:"finishedOn"`
+		} `json:"metadata"`
+		Byproducts []resource `json:"byproducts"`
+	} `json:"runDetails"`
+}
+
+// resource is something that provenance names.
+type resource struct {
+	Name        string             `json:"name"`
+	Digest      registry.DigestSet `json:"digest"`
+	Annotations map[string]any     `json:"annotations"`
+}
+
+// named are the digests of the dependencies of a name, or whose names begin with it.
+func (p slsa) named(prefix string, exactly bool) []branch {
+	var all []branch
+	for _, r := range p.BuildDefinition.ResolvedDependencies {
+		if r.Name == prefix || !exactly && strings.HasPrefix(r.Name, prefix) {
+			all = append(all, branch{Text: registry.PlainText(r.Name), Digest: digestOf(r.Digest.SHA256())})
+		}
+	}
+	return all
+}
+
+// provenanceOf is the newest provenance of an engine that counts, with its claim; nil if there is none.
+func provenanceOf(claims []registry.Claim, engine registry.Digest) (*slsa, registry.Claim) {
+	var found *slsa
+	var by registry.Claim
+	for _, c := range claims {
+		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance {
+			continue
+		}
+		var p slsa
+		if registry.DecodeSigned(c.Statement.Predicate, &p) != nil {
+			continue
+		}
+		if found == nil || p.RunDetails.Metadata.FinishedOn.After(found.RunDetails.Metadata.FinishedOn) {
+			found, by = &p, c
+		}
+	}
+	return found, by
+}
+
+// provenance is the tree from the bytes of an engine to the commit that it was built of, as its builder signed it.
+func (s *site) provenance(in read, e registry.Engine, files []registry.File) []branch {
+	root := branch{Text: "Engine " + registry.PlainText(e.Label()), Digest: digestOf(e.Digest), Current: true}
+	for _, f := range files {
+		note := byteSize(f.Size)
+		switch f.Kind {
+		case registry.FileAsset:
+			note += ", an asset"
+		case registry.FileCode:
+			note += ", native code"
+		}
+		root.Parts = append(root.Parts, branch{Text: registry.PlainText(f.Path), Note: note, Digest: digestOf(f.Digest)})
+	}
+	p, claim := provenanceOf(in.counted, e.Digest)
+	if p == nil {
+		return []branch{root}
+	}
+	made := branch{Text: "built by " + registry.PlainText(e.Toolchain.Name+" "+e.Toolchain.Version), Note: s.buildNote(p, claim)}
+	for _, step := range p.RunDetails.Byproducts {
+		note := ""
+		if cached, _ := step.Annotations["cached"].(bool); cached {
+			note = "taken from a cache"
+		}
+		made.Parts = append(made.Parts, branch{Text: registry.PlainText(step.Name), Note: note})
+	}
+	for _, name := range []string{"toolchain lock", "toolchain image", "toolchain packages", "quantizer lock"} {
+		made.Parts = append(made.Parts, p.named(name, true)...)
+	}
+	made.Parts = append(made.Parts, p.named("tuning record", false)...)
+	if n := len(p.BuildDefinition.InternalParameters.Calibration); n > 0 {
+		made.Parts = append(made.Parts, branch{Text: "calibration", Note: registry.Count(n, "digest"), Parts: digests(p.BuildDefinition.InternalParameters.Calibration)})
+	}
+	reference := branch{Text: "reference model", Digest: digestOf(e.Reference)}
+	source := branch{Text: "source file", Parts: commitOf(claim)}
+	if all := p.named("source", true); len(all) > 0 {
+		source.Digest = all[0].Digest
+	}
+	reference.Parts = append(append([]branch{source}, p.named("source file", true)...), p.named("imported model", true)...)
+	root.Parts = append(root.Parts, made, reference)
+	judged := branch{Text: "judged by", Parts: []branch{{Text: "limits", Digest: digestOf(e.Limits)}, {Text: "interface", Digest: digestOf(e.Interface)}, {Text: "sources, with the cases", Digest: digestOf(e.Sources)}}}
+	root.Parts = append(root.Parts, judged)
+	return []branch{root}
+}
+
+// buildNote says who built an engine, when, and on which machine.
+func (s *site) buildNote(p *slsa, claim registry.Claim) string {
+	text := "signed by " + signer(claim)
+	for _, name := range slices.Sorted(maps.Keys(p.RunDetails.Builder.Version)) {
+		text += ", " + name + " " + p.RunDetails.Builder.Version[name]
+	}
+	if kind := p.BuildDefinition.InternalParameters.Node.Kind(); kind != "" {
+		text += ", on " + kind
+	}
+	if at := p.RunDetails.Metadata.FinishedOn; !at.IsZero() {
+		text += ", " + s.when(at).Absolute
+	}
+	return registry.PlainText(text)
+}
+
+// digests are branches of digests alone.
+func digests(all []registry.Digest) []branch {
+	var out []branch
+	for _, d := range all {
+		out = append(out, branch{Digest: digestOf(d)})
+	}
+	return out
+}
+
+// commitOf is the commit that a builder names, with what differed from it and the CI job.
+func commitOf(claim registry.Claim) []branch {
+	origin := claim.Statement.Origin()
+	switch {
+	case origin == nil:
+		return []branch{{Text: "commit not known", Note: "the builder does not say where the spec came from"}}
+	case origin.Git.Commit == "":
+		return []branch{{Text: "commit not known", Note: registry.PlainText(origin.Git.Missing)}}
+	}
+	git := origin.Git
+	commit := branch{Text: "commit " + registry.PlainText(git.Commit[:min(len(git.Commit), shortDigest)]), Digest: digest{"", ""}}
+	notes := []string{}
+	for _, note := range []string{git.Repository, git.Ref, git.Spec} {
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	switch git.State {
+	case registry.GitClean:
+		notes = append(notes, "clean")
+	case registry.GitDirty:
+		notes = append(notes, registry.Count(git.ChangedCount, "changed file"))
+	default:
+		notes = append(notes, "changed or not")
+	}
+	commit.Note = registry.PlainText(strings.Join(notes, ", "))
+	for _, file := range git.Changed {
+		commit.Parts = append(commit.Parts, branch{Text: registry.PlainText(file), Note: "differs from the commit"})
+	}
+	if run := origin.CI.Run(); run != "" {
+		commit.Parts = append(commit.Parts, branch{Text: "CI run", Note: registry.PlainText(run)})
+	} else if origin.CI != nil && origin.CI.Issuer == "" {
+		commit.Parts = append(commit.Parts, branch{Text: "claims to be a CI job", Note: "not verified"})
+	}
+	return []branch{commit}
+}
+
+// derivation is the tree from the source of a release through its variants to its engines.
+func derivation(in read, e registry.Engine) []branch {
+	reference := branch{Text: "reference model", Digest: digestOf(e.Reference)}
+	at := make(map[string]int)
+	for _, other := range in.Engines {
+		i, ok := at[other.Variant]
+		if !ok {
+			i = len(reference.Parts)
+			at[other.Variant] = i
+			reference.Parts = append(reference.Parts, branch{Text: "variant " + registry.PlainText(other.Variant), Note: quantization(in, other)})
+		}
+		view := row(in, other)
+		leaf := branch{Text: registry.PlainText(other.Label()), Note: view.Verdict.Word, Digest: view.Digest, URL: view.URL, Current: other.Digest == e.Digest}
+		reference.Parts[i].Parts = append(reference.Parts[i].Parts, leaf)
+	}
+	root := branch{Text: "source file", Parts: []branch{reference}}
+	if p, _ := provenanceOf(in.counted, e.Digest); p != nil {
+		if all := p.named("source", true); len(all) > 0 {
+			root.Digest = all[0].Digest
+		}
+	}
+	return []branch{root}
+}
+
+// quantization says how the engines of a variant differ from the reference model.
+func quantization(in read, e registry.Engine) string {
+	note := e.Precision
+	p, _ := provenanceOf(in.counted, e.Digest)
+	if p == nil {
+		return registry.PlainText(note)
+	}
+	how := p.BuildDefinition.InternalParameters
+	if method, ok := how.Made.Quantize["method"].(string); ok {
+		note += ", " + method + " quantization"
+	}
+	if q := how.Made.Quantizer; q != nil {
+		note += fmt.Sprintf(" by %s %s", q.Name, q.Version)
+	}
+	if n := len(how.Calibration); n > 0 {
+		note += ", calibrated"
+	}
+	return registry.PlainText(note)
+}

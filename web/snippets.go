@@ -1,0 +1,117 @@
+package web
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// snippets are what a reader would copy to use an engine, with the address of this service.
+func (s *site) snippets(r *http.Request, in read, e registry.Engine, files []registry.File) []command {
+	address := s.addressOf(r)
+	scheme, host, _ := strings.Cut(address, "://")
+	environment, err := s.Registry.Environments(r.Context())
+	if err == nil {
+		if at, err := environment.Find(in.environment); err == nil && at.External() {
+			host, scheme = at.Registry, "https"
+		}
+	}
+	ref := host + "/" + registry.Ref{Environment: in.environment, Model: in.Model, Digest: e.Digest}.String()
+	name := path.Base(in.Model)
+	all := []command{
+		{"Pull the engine that fits a machine, and check it", "mlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o engine"},
+		{"Check a pulled folder", "mlpromote trust engine"},
+		{"Pull the files of this engine with ORAS, unchecked", "oras pull " + plainHTTP(scheme, "--plain-http ") + ref},
+	}
+	all = append(all, cosign(in, e, scheme, ref, environment.Trust)...)
+	all = append(all, command{
+		"Mount it as an image volume (Kubernetes from 1.35, with a runtime that mounts OCI artifacts, such as CRI-O)",
+		"volumes:\n  - name: model\n    image:\n      reference: " + ref,
+	})
+	backend := map[string]string{"onnxruntime": "onnx", "openvino": "openvino", "tensorrt": "tensorrt"}[e.Toolchain.Name]
+	if backend == "" {
+		return all
+	}
+	all = append(all, command{
+		"Serve it with KServe (its storage initializer fetches artifacts by oci+fetch)",
+		"apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata:\n  name: " + strings.NewReplacer("_", "-", ".", "-").Replace(name) +
+			"\nspec:\n  predictor:\n    model:\n      modelFormat:\n        name: " + backend + "\n      storageUri: oci+fetch://" + ref,
+	})
+	if file := loaded(files); file != "" {
+		all = append(all, command{
+			"Serve it with Triton: a model repository of the pulled folder",
+			"mkdir -p models/" + name + "\nmlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o models/" + name + "/1\n" +
+				"printf '%s\\n' 'name: \"" + name + "\"' 'backend: \"" + tritonBackend(e.Toolchain.Name) + "\"' 'default_model_filename: \"" + file + "\"' > models/" + name + "/config.pbtxt\n" +
+				"tritonserver --model-repository=models",
+		})
+	}
+	return all
+}
+
+// tritonBackend is the name of Triton's backend for a toolchain.
+func tritonBackend(toolchain string) string {
+	if toolchain == "tensorrt" {
+		return "tensorrt"
+	}
+	return toolchain
+}
+
+// plainHTTP is a flag for clients of registries without TLS.
+func plainHTTP(scheme, flag string) string {
+	if scheme == "http" {
+		return flag
+	}
+	return ""
+}
+
+// loaded is the only file that the runtime loads; empty if there are several, or none is known.
+func loaded(files []registry.File) string {
+	found := ""
+	for _, f := range files {
+		if f.Kind != registry.FileEngine || strings.HasSuffix(f.Path, ".json") {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = f.Path
+	}
+	return registry.PlainText(found)
+}
+
+// cosign are the commands that verify the signature of the builder and the report of a verifier. They name the signers that
+// the evidence has.
+func cosign(in read, e registry.Engine, scheme, ref string, trust []registry.TrustEntry) []command {
+	var all []command
+	for _, what := range []struct{ predicate, verb, text string }{
+		{registry.PredicateSign, "cosign verify", "Verify the builder's signature with cosign"},
+		{registry.PredicateParity, "cosign verify-attestation --type " + registry.PredicateParity, "Verify a verifier's report with cosign"},
+	} {
+		for _, c := range in.counted {
+			if c.Subject == e.Digest && c.Statement.PredicateType == what.predicate {
+				if flags := signedBy(c, trust); flags != "" {
+					all = append(all, command{what.text, what.verb + " " + flags + plainHTTP(scheme, "--allow-http-registry ") + ref})
+				}
+				break
+			}
+		}
+	}
+	return all
+}
+
+// signedBy are the flags by which cosign knows the signer of a claim; empty where it cannot. A key needs no log; a
+// certificate has one.
+func signedBy(c registry.Claim, trust []registry.TrustEntry) string {
+	for _, t := range trust {
+		if t.Identity != nil && len(c.Keys) > 0 && t.String() == c.Keys[0] {
+			if t.Identity.Subject == "" {
+				return "" // cosign knows no other claims
+			}
+			subject := "--certificate-identity '" + registry.PlainText(strings.ReplaceAll(t.Identity.Subject, "'", "")) + "' "
+			return subject + "--certificate-oidc-issuer '" + registry.PlainText(strings.ReplaceAll(t.Identity.Issuer, "'", "")) + "' "
+		}
+	}
+	return "--key " + signer(c) + " --insecure-ignore-tlog "
+}
