@@ -104,6 +104,7 @@ func TestBoundsOfTargets(t *testing.T) {
 		"accelerator of iree":           {targets("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80}}"), ""},
 		"one Python":                    {targets(python("a", "python3.12") + ", " + python("b", "python3.12")), ""},
 		"two Pythons":                   {targets(python("a", "python3.12") + ", " + python("b", "python3.13")), "asks for another Python"},
+		"two Pythons, and a bad name":   {targets(python("a", "python3.12") + ", " + python("X", "python3.13")), "asks for another Python"},
 		"runner":                        {runner("self-hosted.gpu_1"), ""},
 		"runner of 64":                  {runner(strings.Repeat("r", 64)), ""},
 		"runner of 65":                  {runner(strings.Repeat("r", 65)), "want the label of a CI runner"},
@@ -246,6 +247,19 @@ func TestCandidatesOfQuantizedSource(t *testing.T) {
 	}
 	if diff := cmp.Diff("int8", names(s.Candidates())); diff != "" {
 		t.Errorf("candidates (-want +got):\n%s", diff)
+	}
+}
+
+// Precisions are listed once each, in the order of the variants.
+func TestPrecisions(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, change("variants: [fp32, int8]",
+		"variants: [fp16, fp32, {name: half, quantize: {method: fp16}}, {name: d, quantize: {method: dynamic}}, int8]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"fp16", "fp32", "int8"}, s.Precisions()); diff != "" {
+		t.Errorf("precisions (-want +got):\n%s", diff)
 	}
 }
 

@@ -133,6 +133,7 @@ func TestLoadProfileProblems(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"of a target":               {change(targets, "targets: [{name: a, cpu: {arch: amd64}, load: {options: {nothing: 1}}}]"), "6:47 "},
 		"of a variant of all":       {change("variants: [fp32, int8]", "variants: [fp32, {name: b, quantize: {method: fp16}, load: {options: {nothing: 1}}}]"), "7:60 "},
+		"of the only variant":       {change("variants: [fp32, int8]", "variants: [{name: b, quantize: {method: fp16}, load: {options: {nothing: 1}}}]"), "7:54 "},
 		"an asset in place of it":   {small + "assets: [" + registry.LoadProfileFile + "]\n", "8:10 "},
 		"an asset with other names": {small + "assets: [vocab.txt]\n", ""},
 	} {

@@ -302,6 +302,17 @@ func TestFollowUnavailable(t *testing.T) {
 			t.Errorf("accepted %+v, error %v; want CodeUnavailable", a, err)
 		}
 	})
+	t.Run("a file is in place of the folder", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.State = filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(w.State, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := w.Remembered(t.Context()); a != nil || !registry.HasCode(err, registry.CodeUnavailable) {
+			t.Errorf("remembered %+v, error %v; want CodeUnavailable", a, err)
+		}
+	})
 	t.Run("files vanish each time", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -313,6 +324,22 @@ func TestFollowUnavailable(t *testing.T) {
 			t.Errorf("remembered %+v, error %v; want CodeUnavailable that says to try again", a, err)
 		}
 	})
+}
+
+// A bundle of exactly as many bytes as allowed is remembered. A larger file is none.
+func TestLargestRememberedBundle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bundle := w.sign("first", w.bundle(1))
+	padded := append(bundle, strings.Repeat(" ", registry.MaxTrustBundle-len(bundle))...)
+	w.accepts(padded)
+	w.remembers(1, 1)
+	if err := os.WriteFile(filepath.Join(w.State, "0000000000000000001.json"), append(padded, ' '), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := w.Remembered(t.Context()); !registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), "has more than") {
+		t.Errorf("one more byte: remembered %+v, error %v; want CodeTrust that says the size", a, err)
+	}
 }
 
 // Parts of two versions under one signature, and bytes that were changed, are no bundle.

@@ -2,6 +2,7 @@ package keyfile_test
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -227,6 +228,18 @@ func TestOpenRefuses(t *testing.T) {
 	block := func(kind, body string) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(body)}))
 	}
+	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(exchange)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noSigner, err := encrypted.EncryptWithCustomKDFParameters(der, nil, encrypted.Legacy)
+	if err != nil {
+		t.Fatal(err)
+	}
 	noKey, err := encrypted.EncryptWithCustomKDFParameters([]byte("no key"), nil, encrypted.Legacy)
 	if err != nil {
 		t.Fatal(err)
@@ -241,6 +254,7 @@ func TestOpenRefuses(t *testing.T) {
 		"two keys":  {strings.Repeat(block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"), 2), "there is more after the PEM block"},
 		"too large": {block("ENCRYPTED SIGSTORE PRIVATE KEY", strings.Repeat("x", 1<<16)), "larger than"},
 		"no key":    {block("ENCRYPTED SIGSTORE PRIVATE KEY", string(noKey)), "asn1"},
+		"no signer": {block("ENCRYPTED SIGSTORE PRIVATE KEY", string(noSigner)), "want an ECDSA P-256 key"},
 	} {
 		if s, err := open(t, []byte(c.data)); !registry.HasCode(err, registry.CodeInvalid) || s != nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: signer %v, error %v, want CodeInvalid with %q", name, s, err, c.says)
