@@ -73,6 +73,8 @@ func TestRestrictionsMatch(t *testing.T) {
 	full := builtBy(e.Digest, "nncf 2.14.0", []registry.Digest{calibration})
 	foreign := claim(registry.PredicateProvenance, e.Digest, builder, registry.RoleBuilder, map[string]any{"buildDefinition": map[string]any{
 		"buildType": "https://example.com/other", "resolvedDependencies": []any{map[string]any{"digest": registry.NewDigestSet(digest.FromString("far"))}}}})
+	foreignTool := claim(registry.PredicateProvenance, e.Digest, builder, registry.RoleBuilder, map[string]any{"buildDefinition": map[string]any{
+		"buildType": "https://example.com/other", "internalParameters": map[string]any{"toolchain": map[string]string{"name": "iree", "version": "3.0"}}}})
 	const unstated = "no provenance of a trusted builder"
 	for _, c := range []struct {
 		name   string
@@ -102,6 +104,7 @@ func TestRestrictionsMatch(t *testing.T) {
 		{"quantizer of a version that cannot be compared", registry.RestrictToolchain, "nncf@<1", []registry.Claim{builtBy(e.Digest, "nncf main", nil)}, "made with nncf main"},
 		{"another toolchain", registry.RestrictToolchain, "openvino@>=0", []registry.Claim{full}, ""},
 		{"another toolchain, and nothing is known", registry.RestrictToolchain, "openvino@>=0", nil, unstated},
+		{"a toolchain that another builder names", registry.RestrictToolchain, "iree@>=0", []registry.Claim{full, foreignTool}, ""},
 		{"operator", registry.RestrictOperator, string(library), nil, "carries this library"},
 		{"another operator", registry.RestrictOperator, string(calibration), nil, ""},
 		{"provenance of the other engine", registry.RestrictSource, string(library), []registry.Claim{builtBy(r.Engines[0].Digest, "", []registry.Digest{})}, unstated},

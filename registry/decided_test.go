@@ -1,0 +1,129 @@
+package registry_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A decision holds from its first instant until just before its last.
+func TestDecisionHoldsForATime(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		from, until, at time.Time
+		says            string // empty: it holds
+	}{
+		"no bounds":               {at: noon},
+		"at its beginning":        {from: noon, at: noon},
+		"before it":               {from: noon, at: noon.Add(-time.Microsecond), says: "the clock was turned back"},
+		"within its microsecond":  {from: noon.Add(300 * time.Nanosecond), at: noon},
+		"just before its end":     {until: noon, at: noon.Add(-time.Microsecond)},
+		"at its end":              {until: noon, at: noon, says: "this was decided for the time before"},
+		"after its end":           {from: noon, until: noon.Add(time.Hour), at: noon.Add(2 * time.Hour), says: "for the time before"},
+		"between beginning, end":  {from: noon, until: noon.Add(time.Hour), at: noon.Add(time.Minute)},
+		"before a decision's end": {from: noon, until: noon.Add(time.Hour), at: noon.Add(-time.Hour), says: "the clock was turned back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := registry.DecisionBasis{From: c.from, Until: c.until}.Holds(c.at)
+			switch {
+			case c.says == "" && err != nil:
+				t.Errorf("error %v, want none", err)
+			case c.says != "" && (!registry.BasisOutdated(err) || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("error %v, want a conflict of the basis with %q", err, c.says)
+			}
+		})
+	}
+}
+
+// A person's group must be one of the rule.
+func TestGroupsOfListedPeople(t *testing.T) {
+	t.Parallel()
+	for group, says := range map[string]string{"": "", "security": "", "safety": `there is no group "safety"`} {
+		rule := registry.ApprovalRule{Count: 2, Groups: []registry.ApproverGroup{{Name: "security", Count: 1, Keys: []string{"a.pub"}}},
+			Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana", Group: group}}}}
+		err := rule.Validate()
+		if (err == nil) != (says == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), says)) {
+			t.Errorf("group %q: error %v, want %q", group, err, says)
+		}
+	}
+}
+
+// A requirement on accuracy is described by what it asks for.
+func TestAccuracyRequirementText(t *testing.T) {
+	t.Parallel()
+	figure := func(v float64) *registry.Figure { f := registry.Figure(v); return &f }
+	for want, a := range map[string]registry.AccuracyRequirement{
+		"top1":                 {Metric: "top1"},
+		"top1 of at least 0.9": {Metric: "top1", Min: figure(0.9)},
+		"mae of at most 2":     {Metric: "mae", Max: figure(2)},
+		"top1 of at least 0.9, regression of at most 0.01": {Metric: "top1", Min: figure(0.9), Regression: figure(0.01)},
+	} {
+		if got := a.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// No list of no environment restricts nothing.
+func TestZeroSignedRestrictions(t *testing.T) {
+	t.Parallel()
+	none := registry.SignedRestrictions{}.Restrictions()
+	if !reflect.DeepEqual(none, registry.Restrictions{}) {
+		t.Errorf("of no environment: %+v, want the zero Restrictions", none)
+	}
+	if some := (registry.SignedRestrictions{Environment: "prod"}).Restrictions(); reflect.DeepEqual(some, none) {
+		t.Errorf("of an environment: %+v, want that it is known to have none", some)
+	}
+}
+
+// The number of events in a checkpoint is one that every reader of JSON reads exactly.
+func TestMostEventsOfTrustBundle(t *testing.T) {
+	t.Parallel()
+	for size, says := range map[int64]string{1<<53 - 1: "", 1 << 53: "checkpoint"} {
+		b := trustBundle(2)
+		b.Checkpoint.Size = size
+		code := registry.CodeInvalid
+		if says == "" {
+			code = ""
+		}
+		_, err := registry.NewTrustBundle(b)
+		wantCode(t, err, code, says)
+	}
+}
+
+// What a signed trust bundle says can be read before it is verified.
+func TestPeekTrustBundle(t *testing.T) {
+	t.Parallel()
+	b := trustBundle(2)
+	statement, err := registry.NewTrustBundle(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped := func(payload []byte) []byte {
+		data, err := json.Marshal(map[string]any{"dsseEnvelope": map[string]any{"payload": base64.StdEncoding.EncodeToString(payload)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	if got, err := registry.PeekTrustBundle(wrapped(statement)); err != nil || got.Version != 2 || got.Registry != "local" {
+		t.Errorf("version %d of %q, error %v; want version 2 of local", got.Version, got.Registry, err)
+	}
+	for name, data := range map[string][]byte{
+		"no JSON":           []byte("x"),
+		"no statement":      wrapped([]byte("x")),
+		"another predicate": wrapped([]byte(strings.Replace(string(statement), registry.PredicateTrustBundle, registry.PredicateParity, 1))),
+		"too large":         append(wrapped(statement), strings.Repeat(" ", registry.MaxTrustBundle)...),
+	} {
+		if got, err := registry.PeekTrustBundle(data); !registry.HasCode(err, registry.CodeTrust) || got.Version != 0 {
+			t.Errorf("%s: version %d, error %v; want CodeTrust", name, got.Version, err)
+		}
+	}
+}
