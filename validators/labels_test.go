@@ -182,3 +182,42 @@ func FuzzParseLabels(f *testing.F) {
 		}
 	})
 }
+
+// An interface has the version that its content needs: names, text and dimensions of size 0 came later.
+func TestVersionedInterface(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(i *validators.Interface)
+		want int
+	}{
+		"nothing of later": {func(*validators.Interface) {}, digits().V},
+		"names":            {func(i *validators.Interface) { i.Outputs[0].Names = []string{"a"} }, validators.NamedInterfaceVersion},
+		"text":             {func(i *validators.Interface) { i.Inputs[0].DType = validators.Text }, validators.NamedInterfaceVersion},
+		"size 0":           {func(i *validators.Interface) { i.Outputs[0].Shape = []validators.Dim{{}} }, validators.NamedInterfaceVersion},
+		"range from 0": {func(i *validators.Interface) {
+			i.Dims = map[string]validators.DimRange{"batch": {Min: 0, Opt: 1, Max: 1}}
+		}, validators.NamedInterfaceVersion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := digits()
+			c.edit(&i)
+			if got := i.Versioned().V; got != c.want {
+				t.Errorf("version %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// Without a limit no outputs are named that hold boxes.
+func TestDetectedBy(t *testing.T) {
+	t.Parallel()
+	var none *validators.AccuracyLimit
+	named := &validators.Detections{Boxes: "b", Scores: "s", Classes: "c"}
+	if got := none.DetectedBy(); got != nil {
+		t.Errorf("no limit: %+v, want nil", got)
+	}
+	if got := (&validators.AccuracyLimit{Metric: "map", Detections: named}).DetectedBy(); got != named {
+		t.Errorf("got %+v, want %+v", got, named)
+	}
+}

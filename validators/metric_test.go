@@ -297,3 +297,31 @@ func TestPresets(t *testing.T) {
 	_, err = validators.ExpandPreset("mlperf", digits(), []string{"fp32"}, 500, validators.LimitOverrides{})
 	checkInvalid(t, "no preset", err, `limits preset "mlperf": want strict, default, mlperf-99, mlperf-99.9`)
 }
+
+// A slice needs as many cases as its own limits take, whatever the limits on all cases are.
+func TestProvableSlice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		metric string
+		slices *validators.SliceLimit
+		cases  int
+		want   string
+	}{
+		"no slices":              {"top1", nil, 1, ""},
+		"slices without limits":  {"top1", &validators.SliceLimit{By: "region"}, 1, ""},
+		"enough for a rate":      {"top1", &validators.SliceLimit{By: "region", Min: &validators.AtLeast{Min: 0.99}}, 299, ""},
+		"too few for a rate":     {"top1", &validators.SliceLimit{By: "region", Min: &validators.AtLeast{Min: 0.99}}, 298, "cannot be proven"},
+		"too few for a drop":     {"top1", &validators.SliceLimit{By: "region", Drop: &validators.AtMost{Max: 0.001}}, 8, "cannot be proven"},
+		"enough for an error":    {"rmse", &validators.SliceLimit{By: "region", Max: &validators.AtMost{Max: 1}}, 8, ""},
+		"too few for an error":   {"rmse", &validators.SliceLimit{By: "region", Max: &validators.AtMost{Max: 1}}, 7, "cannot be bounded by 7 cases"},
+		"too few for a rise":     {"rmse", &validators.SliceLimit{By: "region", Drop: &validators.AtMost{Max: 1}}, 7, "cannot be bounded by 7 cases"},
+		"an error without limit": {"rmse", &validators.SliceLimit{By: "region"}, 7, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
+			limits.Accuracy = &validators.AccuracyLimit{Metric: c.metric, Slices: c.slices}
+			checkBound(t, limits.ProvableSlice(c.cases), c.want)
+		})
+	}
+}
