@@ -127,3 +127,49 @@ func TestPeekTrustBundle(t *testing.T) {
 		}
 	}
 }
+
+// Quarantines and restriction lists concern releases that their events do not name; other evidence does not.
+func TestEventsThatRestrict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		event registry.Event
+		want  bool
+	}{
+		"a restriction list":  {registry.Event{Kind: registry.EventRestrict}, true},
+		"a quarantine":        {registry.Event{Kind: registry.EventAttach, PredicateType: registry.PredicateQuarantine}, true},
+		"a report":            {registry.Event{Kind: registry.EventAttach, PredicateType: registry.PredicateParity}, false},
+		"a promotion":         {registry.Event{Kind: registry.EventPromote}, false},
+		"a promotion of such": {registry.Event{Kind: registry.EventPromote, PredicateType: registry.PredicateQuarantine}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.event.Restricts(); got != c.want {
+				t.Errorf("restricts: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+// Both kinds of approvals name the resource that they are for.
+func TestApprovedResource(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	const place = "oci://local/prod/vision/digits"
+	for name, c := range map[string]struct {
+		claim registry.Claim
+		uri   string
+	}{
+		"an approval":             {approval(r, "first", 9, nil), place},
+		"a break-glass approval":  {breakGlass(r, "first", 9, nil), place},
+		"a report":                {parity(r, r.Engines[0], 1, registry.VerdictPass, nil), ""},
+		"what nobody can read":    {claim(registry.PredicateApproval, r.Digest, "first", registry.RoleApprover, []int{1}), ""},
+		"break-glass without end": {breakGlass(r, "first", 9, func(b *registry.BreakGlass) { b.ExpiresOn = time.Time{} }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if uri, ok := c.claim.ApprovedResource(); uri != c.uri || ok != (c.uri != "") {
+				t.Errorf("got %q, %t; want %q", uri, ok, c.uri)
+			}
+		})
+	}
+}

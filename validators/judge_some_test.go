@@ -51,3 +51,14 @@ func TestJudgeSomeAllowsChance(t *testing.T) {
 		})
 	}
 }
+
+// Only what chance explains is said to be taken off a limit.
+func TestJudgeSomeTakesNothingOff(t *testing.T) {
+	t.Parallel()
+	limits := judged(validators.OutputLimits{SNRdB: &validators.AtLeast{Min: 30}})
+	got := limits.JudgeSome("fp32", validators.Measured{Cases: 2,
+		Outputs: map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.SNR = 20 })}})
+	if want := "output logits: snrDb is 20, below the limit of 30"; len(got.Reasons) != 1 || got.Reasons[0].Message != want {
+		t.Errorf("reasons %+v, want %q alone", got.Reasons, want)
+	}
+}
