@@ -25,6 +25,7 @@ type report struct {
 	Attempts    int                      `json:"attempts"`
 	Accuracy    *Accuracy                `json:"accuracy"`
 	Outputs     map[string]OutputFigures `json:"outputs"`
+	PlainLoad   *PlainLoad               `json:"plainLoad"`
 	claim       Claim
 	fault       error // why it cannot be read; then only claim is set
 }

@@ -11,10 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/diagnosis"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -87,15 +90,20 @@ identical bytes from staging to prod.
 		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
 		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
 	}
+	why := diagnosis.Verbs{UI: a.ui, With: a.with, Reference: a.modelOrReference, Format: &a.output.Format,
+		Pipeline: func(i *wiring.Instance, own toolchains.Replacements) *pipeline.Pipeline {
+			return a.pipeline(i, nil, own)
+		}}
 	root.AddCommand(
 		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(),
 		a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
 		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(),
-		a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(verbs.Trust()),
+		a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(),
+		why.Bisect(), why.Replay(), why.Profile(), why.Readiness(), a.listCommand(), a.trustCommand(verbs.Trust()),
 		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(),
 		a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.exportCommand(), a.reindexCommand(),
 		content.GC(), content.Scrub(), content.Save(), content.Load(), content.Backup(), content.Restore(), a.serveCommand(),
-		a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), a.demoCommand(), a.driverCommand(), a.referenceCommand(),
+		a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), outside.Demo(), a.driverCommand(), a.referenceCommand(),
 	)
 	return root
 }

@@ -55,10 +55,11 @@ func arrows() []rule {
 		{"web/chart", nil}, // draws numbers
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/divergence", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
-		{"pipeline/progress", nil}, // a leaf
+		{"pipeline/progress", nil},   // a leaf
+		{"pipeline/divergence", nil}, // decides where a graph goes wrong, and runs nothing
 		{"pipeline/pull", []string{"registry"}},
 		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
 		{"pipeline/cases/parquet", nil}, // reads what strangers send

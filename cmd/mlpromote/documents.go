@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/demo"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/diagnosis"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/export"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
@@ -34,7 +34,6 @@ func documents() map[string][]reflect.Type {
 		"cases split":          of[recording.Divided](),
 		"configuration adopt":  of[registry.Configuration](),
 		"configuration status": of[registry.ConfigurationStatus](),
-		"demo":                 of[demo.Made](),
 		"environments check":   of[checkedEnvironments](),
 		"environments schema":  of[json.RawMessage](), // of environments.yaml: the same with text
 		"evidence delete":      of[deletedEvidence](),
@@ -87,6 +86,7 @@ func documents() map[string][]reflect.Type {
 	maps.Copy(all, upkeep.Documents())
 	maps.Copy(all, integration.Documents())
 	maps.Copy(all, export.Documents())
+	maps.Copy(all, diagnosis.Documents())
 	return all
 }
 

@@ -67,6 +67,7 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
 		},
+		"profile":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Profile = 3 },
 		"outputs":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.SelectOutputs = nil },
 		"rounds":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Rounds = 2 },
 		"warmup":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Warmup = 2 },

@@ -31,6 +31,9 @@ type RunOptions struct {
 	// Shares requests the share of each execution provider in engines that declare some. One
 	// more run finds it out, in a separate session, so that no timing contains it.
 	Shares bool `json:"shares,omitempty"`
+	// Profile is how many runs of the first case are made to find out where the time goes, of runtimes
+	// that can say it, in a separate session; 0 is none.
+	Profile int `json:"profile,omitempty"`
 }
 
 // RunEngine is an engine to run.
@@ -74,6 +77,8 @@ type EngineResult struct {
 	TimingsNS []int64 `json:"timings_ns"`         // of each run, nanoseconds, round by round and in it case by case
 	// Providers is the share of each execution provider in the engine, if Shares requested it.
 	Providers []registry.ProviderShare `json:"providers,omitempty"`
+	// Profile is where the time goes, if it was requested and the runtime can say it.
+	Profile *RunProfile `json:"profile,omitempty"`
 }
 
 // ProbeResult is the Result of VerbProbe.
@@ -105,6 +110,9 @@ func (o Outcome) RunResult() (RunResult, error) {
 	return r, nil
 }
 
+// maxProfileRuns bounds the runs of a profile, of which the runtime keeps every operator.
+const maxProfileRuns = 1000
+
 // maxRounds bounds passes and warm-up runs.
 const maxRounds = 1_000_000
 
@@ -125,6 +133,8 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 	switch {
 	case o.Rounds < 0 || o.Rounds > maxRounds || o.Warmup < 0 || o.Warmup > maxRounds:
 		return registry.Errorf(registry.CodeInvalid, "run: rounds %d, warmup %d: want 0 to %d", o.Rounds, o.Warmup, maxRounds)
+	case o.Profile < 0 || o.Profile > maxProfileRuns:
+		return registry.Errorf(registry.CodeInvalid, "run: profile %d: want 0 to %d runs", o.Profile, maxProfileRuns)
 	case o.Threads < 0 || o.Threads > 1024:
 		return registry.Errorf(registry.CodeInvalid, "run: threads %d: want 0 to 1024", o.Threads)
 	case o.Order != "" && o.Order != OrderSequential && o.Order != OrderInterleaved:

@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 		}
 		runBlocks(t, program, "docs/tutorial.md", "", dir)
 	})
-	for _, page := range []string{"tune", "limits"} {
+	for _, page := range []string{"tune", "limits", "differences"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -84,6 +84,9 @@ func newRunner(r driverproc.Request, group []toolchain.RunEngine) (*runner, erro
 	if err := g.askShares(); err != nil {
 		return nil, err
 	}
+	if err := g.askProfiles(); err != nil {
+		return nil, err
+	}
 	if g.cases()*g.rounds() > maxTimings {
 		return nil, driverproc.Errorf(driverproc.BadInput,
 			"%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)

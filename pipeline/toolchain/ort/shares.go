@@ -37,33 +37,66 @@ func (g *runner) askShares() error {
 	return nil
 }
 
+// askProfiles finds out where the time of the engines goes, with the first case.
+func (g *runner) askProfiles() error {
+	if g.options.Profile == 0 {
+		return nil
+	}
+	for n, e := range g.engines {
+		path, err := e.profile(g.shards[0], 1+g.options.Profile)
+		if err != nil {
+			return err
+		}
+		if g.results[n].Profile, err = readTimes(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // shares runs the first case of a shard in a separate session with profiling, and reads the profile.
 func (e *engine) shares(s *shard) ([]registry.ProviderShare, error) {
-	options, err := e.settings.open()
+	path, err := e.profile(s, 1)
 	if err != nil {
 		return nil, err
 	}
-	prefix := filepath.Join(os.TempDir(), "profile-"+e.id)
+	return readProfile(path)
+}
+
+// profile runs the first case of a shard so often in a separate session with profiling, and returns the path of
+// the profile.
+func (e *engine) profile(s *shard, runs int) (string, error) {
+	options, err := e.settings.open()
+	if err != nil {
+		return "", err
+	}
+	prefix := filepath.Join(os.TempDir(), fmt.Sprintf("profile-%d-%s", runs, e.id))
 	if err := options.EnableProfiling(prefix); err != nil {
-		return nil, release(options, err)
+		return "", release(options, err)
 	}
 	profiled := *e
 	profiled.session, err = rt.NewDynamicAdvancedSession(e.path, names(e.inputs), names(e.outputs), options)
 	if err = release(options, err); err != nil {
-		return nil, loadError(e.id, e.path, err)
+		return "", loadError(e.id, e.path, err)
 	}
-	if err = profiled.feed(s, 0); err == nil {
+	for range runs {
+		if err = profiled.feed(s, 0); err != nil {
+			break
+		}
 		_, err = profiled.run()
 		profiled.bound.free()
+		if err != nil {
+			break
+		}
 	}
 	if err = errors.Join(err, profiled.close()); err != nil { // Destroy writes the profile
-		return nil, err
+		return "", err
 	}
 	found, err := filepath.Glob(prefix + "_*.json")
 	if err != nil || len(found) != 1 {
-		return nil, driverproc.Errorf(driverproc.ToolFailed, "engine %s: the runtime left %d profiles, expected one", e.id, len(found))
+		return "", driverproc.Errorf(driverproc.ToolFailed, "engine %s: the runtime left %d profiles, expected one", e.id, len(found))
 	}
-	return readProfile(found[0])
+	return found[0], nil
 }
 
 // profileEvent is an entry of ONNX Runtime's profile, in the trace event format.
@@ -73,27 +106,20 @@ type profileEvent struct {
 	Micros   int64  `json:"dur"`
 	Args     struct {
 		Provider string `json:"provider"`
+		Operator string `json:"op_name"`
 	} `json:"args"`
 }
 
 // readProfile counts the kernels of a profile by provider, in the order of provider names.
 func readProfile(path string) ([]registry.ProviderShare, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	shares := make(map[string]*registry.ProviderShare)
-	decoder := json.NewDecoder(f)
-	_, err = decoder.Token() // start of the list
-	for err == nil && decoder.More() {
-		var event profileEvent
-		if err = decoder.Decode(&event); err == nil && event.Category == "Node" && event.Args.Provider != "" {
+	err := eachEvent(path, func(event profileEvent) {
+		if event.Category == "Node" && event.Args.Provider != "" {
 			count(shares, event)
 		}
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("profile: %w", err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	var all []registry.ProviderShare
 	for _, s := range shares {
@@ -101,6 +127,27 @@ func readProfile(path string) ([]registry.ProviderShare, error) {
 	}
 	slices.SortFunc(all, func(a, b registry.ProviderShare) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// eachEvent reads a profile, one event at a time.
+func eachEvent(path string, each func(profileEvent)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	decoder := json.NewDecoder(f)
+	_, err = decoder.Token() // start of the list
+	for err == nil && decoder.More() {
+		var event profileEvent
+		if err = decoder.Decode(&event); err == nil {
+			each(event)
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("profile: %w", err)
+	}
+	return nil
 }
 
 func count(shares map[string]*registry.ProviderShare, event profileEvent) {

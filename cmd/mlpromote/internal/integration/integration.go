@@ -1,4 +1,4 @@
-// Package integration has the verbs for CI systems and for deployments.
+// Package integration has the verbs for CI systems, for deployments, and for a first look.
 package integration
 
 import (
@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cistep"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/demo"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -36,6 +37,11 @@ type Verbs struct {
 // Render writes digests into deployment files.
 func (v Verbs) Render() *cobra.Command { return rendering.Verb{UI: v.UI, With: v.With}.Command() }
 
+// Demo makes a registry to look at.
+func (v Verbs) Demo() *cobra.Command {
+	return demo.Verb{UI: v.UI, Log: os.Stderr, Environment: os.Environ()}.Command()
+}
+
 // CI has what only jobs of a CI system need.
 func (v Verbs) CI() *cobra.Command {
 	report := cireport.Verb{UI: v.UI, Version: v.Version, With: v.With, Reference: v.Reference}
@@ -46,6 +52,7 @@ func (v Verbs) CI() *cobra.Command {
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {
 	all := cireport.Documents()
+	all["demo"] = []reflect.Type{reflect.TypeFor[demo.Made]()}
 	maps.Copy(all, matrixDocuments())
 	maps.Copy(all, cistep.Documents())
 	maps.Copy(all, rendering.Documents())

@@ -9,6 +9,8 @@ names, or {"name": ..., "options": {...}} where something is asked of one. An en
     outputs   the names of the outputs, in the model's order
     run(feed) {name: array} to a list of arrays in the order of outputs
     shares(feed)  who runs its nodes; where load takes providers
+    profile(feed, runs)  where its time goes, {"runs": ..., "operators": [...]}; absent where the
+              runtime does not say it
 """
 
 import os
@@ -102,6 +104,10 @@ class Runner:
         for engine, item, result in zip(self.engines, group, self.results):
             if self.asked.get("shares") and declared(item):
                 result["providers"] = engine.shares(self.shards[0].feeder(engine)[0](0))
+        if self.asked.get("profile"):
+            for engine, result in zip(self.engines, self.results):
+                if hasattr(engine, "profile"):
+                    result["profile"] = engine.profile(self.shards[0].feeder(engine)[0](0), self.asked["profile"])
         self.feeders = {(shard.name, n): shard.feeder(engine) for shard in self.shards for n, engine in enumerate(self.engines)}
         self.cases = [(shard, case) for shard in self.shards for case in range(shard.count)]
         self.rounds = max(self.asked.get("rounds") or 1, 1)

@@ -5,6 +5,8 @@ run       a model and cases, by ONNX's reference evaluator: see evaluator.py. En
           by another program.
 import    role "model", one .onnx file and its external data, to model.onnx: the same graph
           with the shapes of all outputs, and with option simplify as onnxslim leaves it.
+          With option expose, names of inner tensors, the graph as it is with these as
+          outputs; with option inner its tensors are listed, see inner.py.
 quantize  by method. Inputs: role "model", one .onnx file and its external data. Leaves
           model.onnx, whose inputs and outputs are those of the model.
           static-int8   role "calibration" besides: safetensors shards whose tensors are
@@ -23,6 +25,8 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
           With option sensitivity, in seconds, and role "cases", the int8 methods say besides
           what each node costs, as far as they come in that time, those with the most weights
           first: the signal to noise ratio of the outputs when the node alone is quantized.
+          With option layers, likewise, what each layer costs in the order of the graph: the ratio
+          when it and all before it are quantized, when it alone is, and when all but it are.
 """
 
 import os
@@ -50,6 +54,7 @@ DEFAULTS = {
     "exclude_nodes": [],
     "op_types": [],
     "sensitivity": 0.0,
+    "layers": 0.0,
     "algorithm": "rtn",
     "block_size": 32,
     "symmetric": True,
@@ -69,8 +74,8 @@ CHOICES = {
 METHODS = {
     "static-int8": (quantize_static, (
         "observer", "percentile", "per_channel", "reduce_range", "activation_type", "weight_type", "format", "exclude_nodes", "op_types",
-        "sensitivity")),
-    "dynamic-int8": (quantize_dynamic, ("per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types", "sensitivity")),
+        "sensitivity", "layers")),
+    "dynamic-int8": (quantize_dynamic, ("per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types", "sensitivity", "layers")),
     "weights-int4": (quantize_weights, ("algorithm", "block_size", "symmetric", "format", "exclude_nodes")),
     "fp16": (halve, ("exclude_nodes", "rtol", "atol")),
 }
@@ -90,7 +95,7 @@ def chosen_options(request):
         chosen["symmetric"] = False
     if not 50 < chosen["percentile"] <= 100:
         raise Refused("bad_input", f"option percentile is {chosen['percentile']}: want more than 50 and at most 100")
-    for name in ("rtol", "atol", "sensitivity"):
+    for name in ("rtol", "atol", "sensitivity", "layers"):
         if chosen[name] < 0:
             raise Refused("bad_input", f"option {name} is {chosen[name]}: want no less than 0")
     return {name: chosen[name] for name in DEFAULTS if name in apply}

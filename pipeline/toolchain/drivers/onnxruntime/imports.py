@@ -2,6 +2,7 @@
 
 import os
 
+from inner import expose, listed
 from protocol import Refused, model_of, options_of, output_path, write
 
 INLINE = 1 << 30  # bytes of a model above which its tensors go to a file of their own
@@ -9,8 +10,10 @@ MOST = 2**31 - 1  # bytes that one protobuf message has at most
 
 
 def import_(request):
-    options = options_of(request, {"simplify": False})
+    options = options_of(request, {"simplify": False, "inner": False, "expose": []})
     source = model_of(request)
+    if options["inner"] or options["expose"]:
+        return show(request, source, options)
     model = simplified(source) if options["simplify"] else read(source, data=False)
     infer(model)
     check(source, model)
@@ -21,6 +24,15 @@ def import_(request):
 
         onnx.save_model(model, output_path(request, "model.onnx"), save_as_external_data=True, location="model.onnx.data")
     return {"opsets": {o.domain or "ai.onnx": o.version for o in model.opset_import}, "nodes": len(model.graph.node)}
+
+
+def show(request, source, options):
+    """The model as it is, with inner tensors as outputs; its external data stays where it is."""
+    model = read(source, data=False)
+    said = {"values": listed(model), "outputs": [o.name for o in model.graph.output]} if options["inner"] else {}
+    expose(model, options["expose"])
+    write(request, "model.onnx", model.SerializeToString(deterministic=True))
+    return said
 
 
 def read(source, data):

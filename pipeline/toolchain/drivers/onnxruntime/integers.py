@@ -6,7 +6,7 @@ import math
 from graphs import graph_inputs, load
 from prepared import prepare, quantized_model
 from protocol import Refused, inputs_of, model_of, write
-from sensitivity import costs
+from sensitivity import costs, layers
 from tensors import cases
 
 CACHE = "ranges.json"  # the quantizer's own file of ranges
@@ -49,7 +49,7 @@ def quantize_static(request, options):
     write(request, "model.onnx", model)
     write(request, "calibration.json", json.dumps(ranges, sort_keys=True, indent=1).encode() + b"\n")
     said = {"cases": 0 if reader is None else reader.count, "quantized": count, "ranges": len(ranges["tensors"])}
-    return {**said, **costs(request, options, inputs, types, make)}
+    return {**said, **costs(request, options, inputs, types, make), **layers(request, options, inputs, types, make)}
 
 
 def calibration(request, options, inputs):
@@ -99,7 +99,8 @@ def quantize_dynamic(request, options):
     make("quantized.onnx", [])
     model, count = quantized_model({"MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DequantizeLinear"})
     write(request, "model.onnx", model)
-    return {"quantized": count, **costs(request, options, graph_inputs(source_model), types, make)}
+    inputs = graph_inputs(source_model)
+    return {"quantized": count, **costs(request, options, inputs, types, make), **layers(request, options, inputs, types, make)}
 
 
 def integer(name):

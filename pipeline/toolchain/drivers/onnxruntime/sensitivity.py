@@ -1,4 +1,4 @@
-"""What each node costs when it is quantized.
+"""What each node costs when it is quantized: the costliest first, and layer by layer.
 
 Leaving one node out of a quantized graph says little where two of them spoil the same
 tensor; quantizing one node of a graph in full precision says what that node does.
@@ -18,6 +18,61 @@ def costs(request, options, inputs, types, make):
     nodes) quantizes these nodes of prepared.onnx alone."""
     if not options["sensitivity"]:
         return {}
+    feeds = tried(request, inputs)
+    nodes = candidates(types, options["exclude_nodes"])
+    want = outputs("prepared.onnx", feeds)
+    found = []
+    late = alarm(options["sensitivity"])
+    for name, operator in nodes:
+        if late():
+            break
+        make("one.onnx", [name])
+        found.append({"node": name, "operator": operator, "snr_db": snr(want, outputs("one.onnx", feeds))})
+    found.sort(key=lambda cost: (cost["snr_db"], cost["node"]))
+    return {"sensitivity": {"snr_db": snr(want, outputs("quantized.onnx", feeds)), "nodes": found, "of": len(nodes)}}
+
+
+def layers(request, options, inputs, types, make):
+    """The result's part about layers, or nothing where it is given no time. For each node that can be
+    quantized, in the order of the graph: the ratio when all before it and it are quantized, when it
+    alone is, and when all but it are. Where the time runs out, later nodes lack some."""
+    if not options["layers"]:
+        return {}
+    feeds = tried(request, inputs)
+    nodes = in_order(candidates(types, options["exclude_nodes"]))
+    want = outputs("prepared.onnx", feeds)
+    names = [name for name, _ in nodes]
+    found = [{"node": name, "operator": operator} for name, operator in nodes]
+    late = alarm(options["layers"])
+
+    def measure(key, chosen):
+        for n, cost in enumerate(found):
+            if late():
+                return
+            if which := chosen(n):
+                make("one.onnx", which)
+                cost[key] = snr(want, outputs("one.onnx", feeds))
+
+    measure("cumulative_db", lambda n: names[: n + 1])
+    measure("alone_db", lambda n: [names[n]])
+    measure("without_db", lambda n: names[:n] + names[n + 1 :])
+    return {"layers": {"snr_db": snr(want, outputs("quantized.onnx", feeds)), "nodes": found}}
+
+
+def in_order(nodes):
+    import onnx
+
+    places = {n.name: i for i, n in enumerate(onnx.load("prepared.onnx").graph.node)}
+    return sorted(nodes, key=lambda node: places[node[0]])
+
+
+def alarm(seconds):
+    """A function that says whether the time is over."""
+    began = time.monotonic()
+    return lambda: time.monotonic() - began > seconds
+
+
+def tried(request, inputs):
     feeds = []
     for feed in cases(inputs_of(request, "cases"), inputs):
         feeds.append(feed)
@@ -25,17 +80,7 @@ def costs(request, options, inputs, types, make):
             break
     if not feeds:
         raise Refused("bad_input", "sensitivity is measured on cases: inputs of role cases")
-    nodes = candidates(types, options["exclude_nodes"])
-    want = outputs("prepared.onnx", feeds)
-    found = []
-    began = time.monotonic()
-    for name, operator in nodes:
-        if time.monotonic() - began > options["sensitivity"]:
-            break
-        make("one.onnx", [name])
-        found.append({"node": name, "operator": operator, "snr_db": snr(want, outputs("one.onnx", feeds))})
-    found.sort(key=lambda cost: (cost["snr_db"], cost["node"]))
-    return {"sensitivity": {"snr_db": snr(want, outputs("quantized.onnx", feeds)), "nodes": found, "of": len(nodes)}}
+    return feeds
 
 
 def candidates(types, excluded):

@@ -1,0 +1,270 @@
+package diagnosis
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Readiness lists what is proven of a release, and what is missing.
+func (v Verbs) Readiness() *cobra.Command {
+	var environment, to string
+	c := &cobra.Command{
+		Use:   "readiness [REF | MODEL --env ENV]",
+		Short: "List what is proven of a release, with the proof, and what is missing",
+		Long: `A checklist of what a team wants to know before a release goes on: built once, reference model cross-checked, parity on
+the target, worst case, accuracy with a bound, latency, load profile, repeats, batches and shapes, calibration, unsafe
+formats, signatures, provenance, reproducible build, approvals, node types, labels, rollback target. Each line has its
+proof, which is the digest of evidence or of a manifest, or what is missing and the command that supplies it. It says
+which lines the policy of the next environment asks for.
+
+It decides nothing: mlpromote promote --dry-run shows the decision. REF defaults to the last build here.
+
+Exit code 0, whatever is missing.`,
+		Example: `  mlpromote readiness staging/vision/digits:1.0.0
+  mlpromote readiness vision/digits --env staging --output markdown`,
+		Args:        command.AtMost("REF"),
+		Annotations: map[string]string{command.Markdown: "the checklist"},
+		RunE: func(c *cobra.Command, args []string) error {
+			return v.With(c.Context(), func(i *wiring.Instance) error {
+				ref, err := v.Reference(i, "readiness", environment, args)
+				if err != nil {
+					return err
+				}
+				list, err := v.checklist(c.Context(), i, ref, to)
+				if err != nil {
+					return err
+				}
+				text := readinessText(list)
+				if *v.Format == command.Markdown {
+					text = readinessMarkdown(list)
+				}
+				return v.UI.Result(text, list)
+			})
+		},
+	}
+	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
+	c.Flags().StringVar(&to, "to", "", "environment that the release is to go to; default: the first that takes releases from that of REF")
+	return c
+}
+
+// checklist is what readiness prints.
+type checklist struct {
+	Ref         string                   `json:"ref"`
+	Release     registry.Digest          `json:"release"`
+	Destination string                   `json:"destination,omitempty"` // whose policy is asked; absent if there is none
+	Undecided   string                   `json:"undecided,omitempty"`   // why its policy could not be asked
+	Items       []registry.ReadinessItem `json:"items"`
+}
+
+func (v Verbs) checklist(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (checklist, error) {
+	release, err := i.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+	if err != nil {
+		return checklist{}, err
+	}
+	claims, _, err := i.Registry.Claims(ctx, ref.Environment, release)
+	if err != nil {
+		return checklist{}, err
+	}
+	full := registry.Ref{Host: i.HostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: release.Tag(), Digest: release.Digest}
+	list := checklist{Ref: full.String(), Release: release.Digest}
+	in := registry.ReadinessInput{Release: release, Claims: claims, Source: ref.Environment,
+		Ref: ref.Environment + "/" + ref.Model + ":" + release.Tag()}
+	if _, destination, found := i.Envs.Edge(ref.Environment, to); found == nil {
+		list.Destination, in.Destination = destination.Name, destination.Name
+		promotion, err := i.Registry.Promote(ctx, registry.PromoteRequest{Model: ref.Model, Ref: string(release.Digest), From: ref.Environment,
+			To: destination.Name, DryRun: true})
+		if len(promotion.Decision.Requirements) > 0 {
+			in.Decision = &promotion.Decision
+		} else if err != nil {
+			list.Undecided = registry.PlainText(err.Error())
+		}
+	} else if to != "" {
+		return list, found
+	}
+	if in.Head, in.Earlier, err = headsOf(ctx, i, in); err != nil {
+		return list, err
+	}
+	in.Named = named(ctx, i, ref, release)
+	list.Items = registry.Readiness(in)
+	return list, nil
+}
+
+// headsOf are the releases that an environment has and had, newest first: the next one, or else that of the release.
+func headsOf(ctx context.Context, i *wiring.Instance, in registry.ReadinessInput) (head registry.Digest, earlier []registry.Digest, err error) {
+	environment := in.Destination
+	if environment == "" {
+		environment = in.Source
+	}
+	heads, err := i.Registry.Heads(ctx, environment, in.Release.Model)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, h := range heads {
+		head = h.Release
+	}
+	events, err := i.Registry.History(ctx, registry.HistoryQuery{Model: in.Release.Model, Environment: environment, Descending: true, Limit: 1000})
+	for _, e := range events {
+		if e.Release != "" && !slices.Contains(earlier, e.Release) {
+			earlier = append(earlier, e.Release)
+		}
+	}
+	return head, earlier, err
+}
+
+// named says whether the interface has names of classes or features; nil if it cannot be read.
+func named(ctx context.Context, i *wiring.Instance, ref registry.Ref, release registry.Release) *bool {
+	dir, err := os.MkdirTemp("", "mlpromote-readiness-*")
+	if err != nil {
+		return nil
+	}
+	defer os.RemoveAll(dir)
+	part, err := i.Store.Fetch(ctx, registry.Repository(ref.Environment, release.Model), release.Interface, dir)
+	if err != nil || len(part.Files) != 1 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	data, err := root.ReadFile(part.Files[0].Path)
+	if err != nil {
+		return nil
+	}
+	iface, err := validators.ParseInterface(data)
+	if err != nil {
+		return nil
+	}
+	has := func(t validators.TensorInfo) bool { return len(t.Names) > 0 }
+	found := slices.ContainsFunc(iface.Inputs, has) || slices.ContainsFunc(iface.Outputs, has)
+	return &found
+}
+
+// bySubject groups items by what they are about, in their order.
+func bySubject(items []registry.ReadinessItem) (subjects []string, of map[string][]registry.ReadinessItem) {
+	of = make(map[string][]registry.ReadinessItem)
+	for _, item := range items {
+		if _, ok := of[item.Subject]; !ok {
+			subjects = append(subjects, item.Subject)
+		}
+		of[item.Subject] = append(of[item.Subject], item)
+	}
+	return subjects, of
+}
+
+func readinessText(l checklist) string {
+	text := ui.Plain(l.Ref) + "\n" + destinationText(l) + "\n"
+	subjects, of := bySubject(l.Items)
+	for _, subject := range subjects {
+		rows := [][]string{{"ITEM", "STATE", "ASKED", "DETAIL", "PROOF"}}
+		var todo []string
+		for _, item := range of[subject] {
+			rows = append(rows, []string{item.Name, string(item.State), askedText(item, l), item.Detail, proofText(item.Proof)})
+			todo = append(todo, todoText(item)...)
+		}
+		text += "\n" + ui.Plain(subject) + "\n" + ui.Table(rows) + strings.Join(todo, "")
+	}
+	return text + "\n" + summary(l) + "\n"
+}
+
+func destinationText(l checklist) string {
+	switch {
+	case l.Undecided != "":
+		return fmt.Sprintf("the policy of %s could not be asked: %s", ui.Plain(l.Destination), ui.Plain(l.Undecided))
+	case l.Destination != "":
+		return fmt.Sprintf("asked: by the policy of %s", ui.Plain(l.Destination))
+	}
+	return "no environment takes releases from this one"
+}
+
+func askedText(item registry.ReadinessItem, l checklist) string {
+	if l.Destination == "" || l.Undecided != "" {
+		return "-"
+	}
+	if len(item.Asked) == 0 {
+		return "no"
+	}
+	return strings.Join(item.Asked, ", ")
+}
+
+func proofText(proof []registry.Digest) string {
+	switch len(proof) {
+	case 0:
+		return "-"
+	case 1:
+		return ui.Short(proof[0])
+	}
+	return fmt.Sprintf("%s and %d more", ui.Short(proof[0]), len(proof)-1)
+}
+
+// todoText says how to supply what is missing, and what the policy says.
+func todoText(item registry.ReadinessItem) []string {
+	var lines []string
+	if item.Refused != "" && item.Refused != item.Detail {
+		lines = append(lines, fmt.Sprintf("  %s: the policy refuses: %s\n", item.Name, ui.Plain(item.Refused)))
+	}
+	if item.Command != "" {
+		lines = append(lines, fmt.Sprintf("  %s: %s\n", item.Name, ui.Plain(item.Command)))
+	}
+	return lines
+}
+
+func summary(l checklist) string {
+	counts := make(map[registry.ReadinessState]int)
+	asked := 0
+	for _, item := range l.Items {
+		counts[item.State]++
+		if len(item.Asked) > 0 && item.State != registry.Ready && item.State != registry.NotApplicable {
+			asked++
+		}
+	}
+	text := fmt.Sprintf("%d ready, %d missing, %d failing, %d not applicable", counts[registry.Ready], counts[registry.Missing],
+		counts[registry.Failing], counts[registry.NotApplicable])
+	if l.Destination != "" && l.Undecided == "" {
+		text += fmt.Sprintf("; the policy of %s asks for %d of what is not ready", ui.Plain(l.Destination), asked)
+	}
+	return text
+}
+
+// readinessMarkdown is the checklist for a comment, with a box for each line.
+func readinessMarkdown(l checklist) string {
+	text := "# Readiness of `" + ui.Plain(l.Ref) + "`\n\n" + destinationText(l) + "\n"
+	subjects, of := bySubject(l.Items)
+	for _, subject := range subjects {
+		text += "\n## " + escaped(subject) + "\n\n"
+		for _, item := range of[subject] {
+			box := "[ ]"
+			if item.State == registry.Ready || item.State == registry.NotApplicable {
+				box = "[x]"
+			}
+			text += fmt.Sprintf("- %s **%s** (%s): %s", box, item.Name, item.State, escaped(item.Detail))
+			if len(item.Asked) > 0 {
+				text += "; asked by " + strings.Join(item.Asked, ", ")
+			}
+			for _, d := range item.Proof[:min(len(item.Proof), 3)] {
+				text += " `" + string(d) + "`"
+			}
+			if item.Command != "" {
+				text += "\n  Next: `" + strings.ReplaceAll(ui.Plain(item.Command), "`", "'") + "`"
+			}
+			text += "\n"
+		}
+	}
+	return text + "\n" + summary(l) + "\n"
+}
+
+// escaped is text in which nothing is Markdown.
+func escaped(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "<", `\<`, "|", `\|`, "#", `\#`).Replace(ui.Plain(text))
+}

@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// oneEngine brings what it needs to run one engine of a release here, and the reference model with its cases.
+// name is the engine's label, target, variant or digest; empty means the only engine, or the only one whose newest
+// report is no pass. Nothing is attached, so that no key is needed. Errors: CodeNotFound for a name that no engine
+// has; CodeInvalid for one that several have; CodeWrongNode for an engine that does not run here; CodePolicy for one
+// that no trusted builder signed.
+func (p *Pipeline) oneEngine(ctx context.Context, ref registry.Ref, name, scratch string) (verification, candidate, error) {
+	v := verification{p: p, scratch: scratch}
+	release, err := p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+	if err != nil {
+		return v, candidate{}, err
+	}
+	claims, _, err := p.Registry.Claims(ctx, ref.Environment, release)
+	if err != nil {
+		return v, candidate{}, err
+	}
+	v.subject = subject{environment: ref.Environment, release: release, claims: claims}
+	engine, err := chooseEngine(release, claims, name)
+	if err != nil {
+		return v, candidate{}, err
+	}
+	of := release
+	of.Engines = []registry.Engine{engine}
+	if v.host, err = p.host(ctx, of); err != nil {
+		return v, candidate{}, err
+	}
+	candidates, _, err := v.host.choose(of)
+	if err != nil {
+		return v, candidate{}, err
+	}
+	if _, err := p.checkSignatures(ctx, ref.Environment, release, candidates); err != nil {
+		return v, candidate{}, err
+	}
+	fetch := fetcher{p, v.environment, release, v.host, scratch}
+	err = fetch.one(ctx, &candidates[0], &v.fetched)
+	return v, candidates[0], err
+}
+
+// one fetches an engine, and what its outputs are held against.
+func (f fetcher) one(ctx context.Context, c *candidate, got *fetched) (err error) {
+	done := f.p.step("fetch engine and cases")
+	defer func() { done("", err) }()
+	repository := registry.Repository(f.environment, f.release.Model)
+	if got.limits, got.iface, err = f.documents(ctx, repository); err != nil {
+		return err
+	}
+	if err := f.sources(ctx, got); err != nil {
+		return err
+	}
+	c.model, err = f.engine(ctx, repository, *c)
+	got.candidates = []candidate{*c}
+	return err
+}
+
+// chooseEngine finds the engine that a name means.
+func chooseEngine(r registry.Release, claims []registry.Claim, name string) (registry.Engine, error) {
+	var found []registry.Engine
+	var labels []string
+	for _, e := range r.Engines {
+		labels = append(labels, e.Label())
+		if name == "" || slices.Contains([]string{e.Label(), e.Target.Name, e.Variant, e.Digest.String()}, name) {
+			found = append(found, e)
+		}
+	}
+	if len(found) > 1 && name == "" {
+		found = slices.DeleteFunc(slices.Clone(found), func(e registry.Engine) bool {
+			report, ok := newestParity(r, claims, e.Digest)
+			return !ok || report.Verdict == registry.VerdictPass
+		})
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case name == "":
+		return registry.Engine{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s %s has %s: say which one is meant", r.Model, r.Tag(),
+			registry.Count(len(r.Engines), "engine")),
+			"add --engine with one of %s", strings.Join(labels, ", "))
+	case len(found) == 0:
+		return registry.Engine{}, registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name,
+			strings.Join(labels, ", "))
+	}
+	var digests []string
+	for _, e := range found {
+		digests = append(digests, e.Label()+" "+e.Digest.String())
+	}
+	return registry.Engine{}, registry.Errorf(registry.CodeInvalid, "%s of %s %s means %s: name one by its label or digest: %s",
+		name, r.Model, r.Tag(), registry.Count(len(found), "engine"), strings.Join(digests, ", "))
+}
+
+// newestParity reads the newest parity report of a trusted verifier about an engine.
+func newestParity(r registry.Release, claims []registry.Claim, engine registry.Digest) (newest registry.ParityReport, ok bool) {
+	var when time.Time
+	counted, _ := registry.Accept(r, claims)
+	for _, c := range counted {
+		var report registry.ParityReport
+		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateParity || registry.DecodeSigned(c.Statement.Predicate,
+			&report) != nil {
+			continue
+		}
+		if !ok || report.FinishedOn.After(when) {
+			newest, when, ok = report, report.FinishedOn, true
+		}
+	}
+	return newest, ok
+}

@@ -1,0 +1,166 @@
+package registry_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// ready finds an item of a checklist.
+func ready(t *testing.T, items []registry.ReadinessItem, name, subject string) registry.ReadinessItem {
+	t.Helper()
+	for _, item := range items {
+		if item.Name == name && item.Subject == subject {
+			return item
+		}
+	}
+	t.Fatalf("no item %q of %s among %+v", name, subject, items)
+	return registry.ReadinessItem{}
+}
+
+// made is provenance of a builder that says what an engine was calibrated with, and which cases there are.
+func made(subject registry.Digest, class registry.Reproducibility, calibration []registry.Digest, cases registry.Digest) registry.Claim {
+	named := func(name string, d registry.Digest) map[string]any {
+		return map[string]any{"name": name, "digest": registry.NewDigestSet(d)}
+	}
+	some := digest.FromString("any")
+	return claim(registry.PredicateProvenance, subject, builder, registry.RoleBuilder, map[string]any{
+		"buildDefinition": map[string]any{
+			"internalParameters": map[string]any{"calibration": calibration, "crossCheck": registry.CrossCheck{By: "evaluator", Cases: 3, Of: 10}},
+			"resolvedDependencies": []any{named("source", some), named("sources", some), named("limits", some), named("toolchain lock", some),
+				named("cases x", cases)},
+		},
+		"runDetails": map[string]any{"metadata": map[string]any{registry.ReproducibleField: class}},
+	})
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	int8, subject := r.Engines[1], r.Engines[1].Label()
+	cases, calibration := digest.FromString("cases"), digest.FromString("calibration")
+	complete := func(edit func(*registry.ParityReport)) []registry.Claim {
+		claims := []registry.Claim{signature(r.Digest)}
+		for _, e := range r.Engines {
+			claims = append(claims, signature(e.Digest), made(e.Digest, registry.ReproducibleBytes, []registry.Digest{calibration}, cases),
+				parity(r, e, 1, registry.VerdictPass, edit))
+		}
+		return claims
+	}
+	low := registry.Figure(0.97)
+	full := complete(func(p *registry.ParityReport) {
+		p.Outputs = map[string]registry.OutputFigures{"y": {Worst: &registry.Worst{Case: 4}}}
+		p.Accuracy = &registry.Accuracy{Metric: "top1"}
+		p.Checks = []registry.Check{{Figure: "accuracy", Verdict: registry.VerdictPass, Low: &low}}
+		p.Consistency = []registry.ConsistencyCheck{{Kind: registry.ConsistencyBatch, What: "batch=2", Verdict: registry.VerdictPass}}
+	})
+	for name, c := range map[string]struct {
+		claims        []registry.Claim
+		item, subject string
+		state         registry.ReadinessState
+		detail        string
+	}{
+		"built once":                {full, "built once", "release", registry.Ready, "2 engines by digest"},
+		"built by who is not known": {nil, "built once", "release", registry.Missing, "no trusted builder"},
+		"signed":                    {full, "signed", subject, registry.Ready, "signed by a trusted builder"},
+		"not signed":                {nil, "signed", subject, registry.Missing, "no signature"},
+		"cross-checked":             {full, "reference cross-checked", "release", registry.Ready, "3 of 10 cases"},
+		"not cross-checked":         {nil, "reference cross-checked", "release", registry.Missing, "no trusted builder"},
+		"no commit":                 {full, "provenance names a commit", "release", registry.Missing, "no commit"},
+		"provenance":                {full, "provenance complete", subject, registry.Ready, "by digest"},
+		"provenance that says nothing": {enough(r), "provenance complete", subject, registry.Missing,
+			"does not name by digest: source, sources, limits, toolchain lock"},
+		"reproducible":  {full, "build reproducible", subject, registry.Ready, "bytes"},
+		"not run twice": {enough(r), "build reproducible", subject, registry.Missing, "not run twice"},
+		"differs": {append(enough(r), made(int8.Digest, registry.ReproducibleNone, nil, cases)), "build reproducible", subject,
+			registry.Failing, "differ"},
+		"calibrated apart": {full, "calibrated apart from the cases", subject, registry.Ready, "no file of the calibration"},
+		"calibrated with a case": {[]registry.Claim{made(int8.Digest, "", []registry.Digest{cases}, cases)}, "calibrated apart from the cases",
+			subject, registry.Failing, "cases x"},
+		"not calibrated": {[]registry.Claim{made(int8.Digest, "", nil, cases)}, "calibrated apart from the cases", subject,
+			registry.NotApplicable, "without calibration"},
+		"parity":    {full, "parity on the target", subject, registry.Ready, "10 cases"},
+		"no parity": {nil, "parity on the target", subject, registry.Missing, "no report"},
+		"a failure": {append(enough(r), parity(r, int8, 2, registry.VerdictFail, nil)), "parity on the target", subject,
+			registry.Failing, `"fail"`},
+		"worst case":  {full, "worst case known", subject, registry.Ready, "case 4, output y"},
+		"accuracy":    {full, "accuracy bounded", subject, registry.Ready, "accuracy of top1"},
+		"no accuracy": {enough(r), "accuracy bounded", subject, registry.Missing, "not measured"},
+		"latency": {append(enough(r), performance(r, int8, 1, registry.VerdictRecorded)), "latency measured", subject,
+			registry.Ready, "without a limit"},
+		"no latency":               {full, "latency measured", subject, registry.Missing, "no performance report"},
+		"no load profile":          {full, "load profile against a plain load", subject, registry.NotApplicable, "no load profile"},
+		"batches":                  {full, "repeats, batches and shapes tried", subject, registry.Ready, "batch batch=2"},
+		"nothing beyond the cases": {enough(r), "repeats, batches and shapes tried", subject, registry.Missing, "nothing was run"},
+		"generated cases": {complete(func(p *registry.ParityReport) { p.Cases.Origin = registry.OriginGenerated }), "cases recorded",
+			subject, registry.Missing, "generated"},
+		"in quarantine": {append(enough(r), quarantine(int8.Digest)), "no quarantine and no restriction", "release", registry.Failing,
+			"in quarantine"},
+		"nothing to roll back to":       {full, "rollback target", "release", registry.Missing, "nothing to roll back to"},
+		"approvals that nobody asks of": {full, "approved", "release", registry.NotApplicable, "no environment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			items := registry.Readiness(registry.ReadinessInput{Release: r, Ref: "staging/vision/digits:1.0.0", Source: "staging", Claims: c.claims})
+			item := ready(t, items, c.item, c.subject)
+			if item.State != c.state || !strings.Contains(item.Detail, c.detail) {
+				t.Errorf("%s: %q, want %s with %q", item.State, item.Detail, c.state, c.detail)
+			}
+			if item.State == registry.Ready && len(item.Proof) == 0 {
+				t.Errorf("%s with the proof %v", item.State, item.Proof)
+			}
+			if len(item.Asked) > 0 {
+				t.Errorf("asked by %q where no policy is known", item.Asked)
+			}
+		})
+	}
+}
+
+// What the policy of the destination asks for stands beside the items, and what it refuses is not ready.
+func TestReadinessNamesWhatThePolicyAsks(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	claims := enough(r)
+	policy := strictest()
+	policy.Require = append(policy.Require, registry.RequireReproducibleBytes)
+	decision := policy.Check(r, claims)
+	head := digest.FromString("head")
+	items := registry.Readiness(registry.ReadinessInput{Release: r, Ref: "staging/vision/digits:1.0.0", Source: "staging", Destination: "prod",
+		Claims: claims, Decision: &decision, Head: head})
+	subject := r.Engines[0].Label()
+	for name, want := range map[string]struct {
+		subject string
+		state   registry.ReadinessState
+		asked   []string
+	}{
+		"signed":               {subject, registry.Ready, []string{registry.RequireSignature}},
+		"provenance complete":  {subject, registry.Missing, []string{registry.RequireProvenance}},
+		"parity on the target": {subject, registry.Ready, []string{registry.RequireParity, registry.RequireRecordedCases}},
+		"build reproducible":   {subject, registry.Missing, []string{registry.RequireReproducibleBytes}},
+		"latency measured":     {subject, registry.Missing, nil},
+		"rollback target":      {"release", registry.Ready, nil},
+	} {
+		item := ready(t, items, name, want.subject)
+		if item.State != want.state || !slices.Equal(item.Asked, want.asked) {
+			t.Errorf("%s: %s, asked by %q; want %s, %q", name, item.State, item.Asked, want.state, want.asked)
+		}
+		if name == "build reproducible" && item.Refused == "" {
+			t.Error("build reproducible: the policy refuses it, and the item does not say so")
+		}
+		if name == "rollback target" && !slices.Contains(item.Proof, head) {
+			t.Errorf("rollback target: proof %q, want the head of prod", item.Proof)
+		}
+	}
+	for _, item := range items {
+		if !slices.Contains(registry.ReadinessNames(), item.Name) {
+			t.Errorf("item %q is not among the names", item.Name)
+		}
+		if item.State == registry.Missing && item.Command == "" && item.Name != "rollback target" && item.Name != "classes and features named" {
+			t.Errorf("%s of %s is missing, and no command supplies it", item.Name, item.Subject)
+		}
+	}
+}
