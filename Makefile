@@ -6,10 +6,10 @@ export GOFLAGS := -buildvcs=false -trimpath
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web
+TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm xla
 # Those that `make test` installs beside what its tests install themselves. Tests of the others
 # are skipped where they are not installed.
-TESTED     := openvino iree litert onnxruntime-web nncf safetensors xgboost lightgbm pmml
+TESTED     := openvino iree litert onnxruntime-web tvm xla nncf safetensors xgboost lightgbm pmml
 
 .PHONY: tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
@@ -211,7 +211,9 @@ toolchains: build
 	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
 	for name in $(TOOLCHAINS); do bin/mlpromote toolchain install $$name || exit 1; done
 
-toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table
+toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table; 6 GiB more than make test installs
+	bin/mlpromote toolchain install torch
+	go test -count=1 -run 'TestScripts//import_torch$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 
 toolchains-table: toolchains ## The same; write the table into docs/toolchains.md

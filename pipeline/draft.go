@@ -52,6 +52,12 @@ func DraftFormat(file string) (string, error) {
 	}
 	defer f.Close()
 	switch kind := format.Sniff(f, info.Size()); kind {
+	case format.JAXExport:
+		return spec.FormatJAX, nil
+	case format.CodeArchive, format.Keras:
+		if format.IsKeras(f, info.Size()) {
+			return spec.FormatKeras, nil // which the build checks
+		}
 	case format.Skops:
 		return spec.FormatSkops, nil
 	case format.TFLite:
@@ -70,6 +76,14 @@ func DraftFormat(file string) (string, error) {
 	case format.SavedModel:
 		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s", file, kind.Describe()),
 			"name its folder: mlpromote init %s", filepath.Dir(file))
+	case format.PickleZip:
+		if format.IsTorchExport(f, info.Size()) {
+			return "", byHand(registry.Errorf(registry.CodeUnsafe,
+				"%s: its bytes are a program of PyTorch, with pickles that can run code when it is loaded", file),
+				"if you know where the file is from, source: {path: FILE, format: torch-export, trust: {pickle: true}}")
+		}
+		return "", registry.WithHint(registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), exportTorch)
 	case format.Pickle:
 		if hint := boosterHint(f); hint != "" {
 			return "", registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), "%s", hint)
@@ -115,7 +129,7 @@ func OpenDraft(file string) (DraftModel, error) {
 	model, err := openModel(file)
 	if err != nil {
 		return DraftModel{}, registry.WithHint(err,
-			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite and SavedModels; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch and Keras export ONNX",
+			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras and jax.export; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
 			strings.Join(spec.Formats()[1:], "|"))
 	}
 	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})

@@ -3,6 +3,7 @@
 package pipeline_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -39,6 +40,36 @@ func savedModel() string {
 	return string(sub(num(nil, 1, 1), 2, sub(nil, 2, sub(nil, 1, node))))
 }
 
+// kerasArchive is a .keras archive without layers.
+func kerasArchive(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for name, content := range map[string]string{"metadata.json": "{}", "config.json": "{}", "model.weights.h5": "\x89HDF\r\n\x1a\n\x00"} {
+		entry, err := w.Create(name)
+		if err == nil {
+			_, err = entry.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// recorded is a file that a framework wrote.
+func recorded(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../cmd/mlpromote/testdata/models", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
 // The format of a model is what its bytes are, whatever its file is called. A refusal says what to do.
 func TestDraftFormat(t *testing.T) {
 	t.Parallel()
@@ -53,6 +84,11 @@ func TestDraftFormat(t *testing.T) {
 		"what nothing recognizes": {map[string]string{"m.txt": "hello"}, "m.txt", spec.FormatONNX, "", ""},
 		"TensorFlow Lite":         {map[string]string{"m.onnx": tfliteModel}, "m.onnx", spec.FormatTFLite, "", ""},
 		"a SavedModel":            {map[string]string{"m/saved_model.pb": savedModel()}, "m", spec.FormatSavedModel, "", ""},
+		"Keras":                   {map[string]string{"m.zip": kerasArchive(t)}, "m.zip", spec.FormatKeras, "", ""},
+		"JAX":                     {map[string]string{"m.bin": recorded(t, "jax/digits.jax")}, "m.bin", spec.FormatJAX, "", ""},
+		"a program of PyTorch":    {map[string]string{"m.onnx": recorded(t, "torch/digits.pt2")}, "m.onnx", "", registry.CodeUnsafe, "format: torch-export, trust: {pickle: true}"},
+		"weights of PyTorch":      {map[string]string{"m.onnx": recorded(t, "torch/weights.pt")}, "m.onnx", "", registry.CodeUnsafe, "torch.export.save("},
+		"TorchScript":             {map[string]string{"m.onnx": recorded(t, "torch/script.pt")}, "m.onnx", "", registry.CodeUnsafe, "torch.export.save("},
 		"a folder of others":      {map[string]string{"m/model.onnx": ""}, "m", "", registry.CodeInvalid, "a folder without saved_model.pb"},
 		"the graph of a SavedModel": {map[string]string{"m/saved_model.pb": savedModel()}, "m/saved_model.pb", "", registry.CodeInvalid,
 			"name its folder: mlpromote init "},

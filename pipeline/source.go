@@ -101,6 +101,12 @@ func checkForeign(s spec.Source, f *os.File) error {
 		return format.CheckFile(f, format.LightGBM, format.Limits{})
 	case spec.FormatPMML:
 		return format.CheckFile(f, format.PMML, format.Limits{})
+	case spec.FormatJAX:
+		return format.CheckFile(f, format.JAXExport, format.Limits{})
+	case spec.FormatKeras:
+		return format.CheckKeras(f, format.Limits{})
+	case spec.FormatTorchExport:
+		return checkTorch(s, f)
 	case spec.FormatPickle:
 		return checkPickle(s, f)
 	}
@@ -155,6 +161,32 @@ func checkPickle(s spec.Source, f *os.File) error {
 	}
 	return nil
 }
+
+// checkTorch lets a program of PyTorch pass that a person vouches for, for the importer alone: PyTorch
+// unpickles what a .pt2 archive has beside the program.
+func checkTorch(s spec.Source, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !format.IsTorchExport(f, info.Size()) {
+		kind := format.Sniff(f, info.Size())
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected a program that torch.export saved",
+			f.Name(), kind.Describe()), exportTorch)
+	}
+	if !s.Trust.Pickle {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeUnsafe,
+				"%s: a program of PyTorch holds pickles, which can run code when it is loaded, and the spec does not trust this one", s.Path.Written),
+			"if you know where the file is from, write trust: {pickle: true}; or export the model to ONNX: torch.onnx.export(model, args, \"model.onnx\")")
+	}
+	return nil
+}
+
+// exportTorch is the way out for what PyTorch saves otherwise.
+const exportTorch = "weights alone are no network, and TorchScript does not say what its inputs are: where the model is at hand, " +
+	"torch.export.save(torch.export.export(model, args), \"model.pt2\") writes a program, " +
+	"and torch.onnx.export(model, args, \"model.onnx\") an ONNX model"
 
 // readModel reads the source of a spec, open as f, after the format check. External data lies in
 // the folder of the path that the spec names, whatever links that leads through.

@@ -149,7 +149,7 @@ func loadableOutput(profile toolchain.Profile, id string, files []toolchain.Outp
 // the toolchain, the others must not be of a kind that runs code when it is loaded. Native code
 // passes in engines that say that they hold it.
 func checkFormat(file, name string, profile toolchain.Profile) error {
-	kind := map[string]format.Kind{"onnx": format.ONNX, "tflite": format.TFLite}[profile.Format]
+	kind := map[string]format.Kind{"onnx": format.ONNX, "tflite": format.TFLite, "jax-export": format.JAXExport}[profile.Format]
 	if name == profile.Entry && kind != format.Unknown {
 		return format.Check(file, kind, format.Limits{})
 	}

@@ -27,7 +27,8 @@ var (
 
 // loadOptions are the options of known runtimes. No option takes the path of a file. Sources:
 // onnxruntime_session_options_config_keys.h of ONNX Runtime; openvino.properties; the arguments
-// of tf.lite.Interpreter; ort.env and SessionOptions of onnxruntime-common; iree.runtime.
+// of tf.lite.Interpreter; ort.env and SessionOptions of onnxruntime-common; iree.runtime;
+// runtime.config_threadpool of TVM.
 var loadOptions = map[string]map[string]loadSetting{
 	"onnxruntime":          onnxRuntimeSettings(),
 	"onnxruntime-openvino": onnxRuntimeSettings(),
@@ -50,6 +51,7 @@ var loadOptions = map[string]map[string]loadSetting{
 		"graphOptimizationLevel": oneOfWords(`disabled|basic|extended|layout|all`, "disabled, basic, extended, layout or all"),
 		"numThreads":             countSetting,
 	},
+	"tvm": {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
 }
 
 // onnxRuntimeSettings are the options of a session of ONNX Runtime by their names in Python, and
@@ -87,7 +89,7 @@ func LoadOptions(runtime string) []string { return sortedKeys(loadOptions[runtim
 // loadVariablePrefixes are how variables begin that runtimes and their libraries of kernels read.
 var loadVariablePrefixes = []string{
 	"BLIS_", "CUDA_", "DNNL_", "GOMP_", "HIP_", "IREE_", "KMP_", "MKL_", "NVIDIA_", "OMP_", "ONEDNN_",
-	"OPENBLAS_", "OPENVINO_", "ORT_", "OV_", "ROCR_", "TBB_", "TF_", "XNNPACK_",
+	"OPENBLAS_", "OPENVINO_", "ORT_", "OV_", "ROCR_", "TBB_", "TF_", "TVM_", "XNNPACK_",
 }
 
 // loadVariableWords are in the names of variables that make a runtime read or write a file, or

@@ -27,9 +27,10 @@ editors. Without an argument, the only .onnx file here is meant. If there is no 
 it also writes the rules of a new one, environments.yaml in the data directory.
 
 MODEL is an ONNX file, a skops file of scikit-learn, a model of XGBoost (.json, .ubj) or
-LightGBM (.txt), PMML, a TensorFlow Lite file, or the folder of a TensorFlow SavedModel. All
-but ONNX are imported by a toolchain, which is installed if need be. --trust names types in a
-skops file that may be loaded although skops does not know them.
+LightGBM (.txt), PMML, a TensorFlow Lite file, a .keras file, a file of jax.export, or the
+folder of a TensorFlow SavedModel. All but ONNX are imported by a toolchain, which is installed
+if need be. --trust names types in a skops file that may be loaded although skops does not know
+them.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:
   x.npz          an array per input, with a row per case, from numpy.savez

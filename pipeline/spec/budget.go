@@ -33,5 +33,5 @@ const maxCores = 4096
 
 // unnamed are the toolchains that no target names: they import and quantize.
 func unnamed() []string {
-	return []string{"scikit-learn", "safetensors", "tensorflow", "xgboost", "lightgbm", "pmml", ToolNNCF}
+	return []string{"scikit-learn", "safetensors", "tensorflow", "torch", "xgboost", "lightgbm", "pmml", ToolNNCF}
 }

@@ -32,23 +32,27 @@ const (
 	FormatXGBoost    = "xgboost"  // what Booster.save_model writes: .json or .ubj
 	FormatLightGBM   = "lightgbm" // what Booster.save_model writes: .txt
 	FormatPMML       = "pmml"     // a document in the Predictive Model Markup Language
+	FormatKeras      = "keras"    // a .keras archive of Keras 3
+	FormatJAX        = "jax"      // a program that jax.export wrote
+	// FormatTorchExport is a program that torch.export saved, in a .pt2 archive; only with Trust.Pickle.
+	FormatTorchExport = "torch-export"
 )
 
 // Formats lists the formats of sources.
 func Formats() []string {
-	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM, FormatPMML}
+	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM, FormatPMML, FormatKeras, FormatJAX, FormatTorchExport}
 }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
 	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel, its folder"`
-	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml"`
+	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export"`
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
 	// Operators are libraries, which is native code that runs wherever the engine runs.
 	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
-	Trust     Trust  `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is not known to be safe"`
+	Trust     Trust  `yaml:"trust" doc:"For skops, pickle and torch-export: what of the file may be loaded although it is not known to be safe"`
 }
 
 // The kinds of networks whose weights can be a source.
@@ -71,7 +75,7 @@ type Architecture struct {
 // Trust is what a person vouches for in a file that can hold code.
 type Trust struct {
 	Types  []string `yaml:"types" doc:"Types in a skops file, as MODULE.NAME"`
-	Pickle bool     `yaml:"pickle" doc:"The file is a pickle, which can run code when it is loaded, and its origin is known"`
+	Pickle bool     `yaml:"pickle" doc:"The file is or holds a pickle, which can run code when it is loaded, and its origin is known"`
 }
 
 // DecodeYAML reads a path, or the mapping.

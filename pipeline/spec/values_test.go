@@ -169,7 +169,7 @@ func TestKeysOfAFormat(t *testing.T) {
 		"types of skops":        {source("format: skops, trust: {types: [a.B]}"), ""},
 		"types of others":       {source("format: pickle, trust: {types: [a.B]}"), "types are trusted in format skops: remove the key"},
 		"trusted pickle":        {source("format: pickle, trust: {pickle: true}"), ""},
-		"pickle of others":      {source("format: skops, trust: {pickle: true}"), "trust in pickles is for format pickle: remove the key"},
+		"pickle of others":      {source("format: skops, trust: {pickle: true}"), "trust in pickles is for formats pickle and torch-export: remove the key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

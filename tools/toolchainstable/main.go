@@ -159,7 +159,7 @@ func (e example) edit(path, name, variant string) error {
 
 // makesNone reports whether a toolchain makes no engines: it imports, or quantizes.
 func makesNone(name string) bool {
-	return slices.Contains([]string{"scikit-learn", "safetensors", "tensorflow", "xgboost", "lightgbm", "pmml", "nncf"}, name)
+	return slices.Contains([]string{"scikit-learn", "safetensors", "tensorflow", "torch", "xgboost", "lightgbm", "pmml", "nncf"}, name)
 }
 
 func installed(program string) ([]string, error) {

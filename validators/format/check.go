@@ -145,7 +145,7 @@ func refuse(path string, found finding, want Kind) error {
 	case found.kind == TFLite:
 		return registry.Errorf(registry.CodeInvalid,
 			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: tflite", path, says, want.Describe())
-	case found.kind == XGBoost, found.kind == LightGBM, found.kind == PMML:
+	case found.kind == XGBoost, found.kind == LightGBM, found.kind == PMML, found.kind == JAXExport:
 		return registry.Errorf(registry.CodeInvalid,
 			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: %s", path, says, want.Describe(), found.kind)
 	case found.kind.CarriesCode():

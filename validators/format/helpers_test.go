@@ -3,6 +3,7 @@ package format_test
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
@@ -120,4 +121,20 @@ func zipped(t testing.TB, entries ...string) []byte {
 func saved(node msg) msg {
 	graph := msg{}.sub(1, msg{}.str(1, "x").str(2, "Placeholder")).sub(2, msg{}.sub(1, msg{}.str(1, "signature").sub(3, node)))
 	return msg{}.num(1, 1).sub(2, msg{}.sub(1, msg{}.str(4, "serve")).sub(2, graph))
+}
+
+// jaxExport is a flatbuffer whose root table has one vector of bytes, in that field, which is the last.
+func jaxExport(field int, program string) string {
+	le := binary.LittleEndian
+	slots := 4 + 2*(field+1)
+	out := le.AppendUint32(nil, uint32(4+slots)) // where the table is, behind its list of fields
+	list := make([]byte, slots)
+	le.PutUint16(list, uint16(slots))
+	le.PutUint16(list[2:], 8)
+	le.PutUint16(list[slots-2:], 4)
+	out = append(out, list...)
+	out = le.AppendUint32(out, uint32(slots)) // back from the table to the list
+	out = le.AppendUint32(out, 4)             // from the field to the vector
+	out = le.AppendUint32(out, uint32(len(program)))
+	return string(append(out, program...))
 }

@@ -31,6 +31,8 @@ const (
 	XGBoost                   // boosted trees, as XGBoost saves them: JSON, or the same as UBJSON
 	LightGBM                  // boosted trees, as LightGBM saves them: text
 	PMML                      // a model in the Predictive Model Markup Language: XML
+	KerasArchive              // a .keras archive; only CheckKeras accepts it, Sniff says CodeArchive or Keras
+	JAXExport                 // a program of JAX as StableHLO, which jax.export wrote
 	NativeObject              // an executable, a library or an object file: ELF, PE, Mach-O, LLVM bitcode, GPU code
 )
 
@@ -75,6 +77,8 @@ var kinds = [...]struct {
 	XGBoost:       {"xgboost", "an XGBoost model", riskData},
 	LightGBM:      {"lightgbm", "a LightGBM model", riskData},
 	PMML:          {"pmml", "a PMML document", riskData},
+	KerasArchive:  {"keras-archive", "a .keras archive of Keras 3", riskCode},
+	JAXExport:     {"jax", "a program that jax.export wrote", riskData},
 	NativeObject:  {"native-object", "an executable or shared object", riskNative},
 }
 

@@ -84,6 +84,8 @@ func (in *inspection) classify(src *source, depth int) finding {
 		return finding{kind: SavedModel}
 	case compressed:
 		return stream
+	case isJAXExport(src):
+		return finding{kind: JAXExport}
 	}
 	return finding{kind: sniffFlatbuffer(head)}
 }

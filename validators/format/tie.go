@@ -46,6 +46,8 @@ func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
 		return blobTie(r, size)
 	case "iree-vmfb":
 		return moduleTie(r, size)
+	case "tvm-so":
+		return objectTie(r, size)
 	case "onnx":
 		model, err := ReadONNX(r, size, Limits{})
 		if err != nil {

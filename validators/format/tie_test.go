@@ -37,6 +37,32 @@ func module(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
+// object is a shared object for x86-64 with one property of that kind and value.
+func object(kind, value uint32) []byte {
+	le := binary.LittleEndian
+	head := make([]byte, 64)
+	copy(head, "\x7fELF\x02\x01\x01")
+	le.PutUint16(head[18:], 62) // x86-64
+	le.PutUint64(head[32:], 64) // its segments are behind the header: one, of 56 bytes
+	le.PutUint16(head[54:], 56)
+	le.PutUint16(head[56:], 1)
+	segment := make([]byte, 56)
+	le.PutUint32(segment, 0x6474e553)
+	le.PutUint64(segment[8:], 120)
+	le.PutUint64(segment[32:], 48)
+	note := make([]byte, 48)
+	le.PutUint32(note, 4)
+	le.PutUint32(note[4:], 32)
+	le.PutUint32(note[8:], 5)
+	copy(note[12:], "GNU\x00")
+	le.PutUint32(note[16:], 0xc0010001) // another property, first
+	le.PutUint32(note[20:], 4)
+	le.PutUint32(note[32:], kind)
+	le.PutUint32(note[36:], 4)
+	le.PutUint32(note[40:], value)
+	return append(append(head, segment...), note...)
+}
+
 const (
 	cpuTarget  = `#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "x86-64-v3", iree.encoding.resolver = #iree_cpu.cpu_encoding_resolver<>}>]>`
 	cudaTarget = `#hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_80", features = "+ptx76">}>]>`
@@ -61,6 +87,13 @@ func TestReadTie(t *testing.T) {
 		"module for both":          {"iree-vmfb", module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
 		"module for nothing":       {"iree-vmfb", module(t, ""), format.Tie{}, "does not say which device"},
 		"no module":                {"iree-vmfb", []byte("IREE"), format.Tie{}, "not an IREE module"},
+		"object":                   {"tvm-so", object(0xc0008002, 4), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
+		"object of two levels":     {"tvm-so", object(0xc0008002, 3), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v2"}, ""},
+		"object for any processor": {"tvm-so", object(0xc0008002, 1), format.Tie{Backend: "llvm-cpu", Arch: "x86-64"}, ""},
+		"object of no level":       {"tvm-so", object(0xc0000002, 4), format.Tie{}, "does not say which level"},
+		"object of a new level":    {"tvm-so", object(0xc0008002, 16), format.Tie{}, "does not say which level"},
+		"object cut short":         {"tvm-so", object(0xc0008002, 4)[:140], format.Tie{}, "does not say which level"},
+		"no object":                {"tvm-so", []byte("\x7fELF"), format.Tie{}, "not a shared object"},
 		"a format that says none":  {"tflite", []byte("TFL3"), format.Tie{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +113,9 @@ func TestReadTie(t *testing.T) {
 func FuzzReadTie(f *testing.F) {
 	f.Add(blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"))
 	f.Add(module(f, cpuTarget))
+	f.Add(object(0xc0008002, 4))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite"} {
+		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite", "tvm-so"} {
 			tie, err := format.ReadTie(io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), int64(len(data)), name)
 			if err != nil && tie != (format.Tie{}) {
 				t.Errorf("%s: %+v with %v", name, tie, err)

@@ -59,7 +59,8 @@ type Source struct {
 // Need is a requirement of a program on a machine, beside its interpreter and its packages.
 type Need struct {
 	Library string   // file of a shared library of the system: "libGL.so.1"
-	Package string   // Debian package of the library: "libgl1"
+	Program string   // program on PATH: "cc"
+	Package string   // Debian package of the library or program: "libgl1"
 	GPUs    []string // GPU vendors, one of which is enough: "nvidia"
 	For     string   // purpose: "running engines for GPUs"; empty for everything
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // known returns the properties of each program that its files do not have.
-func known() []Source { return slices.Concat(runtimes(), others()) }
+func known() []Source { return slices.Concat(runtimes(), compilers(), importers()) }
 
-// runtimes are the programs that make engines and run them.
+// runtimes optimize graphs, and choose kernels when they load them.
 func runtimes() []Source {
 	return []Source{
 		{
@@ -41,6 +41,12 @@ func runtimes() []Source {
 				Forms:          []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
 			},
 		},
+	}
+}
+
+// compilers make something else of a graph.
+func compilers() []Source {
+	return []Source{
 		{
 			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587,
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
@@ -64,11 +70,27 @@ func runtimes() []Source {
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
+		{
+			Name: "tvm", Package: "apache-tvm", Language: Python, Oldest: "3.11", Installed: 427,
+			Needs: []Need{{Program: "cc", Package: "gcc libc6-dev"}}, // which links engines
+			Profile: toolchain.Profile{
+				Name: "tvm", Format: "tvm-so", Entry: "model.so", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleSemantic, Cost: allCores(),
+				CompileOptions: tvmOptions,
+			},
+		},
+		{
+			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
+			Imports: []string{"jax"},
+			Profile: toolchain.Profile{
+				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				CompileOptions: xlaOptions,
+			},
+		},
 	}
 }
 
-// others are the programs that import or quantize models.
-func others() []Source {
+// importers make no engines: they import or quantize models.
+func importers() []Source {
 	return []Source{
 		{
 			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11", Installed: 319,
@@ -93,7 +115,11 @@ func others() []Source {
 		},
 		{
 			Name: "tensorflow", Package: "tensorflow-cpu", Language: Python, Oldest: "3.11", Installed: 1513,
-			Imports: []string{"tflite", "savedmodel"},
+			Imports: []string{"tflite", "savedmodel", "keras"},
+		},
+		{
+			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
+			Imports: []string{"torch-export"},
 		},
 	}
 }
@@ -131,6 +157,22 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 		return map[string]any{"device": "local", "cpu": "generic", "triple": "aarch64-unknown-linux-gnu"}, nil
 	}
 	return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
+}
+
+// tvmOptions are those of iree for processors that the linker of this machine makes code for.
+func tvmOptions(t registry.Target, precision string) (map[string]any, error) {
+	if t.Accelerator != nil || t.CPU.Arch != "amd64" || t.OS != "linux" {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tvm compiles for os linux and cpu.arch amd64, without an accelerator", t.Name)
+	}
+	return ireeOptions(t, precision)
+}
+
+// xlaOptions are the same for every processor: XLA makes machine code where it loads the program.
+func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
+	if t.Accelerator != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: xla compiles for processors only, in this version", t.Name)
+	}
+	return map[string]any{}, nil
 }
 
 // blobOptions name the instruction set that a blob of OpenVINO's CPU plugin is for, in oneDNN's

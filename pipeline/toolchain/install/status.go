@@ -5,6 +5,7 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,6 +130,12 @@ func missing(source drivers.Source, gpus []string) []Missing {
 		if need.Library != "" && !hasLibrary(need.Library) {
 			all = append(all, Missing{What: "the system's library " + need.Library,
 				Hint: "on Debian: apt-get install " + need.Package, For: need.For})
+		}
+		if need.Program != "" {
+			if _, err := exec.LookPath(need.Program); err != nil {
+				all = append(all, Missing{What: "the program " + need.Program,
+					Hint: "on Debian: apt-get install " + need.Package, For: need.For})
+			}
 		}
 		has := func(vendor string) bool { return slices.Contains(gpus, vendor) }
 		if len(need.GPUs) > 0 && !slices.ContainsFunc(need.GPUs, has) {

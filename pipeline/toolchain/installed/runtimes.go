@@ -51,5 +51,5 @@ func Runtimes(folder string) map[string]string {
 // IsRuntime reports whether a toolchain runs engines. The others only import or quantize models. Package drivers has
 // the same in its profiles, which programs that only read installs do not carry.
 func IsRuntime(toolchain string) bool {
-	return !slices.Contains([]string{"nncf", "safetensors", "scikit-learn", "tensorflow", "xgboost", "lightgbm", "pmml"}, toolchain)
+	return !slices.Contains([]string{"nncf", "safetensors", "scikit-learn", "tensorflow", "torch", "xgboost", "lightgbm", "pmml"}, toolchain)
 }

@@ -1,10 +1,10 @@
 """Driver for TensorFlow, protocol mlpromote.driver/v1. Verbs:
 
 probe   versions of the tools.
-import  role "model", either one file source.tflite, or the files of a SavedModel below
-        source/, to model.onnx, by tf2onnx. Inputs and outputs are called as the signature
+import  role "model", either one file source.tflite or source.keras, or the files of a
+        SavedModel below source/, to model.onnx, by tf2onnx. Inputs and outputs are called as the signature
         of the model calls them; of several, as serving_default does.
-run     such a model on cases: what TensorFlow's interpreter of .tflite files, or
+run     such a model on cases: what TensorFlow's interpreter of .tflite files, Keras, or
         TensorFlow itself, predicts.
 """
 
@@ -16,6 +16,7 @@ os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", TF_ENABLE_ONEDNN_OPTS="0", CUDA_VISI
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import flatbuffer  # noqa: E402
+import kerasfile  # noqa: E402
 import savedmodel  # noqa: E402
 from protocol import Refused, inputs_of, main, options_of, versions, write  # noqa: E402
 from running import run  # noqa: E402
@@ -27,9 +28,9 @@ def probe(_request):
 
 def import_(request):
     options_of(request, {})
-    entries = [i["path"] for i in inputs_of(request, "model") if i["name"] in ("source.tflite", "source/saved_model.pb")]
+    entries = [i["path"] for i in inputs_of(request, "model") if i["name"] in ("source.tflite", "source.keras", "source/saved_model.pb")]
     if len(entries) != 1:
-        raise Refused("bad_input", f"{len(entries)} inputs of role model are source.tflite or source/saved_model.pb, expected one")
+        raise Refused("bad_input", f"{len(entries)} inputs of role model are source.tflite, source.keras or source/saved_model.pb, expected one")
     model = kind(entries[0]).convert(entries[0])
     write(request, "model.onnx", model.SerializeToString(deterministic=True))
     return {"operators": len(model.graph.node)}
@@ -42,7 +43,7 @@ def run_(request):
 
 def kind(path):
     """The module that knows files of this name."""
-    return flatbuffer if path.endswith(".tflite") else savedmodel
+    return {".tflite": flatbuffer, ".keras": kerasfile}.get(os.path.splitext(path)[1], savedmodel)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,43 @@
+"""Makes the files of PyTorch beside this script: python3 make.py, with the packages of the toolchain
+torch (pipeline/toolchain/drivers/torch/requirements.lock).
+
+digits.pt2   the trained network of examples/digits as PyTorch has it, for any batch, by torch.export
+weights.pt   its weights alone
+script.pt    the same as TorchScript
+"""
+
+import pathlib
+
+import onnx
+import onnx.numpy_helper
+import torch
+
+here = pathlib.Path(__file__).resolve().parent
+digits = here / "../../../../../examples/digits"
+
+
+class Digits(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.Conv2d(16, 32, 3, padding=1)
+        self.dense = torch.nn.Linear(512, 10)
+
+    def forward(self, image):
+        x = torch.relu(self.conv2(torch.relu(self.conv1(image))))
+        logits = self.dense(torch.nn.functional.max_pool2d(x, 2).flatten(1))
+        return {"logits": logits, "probability": logits.softmax(-1)}
+
+
+def main():
+    model = Digits().eval()
+    trained = {i.name: torch.tensor(onnx.numpy_helper.to_array(i)) for i in onnx.load(digits / "digits.onnx").graph.initializer}
+    trained["dense.weight"] = trained["dense.weight"].T.contiguous()
+    model.load_state_dict(trained)
+    program = torch.export.export(model, (torch.zeros(2, 1, 8, 8),), dynamic_shapes={"image": {0: torch.export.Dim("batch")}})
+    torch.export.save(program, here / "digits.pt2")
+    torch.save(model.state_dict(), here / "weights.pt")
+    torch.jit.script(model).save(str(here / "script.pt"))
+
+
+if __name__ == "__main__":
+    main()

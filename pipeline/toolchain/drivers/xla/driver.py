@@ -1,0 +1,92 @@
+"""Driver for JAX and its compiler XLA, protocol mlpromote.driver/v1. Verbs:
+
+probe    versions of the tools.
+import   role "model", one file source.jax that jax.export wrote, to model.onnx.
+compile  role "model", one .onnx file and its external data, to model.jax, which is StableHLO
+         as jax.export writes it. XLA makes machine code of it where it is loaded.
+run      such files on cases, for a source and for an engine alike.
+"""
+
+import os
+import sys
+
+# Read when JAX is imported. One core for a fixed run, whose sums must not depend on how many there are.
+os.environ.update(JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="2")
+os.environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math=false"
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from protocol import Refused, main, model_of, options_of, versions, write  # noqa: E402
+from running import only, run  # noqa: E402
+
+SUFFIX = ".jax"
+
+
+def configured():
+    """JAX, with numbers of 64 bits, and without the folder of this program in what it writes."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_include_full_tracebacks_in_locations", False)
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")  # where this program lies
+    return jax
+
+
+def probe(_request):
+    return versions("jax", "jaxlib", "onnx", "numpy")
+
+
+def compile_(request):
+    options_of(request, {})
+    import graphs
+
+    model = graphs.load(model_of(request))
+    jax = configured()
+    import fromonnx
+    import onnxlayers  # noqa: F401  which adds its operators
+
+    symbols = jax.export.SymbolicScope()
+    feeds = {}
+    for name, (dtype, shape) in graphs.graph_inputs(model).items():
+        if dtype.kind == "O":
+            raise Refused("unsupported_op", f"input {name!r} takes text, which XLA does not have")
+        feeds[name] = jax.ShapeDtypeStruct(jax.export.symbolic_shape(", ".join(dimensions(model, name, shape)), scope=symbols) if shape else (), dtype)
+    program = jax.export.export(jax.jit(fromonnx.function_of(model)), platforms=["cpu"])(feeds)
+    write(request, "model" + SUFFIX, bytes(program.serialize()))
+    return {"engine": {"format": "jax-export", "entry": "model" + SUFFIX}, "platforms": list(program.platforms)}
+
+
+def dimensions(model, name, shape):
+    """The sizes of an input as JAX takes them: a number, or a symbol for an open dimension."""
+    (value,) = [v for v in model.graph.input if v.name == name]
+    for i, dim in enumerate(value.type.tensor_type.shape.dim):
+        said = "".join(c if c.isalnum() else "_" for c in dim.dim_param)
+        yield str(shape[i]) if shape[i] >= 0 else f"d_{said}" if said else f"d_{i}_{sorted(v.name for v in model.graph.input).index(name)}"
+
+
+def import_(request):
+    options_of(request, {})
+    path = model_of(request, SUFFIX)
+    configured()
+    import exported
+    import hlolayers  # noqa: F401  which adds its operations
+    import toonnx
+
+    model = toonnx.model_of(exported.opened(path))
+    write(request, "model.onnx", model.SerializeToString(deterministic=True))
+    return {"operators": len(model.graph.node)}
+
+
+def load(path, threads, options):
+    """An engine, or a source. JAX has the threads that the process may use: a fixed run keeps to one core."""
+    if options is not None:
+        only(options)
+    elif threads == 1:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    configured()
+    import exported
+
+    return exported.Engine(path, threads, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main({"probe": probe, "import": import_, "compile": compile_, "run": run(load)}))
