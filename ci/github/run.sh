@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a verb. Environment: PROGRAM, STEP, ARGS with an argument in each line. The program writes the outputs.
+# Runs a verb. Environment: PROGRAM, STEP, ARGS with an argument in each line, REF, REASON. The program writes the outputs.
 set -euo pipefail
 
 case $STEP in
@@ -10,10 +10,13 @@ matrix | build | assemble | verify | promote | rollback) ;;
   ;;
 esac
 [[ -n $MLPROMOTE_REGISTRY ]] || unset MLPROMOTE_REGISTRY
+[[ -n ${MLPROMOTE_TOKEN_AUDIENCE-} ]] || unset MLPROMOTE_TOKEN_AUDIENCE
 args=()
 while IFS= read -r line; do
   [[ -z $line ]] || args+=("$line")
 done <<<"$ARGS"
+[[ -z ${REASON-} ]] || args+=("--reason=$REASON")
+[[ -z ${REF-} ]] || args+=(-- "$REF") # what it holds is no flag
 
 if [[ $STEP == matrix ]]; then
   # A refusal quotes lines of the spec. None of them is a command to the runner; only who knows the random text ends that.

@@ -33,6 +33,7 @@ func arrows() []rule {
 		{"cmd/internal/command", []string{"cmd/internal/ui", "registry"}},
 		{"cmd/internal/connect", []string{
 			"pipeline/confined", "registry", "registry/client", "registry/environments", "registry/oci", "registry/oci/remote", "signer", "signer/follow",
+			"signer/jobtoken",
 		}},
 		{"cmd/internal/suggest", []string{"cmd/internal/connect", "cmd/internal/ui", "registry"}},
 		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "validators"}},
@@ -114,7 +115,7 @@ func arrows() []rule {
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
 
 		{"signer", []string{"registry"}},
-		{"signer/authority", []string{"registry", "registry/strictyaml", "signer"}}, // asks over the network
+		{"signer/authority", []string{"registry", "registry/strictyaml", "signer", "signer/jobtoken"}}, // asks over the network
 		// Remembers trust bundles, and reads the checkpoints in them.
 		{"signer/follow", []string{"registry", "registry/atomicfile", "registry/checkpoint", "signer"}},
 		{"signer/*", []string{"registry", "registry/atomicfile", "signer"}},

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer/jobtoken"
 )
 
 // maxToken is the maximum size of a token in bytes; those of CI systems have about 2000.
@@ -58,7 +57,7 @@ func (i Identity) token(ctx context.Context, getenv func(string) string, now tim
 	case file:
 		text, err = readToken(path)
 	default:
-		text, err = i.askGitHub(ctx, getenv)
+		text, err = jobtoken.GitHub(ctx, getenv, i.audience())
 	}
 	if err != nil {
 		return "", err
@@ -81,38 +80,6 @@ func readToken(path string) (string, error) {
 		return "", registry.Lastingf(registry.CodeUnavailable, "token of the identity: %w", err)
 	}
 	return string(data), nil
-}
-
-// askGitHub asks GitHub Actions for the token of the job. Source:
-// https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token".
-func (i Identity) askGitHub(ctx context.Context, getenv func(string) string) (string, error) {
-	address, secret := getenv("ACTIONS_ID_TOKEN_REQUEST_URL"), getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
-	u, err := url.Parse(address)
-	if address == "" || secret == "" || err != nil || u.Host == "" {
-		return "", registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "this is no job of GitHub Actions that may ask for a token"),
-			"give the job permissions: {id-token: write}")
-	}
-	if u.Scheme != "https" && !loopback(u.Hostname()) {
-		return "", registry.Lastingf(registry.CodeUnavailable, "ACTIONS_ID_TOKEN_REQUEST_URL is not https, and a token is sent there")
-	}
-	query := u.Query()
-	query.Set("audience", i.audience())
-	u.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
-	if err != nil {
-		return "", registry.Lastingf(registry.CodeUnavailable, "ACTIONS_ID_TOKEN_REQUEST_URL cannot be used")
-	}
-	request.Header.Set("Authorization", "Bearer "+secret)
-	answer, err := call{ctx, "GitHub's tokens at", secret}.RoundTrip(request)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close()
-	var read struct{ Value string }
-	if err := json.NewDecoder(answer.Body).Decode(&read); err != nil || read.Value == "" {
-		return "", registry.Lastingf(registry.CodeUnavailable, "GitHub answered without a token")
-	}
-	return read.Value, nil
 }
 
 // checkToken reads a token (JWT, RFC 7519) without verifying it, which the authority does.

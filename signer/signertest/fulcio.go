@@ -28,6 +28,10 @@ type Claims struct {
 	RepositoryOwnerID string `json:"repository_owner_id,omitempty"`
 	JobWorkflowRef    string `json:"job_workflow_ref,omitempty"`
 	Ref               string `json:"ref,omitempty"`
+	SHA               string `json:"sha,omitempty"`
+	WorkflowRef       string `json:"workflow_ref,omitempty"`
+	RunID             string `json:"run_id,omitempty"`
+	RunAttempt        string `json:"run_attempt,omitempty"`
 	EventName         string `json:"event_name,omitempty"`
 	Environment       string `json:"environment,omitempty"`
 	RunnerEnvironment string `json:"runner_environment,omitempty"`

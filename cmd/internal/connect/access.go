@@ -12,10 +12,14 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/signer/jobtoken"
 )
 
-// transport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN,
-// else with the credential that the docker config has for the host, trusting the CA of
+// audienceVariable has the audience of the token that a job of GitHub Actions asks for, to get in at a service without a secret.
+const audienceVariable = "MLPROMOTE_TOKEN_AUDIENCE" //nolint:gosec // a name
+
+// transport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN, or one of the CI job for the audience of
+// MLPROMOTE_TOKEN_AUDIENCE, else with the credential that the docker config has for the host. It trusts the CA of
 // --tls-ca besides those of the system.
 func (s Service) transport(ctx context.Context, service *url.URL, c *remote.Repositories) (http.RoundTripper, error) {
 	authorization, err := s.authorization(ctx, service, c)
@@ -30,20 +34,32 @@ func (s Service) transport(ctx context.Context, service *url.URL, c *remote.Repo
 	if base.TLSClientConfig, err = s.tlsConfig(); err != nil {
 		return nil, err
 	}
-	return &Authorized{Base: base, Service: service, Authorization: authorization, agent: c.Agent}, nil
+	t := &Authorized{Base: base, Service: service, Authorization: authorization, agent: c.Agent}
+	if audience := s.Getenv(audienceVariable); audience != "" {
+		t.Tokens = &jobtoken.Source{Audience: audience, Getenv: s.Getenv}
+		if _, err := t.Tokens.Token(ctx); err != nil { // before any work, and not as a failure of the service
+			return nil, err
+		}
+	}
+	return t, nil
 }
 
-// authorization is the header that goes with every request to the service; empty: none.
+// authorization is the header that goes with every request to the service; empty: none, or one that is asked for.
 func (s Service) authorization(ctx context.Context, service *url.URL, c *remote.Repositories) (string, error) {
 	var header string
-	if token := strings.TrimSpace(s.Getenv("MLPROMOTE_TOKEN")); token == "" {
+	token, asks := strings.TrimSpace(s.Getenv("MLPROMOTE_TOKEN")), s.Getenv(audienceVariable) != ""
+	switch {
+	case asks && token != "":
+		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN and %s are both set: want one of the two", audienceVariable)
+	case asks: // with each request, since such a token expires in minutes
+	case token == "":
 		header = s.dockerAuthorization(ctx, service, c)
-	} else if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN: want the text of one token, and nothing else")
-	} else {
+	default:
 		header = "Bearer " + token
 	}
-	if header != "" && service.Scheme == "http" && !remote.IsLoopback(service.Host) {
+	if (header != "" || asks) && service.Scheme == "http" && !remote.IsLoopback(service.Host) {
 		s.Note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
 	}
 	return header, nil
@@ -89,6 +105,7 @@ type Authorized struct {
 	Base          http.RoundTripper
 	Service       *url.URL
 	Authorization string
+	Tokens        *jobtoken.Source // gives the token in place of Authorization; nil: none
 	agent         string
 }
 
@@ -96,8 +113,18 @@ type Authorized struct {
 func (t *Authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", t.agent)
-	if t.Authorization != "" && r.URL.Scheme == t.Service.Scheme && r.URL.Host == t.Service.Host {
-		r.Header.Set("Authorization", t.Authorization)
+	if r.URL.Scheme == t.Service.Scheme && r.URL.Host == t.Service.Host {
+		authorization := t.Authorization
+		if t.Tokens != nil {
+			token, err := t.Tokens.Token(r.Context())
+			if err != nil {
+				return nil, err
+			}
+			authorization = "Bearer " + token
+		}
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
 	}
 	return t.Base.RoundTrip(r)
 }

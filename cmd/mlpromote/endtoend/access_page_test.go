@@ -4,6 +4,7 @@ package endtoend
 
 import (
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/signer/signertest"
 )
 
 const builderPassword = "of the builder"
@@ -45,7 +47,7 @@ func gitHubJob(t *testing.T) job {
 		Env   map[string]string
 		Steps []struct{ Run string }
 	}
-	if err := yaml.Unmarshal([]byte(yamlBlock(t, "ACTIONS_ID_TOKEN_REQUEST_TOKEN")), &workflow); err != nil {
+	if err := yaml.Unmarshal([]byte(yamlBlock(t, "MLPROMOTE_TOKEN_AUDIENCE")), &workflow); err != nil {
 		t.Fatal(err)
 	}
 	j := job{env: workflow.Env}
@@ -79,7 +81,17 @@ func TestAccessJobs(t *testing.T) {
 	s.MustStart(t)
 	runBlocks(t, program, "docs/how-to/access.md", "", root, "DATA="+s.Dir, "COSIGN_PASSWORD="+builderPassword)
 	environments := filepath.Join(s.Dir, "environments.yaml")
-	if err := errors.Join(s.Stop(), os.WriteFile(environments, []byte(yamlBlock(t, "keys/ci-builder.pub")), 0o600)); err != nil {
+	tokens := signertest.New(t)
+	claims := func() signertest.Claims {
+		c := signertest.Job()
+		c.Ref = "refs/heads/main"
+		return c
+	}
+	issuer := httptest.NewServer(tokens.Issuer(t, "of-the-job", claims, func(string, string) {}))
+	t.Cleanup(issuer.Close)
+	callers := strings.ReplaceAll(yamlBlock(t, "token.actions.githubusercontent.com"), "https://token.actions.githubusercontent.com", issuer.URL)
+	if err := errors.Join(s.Stop(), os.WriteFile(environments, []byte(yamlBlock(t, "keys/ci-builder.pub")), 0o600),
+		os.WriteFile(filepath.Join(s.Dir, "access.yaml"), []byte(callers), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	token := func(name string, grants ...string) string {
@@ -104,9 +116,10 @@ func TestAccessJobs(t *testing.T) {
 			c := programtest.NewJob(t, program, filepath.Join(t.TempDir(), "digits"), s.Env...)
 			if name == "GitLab" {
 				c.Bump()
+				c.Env = append(c.Env, "MLPROMOTE_TOKEN="+builds)
 			}
-			j.run(t, c, s.URL, builds, string(key))
-			c.Env = append(c.Env, "MLPROMOTE_REGISTRY="+s.URL, "MLPROMOTE_TOKEN="+admin)
+			j.run(t, c, s.URL, issuer.URL, string(key))
+			c.Env = append(c.Env, "MLPROMOTE_REGISTRY="+s.URL, "MLPROMOTE_TOKEN="+admin, "MLPROMOTE_TOKEN_AUDIENCE=")
 			dry := c.Command("promote", "--dry-run")
 			out, _ := dry.Output() // parity is not proven
 			said := string(out)
@@ -128,25 +141,24 @@ func unmet(decision string) string {
 	return lines
 }
 
-// run runs the job in the folder of c. What asks GitHub for a token is answered with one of the
-// service, whose own issuers other tests have.
-func (j job) run(t *testing.T, c *programtest.Job, url, token, key string) {
+// run runs the job in the folder of c. A job of GitHub gets its token of the issuer, by the audience of the page; one of GitLab has
+// it in a variable.
+func (j job) run(t *testing.T, c *programtest.Job, url, issuer, key string) {
 	t.Helper()
 	secrets := map[string]string{"${{ secrets.BUILDER_PASSWORD }}": builderPassword, "${{ secrets.BUILDER_KEY }}": key}
 	keyFile := filepath.Join(t.TempDir(), "key") // as a variable of the type File
 	if err := os.WriteFile(keyFile, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := append(c.Env, "MLPROMOTE_TOKEN="+token, "COSIGN_PASSWORD="+builderPassword, "BUILDER_KEY="+keyFile, "TOKEN="+token,
-		"RUNNER_TEMP="+t.TempDir(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN=x", "ACTIONS_ID_TOKEN_REQUEST_URL=http://localhost/?")
+	env := append(c.Env, "COSIGN_PASSWORD="+builderPassword, "BUILDER_KEY="+keyFile, "RUNNER_TEMP="+t.TempDir(),
+		"ACTIONS_ID_TOKEN_REQUEST_TOKEN=of-the-job", "ACTIONS_ID_TOKEN_REQUEST_URL="+issuer+"/token?api-version=2.0")
 	for name, value := range j.env {
 		if secret, ok := secrets[value]; ok {
 			value = secret
 		}
 		env = append(env, name+"="+strings.ReplaceAll(value, "$CI_PROJECT_DIR", c.Dir))
 	}
-	const stubs = "curl() { echo \"$TOKEN\"; }\njq() { cat; }\n"
-	cmd := exec.CommandContext(t.Context(), "sh", "-euc", stubs+j.script)
+	cmd := exec.CommandContext(t.Context(), "sh", "-euc", j.script)
 	cmd.Dir = c.Dir
 	cmd.Env = append(env, "PATH="+filepath.Dir(c.Program)+":"+os.Getenv("PATH"), "MLPROMOTE_REGISTRY="+url)
 	if out, err := cmd.CombinedOutput(); err != nil {

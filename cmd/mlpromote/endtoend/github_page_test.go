@@ -52,7 +52,7 @@ func pageWorkflows(t *testing.T) map[string]string {
 		}
 		all[name] = block[1]
 	}
-	for _, name := range []string{"release", "release-matrix", "pull-request", "pull-request-comment"} {
+	for _, name := range []string{"release", "release-keyless", "rollback", "release-matrix", "pull-request", "pull-request-comment"} {
 		if all[name] == "" {
 			t.Errorf("the page has no workflow %q", name)
 		}

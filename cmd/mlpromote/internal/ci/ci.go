@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/signer/jobtoken"
 )
 
 // TokenVariable is the variable with an OIDC token of the CI job.
@@ -22,27 +23,47 @@ const Audience = "mlpromote"
 // maxToken is how many bytes a token may have.
 const maxToken = 16 << 10
 
-// Job reads which CI job this is; nil where nothing says that it is one. Errors: CodeInvalid for a token that is not
-// valid here: by its signature, its audience or its times. If the keys of its issuer cannot be fetched, the result
-// has its claims among those that nothing confirms.
+// Job reads which CI job this is; nil where nothing says that it is one. Without a token in the variable, a job of GitHub that may
+// asks for one. Errors: CodeInvalid for a token in the variable that is not valid here: by its signature, its audience or its
+// times. If the keys of its issuer cannot be fetched, the result has its claims among those that nothing confirms.
 func Job(ctx context.Context, getenv func(string) string) (*registry.CIOrigin, error) {
 	token := strings.TrimSpace(getenv(TokenVariable))
-	if token == "" {
-		claimed := variables(getenv)
-		if claimed == nil {
-			return nil, nil
-		}
-		return &registry.CIOrigin{Claimed: claimed, Unverified: "there is no token: " + TokenVariable + " is not set"}, nil
+	switch {
+	case token != "":
+		return signed(ctx, getenv, TokenVariable, token)
+	case getenv("GITHUB_ACTIONS") == "true" && jobtoken.MayAsk(getenv):
+		return asked(ctx, getenv), nil
 	}
+	claimed := variables(getenv)
+	if claimed == nil {
+		return nil, nil
+	}
+	return &registry.CIOrigin{Claimed: claimed, Unverified: "there is no token: " + TokenVariable + " is not set"}, nil
+}
+
+// asked is the job as GitHub's token says. The job did not hand the token in, so one that cannot be had fails no build.
+func asked(ctx context.Context, getenv func(string) string) *registry.CIOrigin {
+	token, err := jobtoken.GitHub(ctx, getenv, Audience)
+	if err == nil {
+		var job *registry.CIOrigin
+		if job, err = signed(ctx, getenv, "the token of GitHub", token); err == nil {
+			return job
+		}
+	}
+	return &registry.CIOrigin{Claimed: variables(getenv), Unverified: registry.PlainText(err.Error())}
+}
+
+// signed is the job as a token says, whose signature is verified by the keys of its issuer. what names the token in errors.
+func signed(ctx context.Context, getenv func(string) string, what, token string) (*registry.CIOrigin, error) {
 	if len(token) > maxToken {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", TokenVariable, len(token), maxToken)
+		return nil, registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", what, len(token), maxToken)
 	}
 	issuer, err := oidc.IssuerOf(token)
 	if err == nil && !registry.IsIssuerURL(issuer) {
 		err = registry.Errorf(registry.CodeInvalid, "its issuer %.200q is no https URL", issuer)
 	}
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", TokenVariable, err)
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", what, err)
 	}
 	identifier := oidc.New(oidc.Config{Issuers: []oidc.Issuer{{URL: issuer, Audience: Audience}}}, clock.Now, nil)
 	claims, err := identifier.Claims(ctx, token)
@@ -50,7 +71,7 @@ func Job(ctx context.Context, getenv func(string) string) (*registry.CIOrigin, e
 	case registry.HasCode(err, registry.CodeUnavailable):
 		return &registry.CIOrigin{Claimed: variables(getenv), Unverified: "the keys of " + issuer + " could not be fetched"}, nil
 	case err != nil:
-		err = registry.Errorf(registry.CodeInvalid, "%s: %w", TokenVariable, err)
+		err = registry.Errorf(registry.CodeInvalid, "%s: %w", what, err)
 		return nil, registry.WithHint(err, "ask the CI for a token with the audience "+Audience+", right before the build")
 	}
 	return &registry.CIOrigin{Issuer: issuer, Claims: public(claims)}, nil

@@ -5,6 +5,8 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -61,11 +63,31 @@ func variables(over map[string]string) func(string) string {
 	}
 }
 
+// asking are the variables by which a job asks GitHub, which gives it a token.
+func asking(t *testing.T, token string) map[string]string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("audience") != ci.Audience {
+			t.Errorf("got %s, want a question about a token for %s", r.URL, ci.Audience)
+		}
+		fmt.Fprintf(w, `{"value":%q}`, token)
+	}))
+	t.Cleanup(server.Close)
+	return map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": server.URL + "/?api-version=2.0", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of-the-job"}
+}
+
+func over(all map[string]string, name, value string) map[string]string {
+	all[name] = value
+	return all
+}
+
 func TestJob(t *testing.T) {
 	t.Parallel()
 	i, other := startIssuer(t), startIssuer(t)
 	good := i.token(t, map[string]any{"repository": "team/models", "run_id": "17", "actor": "a person", "email": "a@example.com", "sha": 5})
 	claimed := map[string]string{"repository": "team/claimed"}
+	said := &registry.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}
+	forAnother := "the token of GitHub: the token of " + i.server.URL + ` is refused: oidc: expected audience "mlpromote" got ["sigstore"]`
 	for name, c := range map[string]struct {
 		variables map[string]string
 		want      *registry.CIOrigin
@@ -86,6 +108,11 @@ func TestJob(t *testing.T) {
 		"no token":                     {map[string]string{ci.TokenVariable: "secret"}, nil, "not a JWT"},
 		"an issuer without encryption": {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"iss": "http://ci.example.com"})}, nil, "no https URL"},
 		"a token of a megabyte":        {map[string]string{ci.TokenVariable: strings.Repeat("a", 1<<20)}, nil, "bytes"},
+		"GitHub is asked":              {asking(t, good), said, ""},
+		"GitHub gives one for another service": {asking(t, i.token(t, map[string]any{"aud": "sigstore"})),
+			&registry.CIOrigin{Claimed: claimed, Unverified: forAnother}, ""},
+		"GitHub gives none":                     {asking(t, ""), &registry.CIOrigin{Claimed: claimed, Unverified: "GitHub answered without a token"}, ""},
+		"another system has GitHub's variables": {over(asking(t, good), "GITHUB_ACTIONS", ""), nil, ""},
 		"an issuer that is away": {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"iss": "http://127.0.0.1:1"})},
 			&registry.CIOrigin{Claimed: claimed, Unverified: "the keys of http://127.0.0.1:1 could not be fetched"}, ""},
 	} {
