@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -19,6 +20,77 @@ type PromotionCheck struct {
 	// Unchanged is true if the environment has the release already.
 	Unchanged bool       `json:"unchanged"`
 	Reasons   []Obstacle `json:"reasons"` // why not; empty if allowed
+}
+
+// PromotionQuery asks about the promotion of a release to an environment. Version, Digest or both name the release, since a
+// head moves between the answer and its use.
+type PromotionQuery struct {
+	Model       string
+	Environment string
+	Version     string
+	Digest      Digest
+}
+
+// PromotionChecker says whether a release may be promoted.
+type PromotionChecker interface {
+	// PromotionCheck decides about a promotion and changes nothing. A refusal is an answer, whose Allowed is false; with an
+	// error nothing was decided. Errors: CodeInvalid for a query without an environment or a release; CodeNotFound for an unknown
+	// environment or release; CodeConflict if version and digest name two releases.
+	PromotionCheck(ctx context.Context, q PromotionQuery) (PromotionCheck, error)
+}
+
+// PromotionChecks is the PromotionChecker of a registry.
+type PromotionChecks struct {
+	Registry interface { // the part of [Interface] that finds a release
+		Environments(ctx context.Context) (Environments, error)
+		Release(ctx context.Context, environment, model, tagOrDigest string) (Release, error)
+	}
+	Preview interface { // the part of [Previewer] that decides
+		Preview(ctx context.Context, r PromoteRequest) (Promotion, error)
+	}
+	Pages string // address of the service's pages; empty: none
+}
+
+// PromotionCheck finds the release in the environment that the destination takes releases from, and decides.
+func (c PromotionChecks) PromotionCheck(ctx context.Context, q PromotionQuery) (PromotionCheck, error) {
+	environments, err := c.Registry.Environments(ctx)
+	if err != nil {
+		return PromotionCheck{}, err
+	}
+	if q.Environment == "" {
+		return PromotionCheck{}, Errorf(CodeInvalid, "query: environment is missing: want the name of one")
+	}
+	from, _, err := environments.Edge("", q.Environment)
+	if err != nil {
+		return PromotionCheck{}, err
+	}
+	release, err := c.release(ctx, from.Name, q)
+	if err != nil {
+		return PromotionCheck{}, err
+	}
+	promotion, refused := c.Preview.Preview(ctx, PromoteRequest{Model: q.Model, Ref: string(release.Digest), From: from.Name, To: q.Environment})
+	return CheckPromotion(release, from.Name, q.Environment, c.Pages, promotion, refused)
+}
+
+// release reads the release that a query names, in the environment that it would come from.
+func (c PromotionChecks) release(ctx context.Context, from string, q PromotionQuery) (Release, error) {
+	ref := q.Version
+	switch {
+	case q.Version == "" && q.Digest == "":
+		return Release{}, Errorf(CodeInvalid, "query: the release is missing: want version=TAG or digest=DIGEST, since a head can move")
+	case q.Version != "" && !ValidTag(q.Version):
+		return Release{}, Errorf(CodeInvalid, "query: version %.100q: want a tag such as 1.2.0", q.Version)
+	case q.Digest != "" && q.Digest.Validate() != nil:
+		return Release{}, Errorf(CodeInvalid, "query: digest %.100q: want sha256 and 64 hexadecimal digits", q.Digest)
+	case q.Version == "":
+		ref = string(q.Digest)
+	}
+	release, err := c.Registry.Release(ctx, from, q.Model, ref)
+	if err == nil && q.Digest != "" && release.Digest != q.Digest {
+		return Release{}, Lastingf(CodeConflict, "version %s of %s is %s in %s, not %s: ask about one of them",
+			q.Version, q.Model, release.Digest, from, q.Digest)
+	}
+	return release, err
 }
 
 // Obstacle is one thing that is in the way of a promotion.

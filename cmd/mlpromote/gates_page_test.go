@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/expr-lang/expr"
 	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/yaml"
 
@@ -155,7 +157,7 @@ func TestGatesPageRule(t *testing.T) {
 }
 
 // kargoStep has the fields of a promotion step and of the http step's configuration that the page uses, as Kargo 1.11 has them in
-// http-config.json. Kargo and its expressions do not run here.
+// http-config.json. Kargo itself does not run here; its expressions do.
 type kargoStep struct {
 	Uses  string `json:"uses"`
 	As    string `json:"as"`
@@ -183,8 +185,83 @@ type kargoValue struct {
 	Value string `json:"value"`
 }
 
-// TestGatesPageKargo sends the request of the Kargo step with its expressions replaced. The answer has the members that the
-// step reads, and no answer to a wrong question has the status of success.
+// kargoTemplate is an expression within a text.
+var kargoTemplate = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
+
+// kargo evaluates expressions as Kargo does, by the library that it uses and with the functions and names that it gives them.
+// Source: pkg/expressions and pkg/promotion/runner/builtin/http_requester.go of akuity/kargo.
+type kargo struct {
+	t     *testing.T
+	given map[string]any
+}
+
+// fill puts values in place of the expressions in a text.
+func (k kargo) fill(text string) string {
+	k.t.Helper()
+	return kargoTemplate.ReplaceAllStringFunc(text, func(template string) string {
+		return fmt.Sprint(k.evaluate(kargoTemplate.FindStringSubmatch(template)[1], k.given))
+	})
+}
+
+func (k kargo) evaluate(expression string, given map[string]any) any {
+	k.t.Helper()
+	program, err := expr.Compile(strings.TrimSpace(expression))
+	if err != nil {
+		k.t.Fatalf("%s: %v", expression, err)
+	}
+	value, err := expr.Run(program, given)
+	if err != nil {
+		k.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// run sends the request of the step once, and says what becomes of the step: it succeeded, failed for good, or asks again.
+func (k kargo) run(step kargoStep, service string) (state string, outputs map[string]any) {
+	k.t.Helper()
+	values := url.Values{}
+	for _, q := range step.Config.QueryParams {
+		values.Set(q.Name, k.fill(q.Value))
+	}
+	address := strings.Replace(k.fill(step.Config.URL), "https://models.example", service, 1) + "?" + values.Encode()
+	request, err := http.NewRequestWithContext(k.t.Context(), step.Config.Method, address, http.NoBody)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, h := range step.Config.Headers {
+		request.Header.Set(h.Name, k.fill(h.Value))
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var body any = map[string]any{}
+	if len(text) > 0 && json.Valid(text) {
+		_ = json.Unmarshal(text, &body)
+	}
+	answer := map[string]any{"response": map[string]any{
+		"status": int64(response.StatusCode), "header": response.Header.Get, "headers": response.Header, "body": body,
+	}}
+	switch {
+	case k.evaluate(step.Config.FailureExpression, answer) == true: // it comes before success
+		return "failed", nil
+	case k.evaluate(step.Config.SuccessExpression, answer) != true:
+		return "running", nil
+	}
+	outputs = map[string]any{}
+	for _, o := range step.Config.Outputs {
+		outputs[o.Name] = k.evaluate(o.FromExpression, answer)
+	}
+	return "succeeded", outputs
+}
+
+// TestGatesPageKargo runs the Kargo step with its expressions: it goes on when the policy allows the digest of the Freight, asks again while it
+// does not, and ends where nothing can be decided.
 func TestGatesPageKargo(t *testing.T) {
 	t.Parallel()
 	g := newGates(t)
@@ -192,45 +269,37 @@ func TestGatesPageKargo(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(fenced(t, "yaml kargo")), &step); err != nil {
 		t.Fatal(err)
 	}
-	if step.Uses != "http" || step.Config.SuccessExpression != "response.status == 200 && response.body.allowed == true" ||
-		step.Config.FailureExpression != "response.status in [400, 401, 403, 404, 409, 422]" {
+	if step.Uses != "http" || step.As != "mlpromote" {
 		t.Errorf("got the step %+v", step)
 	}
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(busy.Close)
 	for name, c := range map[string]struct {
-		digest, token string
-		status        int
-		allowed       bool
+		service, digest, token, want string
 	}{
-		"allowed": {string(g.allowed), g.token, 200, true}, "refused": {string(g.refused), g.token, 200, false},
-		"no token": {string(g.allowed), "", 401, false}, "no Freight": {"", g.token, 400, false},
+		"allowed":             {g.url, string(g.allowed), g.token, "succeeded"},
+		"refused":             {g.url, string(g.refused), g.token, "running"},
+		"no token":            {g.url, string(g.allowed), "", "failed"},
+		"no Freight":          {g.url, "", g.token, "failed"},
+		"unknown":             {g.url, "sha256:" + strings.Repeat("0", 64), g.token, "failed"},
+		"a busy service":      {busy.URL, string(g.allowed), g.token, "running"},
+		"another service":     {answering(t, http.StatusOK, `{"hello":"x"}`), string(g.allowed), g.token, "running"},
+		"a list":              {answering(t, http.StatusOK, `{"allowed":"true"}`), string(g.allowed), g.token, "running"},
+		"what is no JSON":     {answering(t, http.StatusOK, `allowed: true`), string(g.allowed), g.token, "running"},
+		"a hostile Freight":   {g.url, string(g.allowed) + "&environment=staging", g.token, "failed"},
+		"a hostile Freight 2": {g.url, "${{ secret('mlpromote').token }}", g.token, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fill := strings.NewReplacer("https://models.example", g.url, "${{ secret('mlpromote').token }}", c.token,
-				`${{ imageFrom("models.example/staging/vision/digits").Digest }}`, c.digest)
-			values := url.Values{}
-			for _, q := range step.Config.QueryParams {
-				values.Set(q.Name, fill.Replace(q.Value))
-			}
-			request, err := http.NewRequestWithContext(t.Context(), step.Config.Method, fill.Replace(step.Config.URL)+"?"+values.Encode(), http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, h := range step.Config.Headers {
-				request.Header.Set(h.Name, fill.Replace(h.Value))
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			var body struct {
-				Allowed bool
-				Digest  string
-			}
-			if err := json.NewDecoder(response.Body).Decode(&body); err != nil || response.StatusCode != c.status ||
-				body.Allowed != c.allowed || c.status == 200 && body.Digest != c.digest {
-				t.Errorf("got %d and %+v, error %v; want %d and allowed %v", response.StatusCode, body, err, c.status, c.allowed)
+			k := kargo{t, map[string]any{
+				"secret": func(string) map[string]string { return map[string]string{"token": c.token} },
+				"imageFrom": func(string) struct{ RepoURL, Tag, Digest string } {
+					return struct{ RepoURL, Tag, Digest string }{Digest: c.digest}
+				},
+			}}
+			got, outputs := k.run(step, c.service)
+			if got != c.want || c.want == "succeeded" && outputs["digest"] != c.digest {
+				t.Errorf("the step %s with the outputs %v, want it %s with the digest of the Freight", got, outputs, c.want)
 			}
 		})
 	}

@@ -124,6 +124,15 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	return r
 }
 
+// TestPromotionChecker holds what a client sees of the check of a service against the contract that the service keeps.
+func TestPromotionChecker(t *testing.T) {
+	t.Parallel()
+	registrytest.TestPromotionChecker(t, func(t *testing.T) (registrytest.Registry, registry.PromotionChecker) {
+		r := overNetwork(t, onDisk(t))
+		return r, r.Interface.(registry.PromotionChecker)
+	})
+}
+
 // everybody is open access: it asks for no token.
 func everybody(t *testing.T) *authn.Authenticator {
 	t.Helper()

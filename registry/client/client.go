@@ -30,7 +30,10 @@ type Client struct {
 	backoff time.Duration
 }
 
-var _ registry.Interface = (*Client)(nil)
+var (
+	_ registry.Interface        = (*Client)(nil)
+	_ registry.PromotionChecker = (*Client)(nil)
+)
 
 // New checks the configuration; it does not dial. Errors: CodeInvalid.
 func New(c Config) (*Client, error) {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -60,6 +61,24 @@ func (c *Client) Quarantines(ctx context.Context, environment, model, tagOrDiges
 func (c *Client) Operations(ctx context.Context) (registry.Operations, error) {
 	var o registry.Operations
 	return o, c.get(ctx, wire.OperationsPath, nil, &o)
+}
+
+// PromotionCheck asks whether a release may be promoted. Errors: those of [registry.PromotionChecker]; CodeUnavailable if the answer is
+// about another release or environment.
+func (c *Client) PromotionCheck(ctx context.Context, q registry.PromotionQuery) (registry.PromotionCheck, error) {
+	var got registry.PromotionCheck
+	values := query("environment", q.Environment, "version", q.Version, "digest", string(q.Digest))
+	if err := c.getOf(ctx, q.Model, wire.OpPromotionCheck, values, &got); err != nil {
+		return registry.PromotionCheck{}, err
+	}
+	same := (q.Version == "" || got.Version == q.Version) && (q.Digest == "" || got.Digest == q.Digest)
+	if !same || got.Model != q.Model || got.Environment != q.Environment {
+		return registry.PromotionCheck{}, c.strange("promotion check", errors.New("it is about another release"))
+	}
+	if got.Allowed && len(got.Reasons) > 0 {
+		return registry.PromotionCheck{}, c.strange("promotion check", errors.New("it allows and has reasons why not"))
+	}
+	return got, nil
 }
 
 // Promotion reads a promotion by the number of its event. Errors: CodeNotFound.

@@ -10,6 +10,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
+// TestPromotionChecks holds the check of a registry in the same process against its contract.
+func TestPromotionChecks(t *testing.T) {
+	t.Parallel()
+	registrytest.TestPromotionChecker(t, func(t *testing.T) (registrytest.Registry, registry.PromotionChecker) {
+		w := setup(t)
+		return w.Registry, registry.PromotionChecks{Registry: w.config.Registry, Preview: w.config.Preview}
+	})
+}
+
 // The answer follows each event that changes the decision, although it is remembered: evidence, quarantines,
 // restrictions, holds, and a version that was promoted with other bytes.
 func TestPromotionCheckFollowsEvents(t *testing.T) {
