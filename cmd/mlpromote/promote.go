@@ -90,13 +90,15 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}
 	if req.DryRun && promotion.Model != "" {
-		if out := a.ui.Result(a.decisionText(promotion, err), movement{Promotion: promotion}); out != nil {
+		reasons := obstacles(ctx, i, promotion, err)
+		if out := a.ui.Result(a.decisionText(promotion, err), movement{Promotion: promotion, Reasons: reasons}); out != nil {
 			return out
 		}
+		a.tellPages(reasons)
 		return err
 	}
 	if err != nil {
-		a.refused(promotion)
+		a.refused(promotion, obstacles(ctx, i, promotion, err))
 		return err
 	}
 	a.tellCredentials(i, promotion.From, promotion.Environment)
@@ -192,20 +194,58 @@ func (a *app) tellCredentials(i *wiring.Instance, environments ...string) {
 
 func (a *app) promoted(i *wiring.Instance, p registry.Promotion) error {
 	ref := registry.Ref{Host: i.HostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
-	return a.ui.Result(ui.Plain(ref.String()), movement{ref.String(), p})
+	return a.ui.Result(ui.Plain(ref.String()), movement{Ref: ref.String(), Promotion: p})
+}
+
+// obstacles are what is in the way of a promotion, each with the page of its subject where the registry has pages. Without the
+// release there are none.
+func obstacles(ctx context.Context, i *wiring.Instance, p registry.Promotion, refused error) []registry.Obstacle {
+	if p.Model == "" || p.Release == "" {
+		return nil
+	}
+	release, err := i.Release(ctx, p.From, p.Model, string(p.Release))
+	if err != nil {
+		return nil
+	}
+	check, err := registry.CheckPromotion(release, p.From, p.Environment, i.Pages, p, refused)
+	if err != nil {
+		return nil
+	}
+	return check.Reasons
+}
+
+// maxPages is how many pages a refusal names on a terminal.
+const maxPages = 3
+
+// tellPages names the pages of what is in the way.
+func (a *app) tellPages(reasons []registry.Obstacle) {
+	var pages []string
+	for _, o := range reasons {
+		if o.URL != "" && !slices.Contains(pages, o.URL) {
+			pages = append(pages, o.URL)
+		}
+	}
+	for _, page := range pages[:min(maxPages, len(pages))] {
+		a.ui.Note("see %s", page)
+	}
+	if more := len(pages) - maxPages; more > 0 {
+		a.ui.Note("see also %s: --output json has all", registry.Count(more, "other page"))
+	}
 }
 
 // movement is a head that moved, or with --dry-run would.
 type movement struct {
 	Ref string `json:"ref,omitempty"` // in the destination; absent for a dry run of promote
 	registry.Promotion
+	Reasons []registry.Obstacle `json:"reasons,omitempty"` // why a promotion is refused
 }
 
-// refused keeps what is known of a promotion or rollback that was refused: the decision.
-func (a *app) refused(p registry.Promotion) {
+// refused keeps what is known of a promotion or rollback that was refused: the decision, and the pages to see.
+func (a *app) refused(p registry.Promotion, reasons []registry.Obstacle) {
 	if p.Model != "" {
-		a.ui.Partial(movement{Promotion: p})
+		a.ui.Partial(movement{Promotion: p, Reasons: reasons})
 	}
+	a.tellPages(reasons)
 }
 
 // decisionText is a decision, and refused the error with which the promotion would end.

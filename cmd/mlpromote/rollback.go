@@ -10,6 +10,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+// rollbackObstacles is why a rollback is refused, with the page of the release that it would go back to; nil if it got no further than
+// looking for one.
+func rollbackObstacles(i *wiring.Instance, p registry.Promotion, refused error) []registry.Obstacle {
+	if p.Release == "" {
+		return nil
+	}
+	o := registry.Obstacle{Code: registry.CodeOf(refused), Message: registry.PlainText(refused.Error())}
+	if i.Pages != "" {
+		o.URL = registry.ReleasePage(i.Pages, p.Model, p.Release, p.Environment)
+	}
+	return []registry.Obstacle{o}
+}
+
 func (a *app) rollbackCommand() *cobra.Command {
 	var req registry.RollbackRequest
 	c := &cobra.Command{
@@ -36,7 +49,7 @@ and old reports, a freeze and retired keys do not stop it.`,
 					a.ui.Note("%s: %s -> %s", n.Node, cmp.Or(n.From, "no engine"), cmp.Or(n.To, "no engine"))
 				}
 				if err != nil {
-					a.refused(promotion)
+					a.refused(promotion, rollbackObstacles(i, promotion, err))
 					return err
 				}
 				if req.DryRun {

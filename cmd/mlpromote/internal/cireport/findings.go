@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
@@ -220,6 +221,48 @@ func Annotations(r Report) ([]byte, error) {
 		}
 	}
 	return indented(map[string][]annotation{"mlpromote": all})
+}
+
+// maxCommands is how many annotations GitHub shows of one kind and step.
+// Source: https://docs.github.com/en/rest/checks/runs, and community discussion 26680 of GitHub.
+const maxCommands = 10
+
+// What a command of GitHub's log may not have in its text and in its properties.
+// Source: src/Runner.Common/ActionCommand.cs of actions/runner.
+var (
+	commandText     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	commandProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// Commands are the first ten findings as commands of a GitHub job, which shows them at lines of the spec. What failed comes before
+// what changed. Requirements that are unmet are no finding in the spec: evidence can still come.
+func Commands(r Report, spec Spec) []byte {
+	all := slices.DeleteFunc(findings(r, spec), func(f finding) bool { return strings.HasPrefix(f.rule, "unmet/") })
+	slices.SortStableFunc(all, func(a, b finding) int { return weight(a) - weight(b) })
+	var text strings.Builder
+	for _, f := range all[:min(maxCommands, len(all))] {
+		kind := "warning"
+		if f.fails {
+			kind = "error"
+		}
+		file, title := commandProperty.Replace(spec.Path), commandProperty.Replace("mlpromote "+f.rule)
+		fmt.Fprintf(&text, "::%s file=%s,line=%d,title=%s::%s\n", kind, file, f.line, title, commandText.Replace(f.text()))
+	}
+	if more := len(all) - maxCommands; more > 0 {
+		fmt.Fprintf(&text, "+%d more: mlpromote ci report lists all\n", more)
+	}
+	return []byte(text.String())
+}
+
+// weight orders findings: what failed, limits that are looser, then the rest.
+func weight(f finding) int {
+	switch {
+	case f.fails:
+		return 0
+	case f.rule == "looser":
+		return 1
+	}
+	return 2
 }
 
 // text is the message with the page of its subject.

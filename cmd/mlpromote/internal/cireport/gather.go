@@ -2,7 +2,6 @@ package cireport
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -37,6 +36,7 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 	}
 	g.current(ctx)
 	g.engines(ctx)
+	g.builds(ctx)
 	g.nodes(ctx)
 	return g.Report, nil
 }
@@ -215,26 +215,11 @@ func refused(err error) bool {
 // steps counts the steps of the build. Provenance of each engine lists those that it needed; shared ones count once. Nil
 // where no provenance that counts lists any.
 func steps(found inspection.Result) *Steps {
-	type byproduct struct {
-		Digest      registry.DigestSet `json:"digest"`
-		Annotations struct {
-			Cached  bool  `json:"cached"`
-			Elapsed int64 `json:"elapsedNs"`
-		} `json:"annotations"`
-	}
-	seen := map[registry.Digest]bool{}
+	seen := map[string]bool{}
 	var s Steps
-	for _, c := range found.Claims {
-		var p struct {
-			RunDetails struct {
-				Byproducts []byproduct `json:"byproducts"`
-			} `json:"runDetails"`
-		}
-		if c.Statement.PredicateType != registry.PredicateProvenance || json.Unmarshal(c.Statement.Predicate, &p) != nil {
-			continue
-		}
+	for _, p := range provenances(found.Claims) {
 		for _, step := range p.RunDetails.Byproducts {
-			key := step.Digest.SHA256()
+			key := step.key()
 			if key == "" || seen[key] {
 				continue
 			}

@@ -22,7 +22,7 @@ func marker(r Report) string {
 // Markdown is the report as a comment on a change, or as the summary of a job. It begins with what decides, and lists
 // what is loosened before anything else that changed.
 func Markdown(r Report) string {
-	return page(marker(r)+heading(r)+now(r), requirementsTable(r), enginesTable(r), changes(r), nodesTable(r), costs(r))
+	return page(marker(r)+heading(r)+now(r), requirementsTable(r), enginesTable(r), changes(r), nodesTable(r), buildsTable(r), costs(r))
 }
 
 // Decision is the decision about a promotion in the same form, without what needs the registry. refusal is why it was

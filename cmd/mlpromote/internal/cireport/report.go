@@ -65,6 +65,8 @@ type Engine struct {
 
 	Was      registry.Digest `json:"was,omitempty"`      // engine of this label there now; empty: none
 	WasBytes int64           `json:"wasBytes,omitempty"` // its size
+
+	Built *Built `json:"built,omitempty"` // absent where no provenance that counts says it
 }
 
 // Passed reports whether the newest reports of the engine passed. Latency without a limit has no verdict but that it was

@@ -26,7 +26,8 @@ func unmetReport() Report {
 			{registry.Requirement{Name: "signature", Subject: "release", Met: true}, "", ""},
 		},
 		Engines: []Engine{
-			{Label: "cpu/fp32", Verdict: registry.VerdictPass, LatencyVerdict: registry.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5},
+			{Label: "cpu/fp32", Verdict: registry.VerdictPass, LatencyVerdict: registry.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5,
+				Built: &Built{Steps: 3, Cached: 1, Elapsed: 2 * time.Second, Because: []string{"source", "asset " + hostile, "a", "b", "c", "d"}}},
 			{Label: "cpu/" + hostile, Verdict: registry.VerdictFail, Reasons: []string{hostile}, Checks: []registry.Check{fail}, Tightest: worst, Margin: margin},
 			{Label: "gpu/fp16"},
 		},
@@ -112,6 +113,7 @@ func TestMarkdown(t *testing.T) {
 	for _, want := range []string{
 		"**may not be promoted to prod**: 2 requirements unmet", "It has 1.0.0 now.", "| cpu/int8, cpu/fp32 |", "1 other requirement is met.", "| cpu/fp32 | pass |", "+100.0 %", "| gpu/fp16 | not verified |",
 		"Limits that are looser than in 1.0.0", "Build: 3 steps, 1 of them from a cache; the others took 1m30s.",
+		"| cpu/fp32 | 3 steps | 1 step | 2s | source, ", ", 1 more |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
@@ -238,4 +240,30 @@ func fingerprints(t *testing.T, text []byte) []string {
 		all = append(all, i.Fingerprint)
 	}
 	return all
+}
+
+// Commands of a job are ten at most, what failed first, and a hostile name makes no other one.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	r := unmetReport()
+	for range 12 {
+		r.Looser = append(r.Looser, "accuracy: "+hostile)
+	}
+	text := string(Commands(r, Spec{Path: "models/a,b:c%.yaml"}))
+	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(all) != maxCommands+1 || !regexp.MustCompile(`^\+\d+ more: `).MatchString(all[maxCommands]) {
+		t.Fatalf("got %d lines, want ten commands and how many are left out:\n%s", len(all), text)
+	}
+	last := "error"
+	for _, line := range all[:maxCommands] {
+		found := regexp.MustCompile(`^::(error|warning) file=models/a%2Cb%3Ac%25\.yaml,line=1,title=[^:,]+::`).FindStringSubmatch(line)
+		if found == nil || found[1] == "error" && last == "warning" {
+			t.Errorf("got the command %q, want one at a line of the spec, errors first", line)
+			continue
+		}
+		last = found[1]
+		if rest := line[len(found[0]):]; strings.ContainsAny(rest, "\r\x1b") || strings.Contains(rest, "%0A::") {
+			t.Errorf("got the text %q, want it in one line", rest)
+		}
+	}
 }

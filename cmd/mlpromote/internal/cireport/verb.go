@@ -41,10 +41,12 @@ func (v Verb) Command() *cobra.Command {
 		Short: "Say what a promotion would change and what it lacks, for a comment or a CI system",
 		Long: `Decides as promote --dry-run does, and puts each engine beside the one of its label in the destination:
 limits, accuracy, latency and size. It lists limits and interface that changed, node types that get
-another engine, and each requirement that is unmet with the command that meets it. REF defaults to the
-last build here.
+another engine, and each requirement that is unmet with the command that meets it. It says what of each engine was
+built or taken from a cache, in what time, and in which inputs the build differs from that of the engine there now.
+REF defaults to the last build here.
 
---format: markdown (a comment of at most 60 KB), junit, sarif, codequality or annotations (GitLab), or json. --out
+--format: markdown (a comment of at most 60 KB), junit, sarif, codequality or annotations (GitLab), github (commands in
+the log of a job, which mark lines of the spec), or json. --out
 writes it to a file. The exit code is 0 whether the promotion is allowed or not: "allowed" of json says it,
 and promote decides.`,
 		Example: "  mlpromote ci report --to prod --out comment.md\n  mlpromote ci report staging/vision/digits:1.1.0 --format junit --out report.xml",
@@ -79,7 +81,7 @@ and promote decides.`,
 }
 
 func formats() []string {
-	return []string{"markdown", "junit", "sarif", "codequality", "annotations", "json"}
+	return []string{"markdown", "junit", "sarif", "codequality", "annotations", "github", "json"}
 }
 
 func (v Verb) print(r Report, format, out string, spec Spec) error {
@@ -96,6 +98,8 @@ func (v Verb) print(r Report, format, out string, spec Spec) error {
 		text, err = CodeQuality(r, spec)
 	case "annotations":
 		text, err = Annotations(r)
+	case "github":
+		text = Commands(r, spec)
 	default:
 		text, err = indented(r)
 	}

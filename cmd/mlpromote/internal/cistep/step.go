@@ -71,11 +71,44 @@ files for what ci report says in these formats after a build and a verification.
 			if !slices.Contains(verbs(), args[0]) {
 				return command.Usage(c, errors.New("want one of "+strings.Join(verbs(), ", ")+", as VERB or in MLPROMOTE_STEP"))
 			}
+			args, err := v.ownOutput(args)
+			if err != nil {
+				return command.Usage(c, err)
+			}
 			return v.step(c.Context(), shared(c), args)
 		},
 	}
 	c.Flags().SetInterspersed(false) // what comes behind VERB is its own
 	return c
+}
+
+// ownOutput takes --output out of the arguments of the verb: the step reads what the verb prints, so the flag says how the step
+// prints its own result, wherever it stands.
+func (v Verb) ownOutput(args []string) ([]string, error) {
+	var kept []string
+	for n := 0; n < len(args); n++ {
+		name, format, inline := strings.Cut(args[n], "=")
+		if args[n] == "--" {
+			return append(kept, args[n:]...), nil
+		}
+		if name != "--output" {
+			kept = append(kept, args[n])
+			continue
+		}
+		if !inline && n+1 < len(args) {
+			n++
+			format = args[n]
+		}
+		switch format {
+		case "json":
+			v.UI.JSON = true
+		case "text":
+			v.UI.JSON = false
+		default:
+			return nil, fmt.Errorf("--output %q: want json or text; the summary of the job has the decision as Markdown", format)
+		}
+	}
+	return kept, nil
 }
 
 // variables are the verb and its arguments as variables of the job have them, for systems in which those cannot be arguments
@@ -133,6 +166,9 @@ func (v Verb) step(ctx context.Context, flags, args []string) error {
 		return err
 	}
 	if err := v.report(ctx, sys, flags, r); err != nil {
+		return err
+	}
+	if err := v.mark(ctx, sys, flags, r); err != nil {
 		return err
 	}
 	v.log(sys.open("result")) // it can quote what a converter said
@@ -246,6 +282,22 @@ func (v Verb) report(ctx context.Context, sys system, flags []string, r result) 
 			return err
 		}
 	}
+	return nil
+}
+
+// mark marks in the log what failed and what changed at lines of the spec. The commands are those of this program, which escapes what
+// others said.
+func (v Verb) mark(ctx context.Context, sys system, flags []string, r result) error {
+	if sys.marks() == "" || !r.changes() {
+		return nil
+	}
+	v.log(sys.open("mlpromote ci report " + sys.marks()))
+	text, exit, err := v.run(ctx, slices.Concat(flags, []string{"ci", "report", "--format", sys.marks(), "--", r.Outputs["ref"]}))
+	v.log(sys.close())
+	if err != nil || exit != 0 {
+		return err
+	}
+	v.log(string(text))
 	return nil
 }
 

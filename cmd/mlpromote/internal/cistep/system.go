@@ -23,6 +23,8 @@ type system interface {
 	close() string
 	// failure marks what went wrong.
 	failure(title, message string) string
+	// marks is the format of ci report whose text in the log marks lines of the spec; empty for none.
+	marks() string
 	// Files, to which the step can write before it begins, for outputs and the summary; empty for none.
 	outputs() string
 	summary() string
@@ -78,6 +80,7 @@ func (g *github) failure(title, message string) string {
 	return "::error title=" + githubProperty.Replace(title) + "::" + githubData.Replace(message) + "\n"
 }
 
+func (g *github) marks() string   { return "github" }
 func (g *github) outputs() string { return g.getenv("GITHUB_OUTPUT") }
 func (g *github) summary() string { return g.getenv("GITHUB_STEP_SUMMARY") }
 
@@ -117,6 +120,7 @@ func (g *gitlab) failure(title, message string) string {
 	return title + ": " + registry.PlainText(message) + "\n"
 }
 
+func (g *gitlab) marks() string   { return "" } // its reports do
 func (g *gitlab) outputs() string { return g.getenv("MLPROMOTE_CI_OUTPUTS") }
 func (g *gitlab) summary() string { return g.getenv("MLPROMOTE_CI_SUMMARY") }
 
@@ -146,6 +150,7 @@ func (g generic) close() string            { return "" }
 func (g generic) failure(title, message string) string {
 	return title + ": " + registry.PlainText(message) + "\n"
 }
+func (g generic) marks() string   { return "" }
 func (g generic) outputs() string { return g.getenv("MLPROMOTE_CI_OUTPUTS") }
 func (g generic) summary() string { return g.getenv("MLPROMOTE_CI_SUMMARY") }
 
