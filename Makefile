@@ -51,7 +51,7 @@ demo: build ## Build, verify, promote and pull the digits example
 
 # Programs by others that tests run against what we serve and sign. Each is pinned in a
 # module of its own and built once; go's own cache makes it quick on a machine that did.
-CLIENTS := act actionlint cosign crane oras regctl
+CLIENTS := act actionlint cosign crane helm kustomize oras regctl
 PROGRAMS := $(foreach name,$(CLIENTS),tools/$(name)/bin/$(name))
 .SECONDEXPANSION:
 $(PROGRAMS): tools/$$(@F)/go.mod tools/$$(@F)/go.sum
@@ -80,6 +80,11 @@ TEKTON := $(CURDIR)/tools/tekton/bin/tekton
 $(TEKTON): $(wildcard tools/tekton/*.go) tools/tekton/go.mod tools/tekton/go.sum
 	@echo 'building the check of tasks of Tekton; a minute, once' >&2
 	cd tools/tekton && go build -o bin/tekton .
+
+# What changes YAML files as Flux and Argo CD Image Updater do.
+WRITERS := $(CURDIR)/tools/kustomize/bin/writers
+$(WRITERS): $(wildcard tools/kustomize/writers/*.go) tools/kustomize/go.mod tools/kustomize/go.sum
+	cd tools/kustomize && go build -o bin/writers ./writers
 
 # Checks of workflows and pipelines. Their versions are those of CPython 3.11.
 CILINT := $(CURDIR)/tools/cilint/.venv/bin
@@ -120,6 +125,9 @@ LONGEST      := ./registry/service ./pipeline ./registry/sqlite ./registry/postg
 test: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act
 test: export MLPROMOTE_ACTIONLINT := $(CURDIR)/tools/actionlint/bin/actionlint
 test: export MLPROMOTE_TEKTON := $(TEKTON)
+test: export MLPROMOTE_HELM := $(CURDIR)/tools/helm/bin/helm
+test: export MLPROMOTE_KUSTOMIZE := $(CURDIR)/tools/kustomize/bin/kustomize
+test: export MLPROMOTE_YAML_WRITERS := $(WRITERS)
 test: export MLPROMOTE_ZIZMOR = $(shell test -x $(CILINT)/zizmor && echo $(CILINT)/zizmor)
 test: export MLPROMOTE_CHECK_JSONSCHEMA = $(shell test -x $(CILINT)/check-jsonschema && echo $(CILINT)/check-jsonschema)
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
@@ -130,7 +138,7 @@ test: export MLPROMOTE_PAGECHECK = $(shell command -v chromium >/dev/null 2>&1 &
 test: export MLPROMOTE_AXE := $(AXE)
 test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
 test: export MLPROMOTE_TIMESTAMPSERVER := $(TIMESTAMPSERVER)
-test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(PAGECHECK) optional ## Run all tests; the last line is the count
+test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(WRITERS) $(PAGECHECK) optional ## Run all tests; the last line is the count
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
@@ -185,10 +193,13 @@ mirror-action: ## Write the repository of the GitHub action that a marketplace l
 ci-examples: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act
 ci-examples: export MLPROMOTE_ACTIONLINT := $(CURDIR)/tools/actionlint/bin/actionlint
 ci-examples: export MLPROMOTE_TEKTON := $(TEKTON)
+ci-examples: export MLPROMOTE_HELM := $(CURDIR)/tools/helm/bin/helm
+ci-examples: export MLPROMOTE_KUSTOMIZE := $(CURDIR)/tools/kustomize/bin/kustomize
+ci-examples: export MLPROMOTE_YAML_WRITERS := $(WRITERS)
 ci-examples: export MLPROMOTE_ZIZMOR := $(CILINT)/zizmor
 ci-examples: export MLPROMOTE_CHECK_JSONSCHEMA := $(CILINT)/check-jsonschema
-ci-examples: setup tools/act/bin/act tools/actionlint/bin/actionlint $(TEKTON) $(CILINT)/zizmor ## Run what the pages on CI systems say: GitHub, GitLab, Tekton, Jenkins, and gates of release managers
-	@$(COUNT) -count=1 -timeout=10m -run 'GitHub|GitLab|Tekton|Jenkins|GenericStep|GatesPage|AccessPage|MirrorAction|TestPush' ./cmd/mlpromote ./cmd/mlpromote/endtoend ./tools/tektonbundle
+ci-examples: setup tools/act/bin/act tools/actionlint/bin/actionlint tools/helm/bin/helm tools/kustomize/bin/kustomize $(TEKTON) $(WRITERS) $(CILINT)/zizmor ## Run what the pages on CI systems say: GitHub, GitLab, Tekton, Jenkins, gates of release managers, keys and deployments
+	@$(COUNT) -count=1 -timeout=15m -run 'GitHub|GitLab|Tekton|Jenkins|GenericStep|GatesPage|AccessJobs|KeysPage|RenderBeside|StepsCanBeCancelled|MirrorAction|TestPush' ./cmd/mlpromote ./cmd/mlpromote/endtoend ./tools/tektonbundle
 
 screenshots: build ## Take the pictures of README from the demo, with Chromium
 	@sh tools/screenshots.sh

@@ -21,6 +21,9 @@ import (
 var programs = map[string]struct{ variable, from string }{
 	"act":              {"MLPROMOTE_ACT", "make test builds it"},
 	"check-jsonschema": {"MLPROMOTE_CHECK_JSONSCHEMA", "make test installs it for CPython 3.11"},
+	"helm":             {"MLPROMOTE_HELM", "make test builds it"},
+	"kustomize":        {"MLPROMOTE_KUSTOMIZE", "make test builds it"},
+	"writers":          {"MLPROMOTE_YAML_WRITERS", "make test builds it"},
 	"tekton":           {"MLPROMOTE_TEKTON", "make test builds it"},
 	"zizmor":           {"MLPROMOTE_ZIZMOR", "make test installs it for CPython 3.11"},
 	"actionlint":       {"MLPROMOTE_ACTIONLINT", "make test builds it"},

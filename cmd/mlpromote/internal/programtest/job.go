@@ -96,6 +96,17 @@ func (j *Job) Refused(code int, args ...string) string {
 	return stderr.String()
 }
 
+// Drift runs a check, which must end with exit code 4, and gives what it printed.
+func (j *Job) Drift(args ...string) string {
+	j.T.Helper()
+	cmd := j.Command(args...)
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != 4 {
+		j.T.Errorf("mlpromote %s: got %v, want exit code 4\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
 // Head is the digest of an environment's head.
 func (j *Job) Head(environment string) string {
 	j.T.Helper()
