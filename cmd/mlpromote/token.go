@@ -85,6 +85,9 @@ allows elsewhere is a --grant.`,
 				return err
 			}
 			if a.Registry == "" { // the first token may come before the first start
+				if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+					a.ui.Note("made the data directory %s: the token is for a service that serves it (another one: --data DIR, or --registry URL)", a.Data)
+				}
 				if err := a.at().Create(); err != nil {
 					return err
 				}

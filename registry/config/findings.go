@@ -267,12 +267,23 @@ func (s Snapshot) signers(role registry.Role, resource string) []string {
 	return all
 }
 
+// trustsIdentity reports whether some identity has a role for a resource. Which one signs is known only from its certificate.
+func (s Snapshot) trustsIdentity(role registry.Role, resource string) bool {
+	return s.verifiesIdentities() && slices.ContainsFunc(s.Environments.Trust, func(e registry.TrustEntry) bool {
+		return e.Identity != nil && trusted(e) && slices.Contains(e.Grants(), role) && e.Reaches(resource)
+	})
+}
+
 // PromoterFindings checks that the key with which this process signs promotions is trusted as
 // promoter for every protected environment. Without such a key it reports nothing.
 func (s Snapshot) PromoterFindings() []Finding {
 	var found []Finding
 	for _, e := range s.Environments.List {
 		resource := s.resource(e.Name)
+		if s.promoterIdentity && e.Protected() && !s.trustsIdentity(registry.RolePromoter, resource) {
+			found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: this process signs promotions as an identity, and no identity is trusted as promoter for %s/",
+				e.Name, resource), "add an entry with identity: and roles: [promoter] to trust: in environments.yaml, and roots: with who vouches for it"})
+		}
 		if s.Promoter == "" || !e.Protected() || slices.Contains(s.signers(registry.RolePromoter, resource), s.Promoter.Encoded()) {
 			continue
 		}

@@ -225,3 +225,19 @@ func TestSubjectPatternsAreWarnedOf(t *testing.T) {
 		})
 	}
 }
+
+// A process that signs as an identity promotes only where an identity is trusted as promoter.
+func TestPromoterIdentityFindings(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	files := f.files()
+	files.PromoterIdentity = true
+	s, err := files.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := s.PromoterFindings()
+	if len(found) != 1 || !found[0].Problem || !strings.Contains(found[0].Text, "signs promotions as an identity, and no identity is trusted as promoter") {
+		t.Errorf("found %+v, want that nothing can be promoted to prod", found)
+	}
+}

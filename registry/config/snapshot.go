@@ -27,6 +27,8 @@ type Files struct {
 	// PromoterFile is the path of that public key as an entry of the trust list would name
 	// it, or "".
 	PromoterFile string
+	// PromoterIdentity means that this process signs promotions with certificates for an identity, which it has no key for.
+	PromoterIdentity bool
 	// KeyID returns the identifier of a public key in PEM, and fails for anything else. Nil
 	// checks no key.
 	KeyID func(pem []byte) (string, error)
@@ -43,6 +45,8 @@ type Snapshot struct {
 	isDefault    bool                 // without environments.yaml, the embedded default is used
 	keys         map[string]publicKey // by path in the trust list; without missing files
 	promoterFile string
+	// promoterIdentity is [Files.PromoterIdentity].
+	promoterIdentity bool
 }
 
 // publicKey is the file of a public key.
@@ -99,7 +103,7 @@ func (f Files) read() (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s := Snapshot{Environments: es, isDefault: isDefault, keys: make(map[string]publicKey), promoterFile: f.PromoterFile}
+	s := Snapshot{Environments: es, isDefault: isDefault, keys: make(map[string]publicKey), promoterFile: f.PromoterFile, promoterIdentity: f.PromoterIdentity}
 	for _, e := range es.Trust {
 		if err := f.readKey(e, s.keys); err != nil {
 			return Snapshot{}, err

@@ -23,7 +23,8 @@ func AddTrust(name string, data []byte, e registry.TrustEntry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if needsVersion2(e) {
+	// A file with approvers will ask for approvals, which version 1 cannot say.
+	if needsVersion2(e) || slices.Contains(e.Roles, registry.RoleApprover) {
 		d.needVersion2()
 	}
 	d.appendItem(d.doc.At("trust"), entryText(e))

@@ -13,6 +13,21 @@ var added = registry.TrustEntry{Key: "keys/new.pub", Roles: []registry.Role{regi
 
 const addedText = `{key: keys/new.pub, roles: [verifier], resources: ["oci://local/staging/"]}`
 
+// A file with an approver can ask for approvals, without another change.
+func TestAddApprover(t *testing.T) {
+	t.Parallel()
+	const file = "registry: local\nenvironments: {staging: {}, prod: {from: staging}}\ntrust:\n- {key: a.pub, roles: [builder], resources: [oci://local/]}\n"
+	approver := registry.TrustEntry{Key: "b.pub", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}}
+	got, err := environments.AddTrust("environments.yaml", []byte(file), approver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(got), "{from: staging}", "{from: staging, approvals: 1}", 1)
+	if es, err := environments.Parse("environments.yaml", []byte(text)); err != nil || es.List[1].Approvals.Count != 1 {
+		t.Errorf("error %v, want a file that takes approvals:\n%s", err, text)
+	}
+}
+
 // A command changes the lines that it has to change, and no other byte.
 func TestAddTrust(t *testing.T) {
 	t.Parallel()

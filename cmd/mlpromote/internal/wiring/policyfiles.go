@@ -33,7 +33,9 @@ func (l Location) SignedFiles(ctx context.Context, keys *signer.Keyring) (config
 	f := l.Files()
 	f.KeyID = signer.KeyID
 	s, err := keys.Signer(ctx, registry.RolePromoter)
-	if err == nil && s.KeyID() != "" { // an identity has no key of its own
+	if err == nil && s.KeyID() == "" { // an identity has no key of its own
+		f.PromoterIdentity = true
+	} else if err == nil {
 		f.Promoter, f.PromoterFile = digest.NewDigestFromEncoded(digest.SHA256, s.KeyID()), l.promoterFile(s)
 	}
 	return f, err
