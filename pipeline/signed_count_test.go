@@ -1,0 +1,58 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"context"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxSigningCalls is how often a build of six engines may ask the registry about evidence: for the claims that are
+// there, and once for each of 13 statements. Over a network each is a round trip, and 30 are the limit.
+const maxSigningCalls = 16
+
+// counted counts what signing asks a registry.
+type counted struct {
+	registry.Interface
+	claims, attachments int
+}
+
+func (c *counted) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+	c.claims++
+	return c.Interface.Claims(ctx, environment, r)
+}
+
+func (c *counted) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+	c.attachments++
+	return c.Interface.Attach(ctx, a)
+}
+
+// A release of six engines is signed in few calls, and signed again in one.
+func TestSigningCalls(t *testing.T) {
+	t.Parallel()
+	const six = `model: vision/digits
+version: 1.0.0
+source: model.onnx
+cases: cases/
+variants: [fp32, {name: int8, quantize: {method: dynamic}}]
+targets: [linux/amd64/v1, linux/amd64/v2, linux/amd64/v3]
+`
+	w := setup(t, 1.5)
+	n := &counted{Interface: w.Interface}
+	w.p.Registry = n
+	first := w.built(t, six, pipeline.BuildOptions{})
+	if len(first.Release.Engines) != 6 {
+		t.Fatalf("%d engines, want 6", len(first.Release.Engines))
+	}
+	if n.attachments != 13 || n.claims+n.attachments > maxSigningCalls {
+		t.Errorf("%d lists of claims and %d attachments, want 13 attachments, and %d calls at most", n.claims, n.attachments, maxSigningCalls)
+	}
+	before := *n
+	w.built(t, six, pipeline.BuildOptions{})
+	if n.attachments != before.attachments {
+		t.Errorf("signed again: %d more attachments, want none", n.attachments-before.attachments)
+	}
+}
