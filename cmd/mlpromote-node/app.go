@@ -34,6 +34,7 @@ flags, print the same and end with the same exit codes. The registry is a servic
   mlpromote-node resolve MODEL --env prod
   mlpromote-node pull MODEL --env prod -o DIR
   mlpromote-node trust DIR --trust FILE
+  mlpromote-node report DIR
   mlpromote-node describe`,
 		Version:           version,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.configure(c) },
@@ -44,7 +45,7 @@ flags, print the same and end with the same exit codes. The registry is a servic
 		Getenv:  func(name string) string { return a.getenv(name) },
 		Subject: func(subject string) { a.subject = subject },
 	}
-	root.AddCommand(verbs.Resolve(), verbs.Pull(), verbs.Trust(), verbs.Describe(program), command.Version(a.ui, version))
+	root.AddCommand(verbs.Resolve(), verbs.Pull(), verbs.Trust(), verbs.Describe(program), verbs.Report(program), command.Version(a.ui, version))
 	return root
 }
 

@@ -50,6 +50,8 @@ func documents() map[string][]reflect.Type {
 		"key use":              of[generatedKey](),
 		"list":                 of[[]registry.Head](),
 		"node describe":        of[registry.Node](),
+		"node list":            of[[]registry.NodeReport](),
+		"node report":          of[registry.NodeReport](),
 		"node-type delete":     of[deletedName](),
 		"node-type get":        of[registry.Node](),
 		"node-type list":       of[[]registry.Named[registry.Node]](),

@@ -199,6 +199,7 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authe
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Preview: access.Preview(service.Remember(svc, s.names, 1<<20), svc.Environments), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		Nodes:    access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: s.names, Life: time.Hour}),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
 		Checkpoints:     checkpointsOf(t, s.names.History),
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
@@ -264,6 +265,15 @@ func TestTablesOverNetwork(t *testing.T) {
 	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
 		c := overNetwork(t, inMemory(t)).Interface.(*client.Client)
 		return registrytest.Tables{NodeTypes: c.NodeTypes(), Runtimes: c.Runtimes()}
+	})
+}
+
+// TestNodeReporterOverNetwork holds the reports of nodes that a client sees against the same contract.
+func TestNodeReporterOverNetwork(t *testing.T) {
+	t.Parallel()
+	registrytest.TestNodeReporter(t, func(t *testing.T) registrytest.NodeReporting {
+		r := overNetwork(t, inMemory(t))
+		return registrytest.NodeReporting{Registry: r, Nodes: r.Interface.(*client.Client)}
 	})
 }
 

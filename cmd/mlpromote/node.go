@@ -27,5 +27,6 @@ func (a *app) nodeVerbs() nodeverbs.Verbs {
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	return command.Group("node", "Work with node documents", a.nodeVerbs().Describe("mlpromote node"))
+	return command.Group("node", "Describe this machine, report its engine, and list what nodes reported",
+		a.nodeVerbs().Describe("mlpromote node"), a.nodeVerbs().Report("mlpromote node"), a.nodeListCommand())
 }

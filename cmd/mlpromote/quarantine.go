@@ -109,9 +109,13 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 	if err != nil {
 		return err
 	}
+	if err := q.AddNodes(ctx, attached, i.Nodes); err != nil {
+		a.ui.Note("it is attached; the nodes that have it could not be listed: %s", err)
+	}
 	var lines []string
 	for _, at := range attached {
 		lines = append(lines, ui.Plain(fmt.Sprintf("%s/%s:%s %s", at.Environment, at.Model, at.Version, outcome)))
+		lines = append(lines, nodeLines("  ", at.Nodes)...)
 	}
 	return a.ui.Result(strings.Join(lines, "\n"), attached)
 }

@@ -66,7 +66,7 @@ func (f *restrictionFlags) releaseOrFlags(c *cobra.Command, args []string) error
 
 func restricter(i *wiring.Instance) approver.Restricter {
 	return approver.Restricter{
-		Registry: i, Environments: i.Envs, NodeTypes: i.NodeTypes, Sign: i.Keys.Sign, Now: clock.Now,
+		Registry: i, Environments: i.Envs, NodeTypes: i.NodeTypes, Nodes: i.Nodes, Sign: i.Keys.Sign, Now: clock.Now,
 		Key: func(ctx context.Context) (string, error) {
 			s, err := i.Keys.Signer(ctx, registry.RoleApprover)
 			if err != nil {
@@ -97,7 +97,7 @@ func (a *app) restrict(ctx context.Context, i *wiring.Instance, change approver.
 
 func concernsAny(all []approver.Restricted) bool {
 	for _, r := range all {
-		if len(r.Heads) > 0 {
+		if len(r.Heads)+len(r.Nodes) > 0 {
 			return true
 		}
 	}
@@ -125,6 +125,7 @@ func restrictedText(all []approver.Restricted) string {
 				line("  node type %s: gets %s of %s:%s in place of %s", t.Name, t.Instead, head.Model, head.Version, t.Engine)
 			}
 		}
+		lines = append(lines, nodeLines("  ", r.Nodes)...)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -107,6 +107,9 @@ func thieves() []thief {
 	}
 }
 
+// frozenIn is when a freeze of prod begins, after what the attempts take.
+const frozenIn = 1000 * time.Hour
+
 // otherApprover names a second key of an approver, which no thief has.
 const otherApprover registry.Role = "approver-2"
 
@@ -177,6 +180,14 @@ func attempts() []attempt {
 			t.Helper()
 			r := w.release(t, "2.0.0")
 			w.allow(t, r)
+			_, err := w.promote(t, w.guarded, r)
+			return err == nil && w.head(t) == r.Digest
+		}},
+		{"... while prod is frozen", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			w.allow(t, r)
+			w.clock.Pass(frozenIn + time.Hour)
 			_, err := w.promote(t, w.guarded, r)
 			return err == nil && w.head(t) == r.Digest
 		}},
@@ -269,6 +280,25 @@ func harmless() []attempt {
 			t.Helper()
 			return w.repositories().Authorize(w.ctx(t), "prod/text/mood", registry.PermissionRead) == nil
 		}},
+		{"report that a node has an engine of prod", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			_, err := w.nodes.ReportNode(w.ctx(t), w.report("a-node-that-is-not"))
+			return err == nil
+		}},
+		{"... and make the report of another node disappear", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			fleet := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet", Grants: []registry.Grant{
+				{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: registrytest.Model}}})
+			if _, err := w.nodes.ReportNode(fleet, w.report("edge-7")); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = w.nodes.ReportNode(w.ctx(t), w.report("edge-7"))
+			all, err := registry.AllNodeReports(fleet, w.nodes, "prod", registrytest.Model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !slices.ContainsFunc(all, func(r registry.NodeReport) bool { return r.Node == "edge-7" && r.Reporter == "token:fleet" })
+		}},
 		{"read cases and reference model", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model+"/sources", registry.PermissionRead) == nil
@@ -284,6 +314,7 @@ func harmless() []attempt {
 type stolen struct {
 	registrytest.Registry
 	guarded registry.Interface // as the thief sees it
+	nodes   registry.NodeReporter
 	thief   thief
 	keys    map[registry.Role]signer.Signer
 	trust   *signer.Trust
@@ -299,6 +330,7 @@ func newStolen(t *testing.T, who thief) *stolen {
 	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1,
 		Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
 	w.chain.List[1].BreakGlass = []string{registry.RequireParity, registry.RequireRecordedCases, "approvals"}
+	w.chain.List[1].Freeze = []registry.Freeze{{Name: "fair", From: w.clock.Now().Add(frozenIn), Until: w.clock.Now().Add(2 * frozenIn)}}
 	w.chain.Configuration = digest.FromString("environments and keys")
 	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: "publisher",
 		Roles: []registry.Role{registry.RolePublisher}, Resources: []string{"oci://local/"}})
@@ -333,6 +365,7 @@ func newStolen(t *testing.T, who thief) *stolen {
 		t.Fatal(err)
 	}
 	w.Interface, w.Parts, w.guarded = svc, content, access.Guard(svc)
+	w.nodes = access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: db, Life: time.Hour})
 	w.first = w.release(t, "1.0.0")
 	w.allow(t, w.first)
 	if _, err := w.promote(t, svc, w.first); err != nil {
@@ -344,6 +377,11 @@ func newStolen(t *testing.T, who thief) *stolen {
 // readKey reads a public key as environments.yaml names it.
 func (w *stolen) readKey(path string) ([]byte, error) {
 	return w.keys[registry.Role(path)].PublicKeyPEM(), nil
+}
+
+// report is what a node says that has an engine of the release in prod.
+func (w *stolen) report(node string) registry.NodeReport {
+	return registry.NodeReport{Node: node, Environment: "prod", Model: w.first.Model, Release: w.first.Digest, Engine: w.first.Engines[0].Digest}
 }
 
 // nextTrust is the trust bundle that may follow now, with keys as load reads them.

@@ -57,7 +57,8 @@ func (r Restricter) describe(ctx context.Context, signed registry.SignedRestrict
 			out.Heads = append(out.Heads, found)
 		}
 	}
-	return out, nil
+	out.Nodes, err = r.restrictedNodes(ctx, signed)
+	return out, err
 }
 
 // affected finds what is restricted at one head.

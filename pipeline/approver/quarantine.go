@@ -41,6 +41,8 @@ type Place struct {
 type Attached struct {
 	Place
 	Evidence registry.Digest `json:"evidence"` // of the bundle's manifest
+	// Nodes report that they have what it is about ([Quarantiner.AddNodes]).
+	Nodes []registry.NodeReport `json:"nodes,omitempty"`
 }
 
 // Set puts the subject of places into quarantine: one signed statement, attached in each. The
@@ -115,7 +117,7 @@ func (q Quarantiner) attach(ctx context.Context, places []Place,
 		if err != nil {
 			return attached, registry.Errorf(registry.CodeOf(err), "quarantine in %s of %s: %w", p.Environment, p.Model, err)
 		}
-		attached = append(attached, Attached{p, d})
+		attached = append(attached, Attached{Place: p, Evidence: d})
 	}
 	return attached, nil
 }

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Restricter signs restriction lists and puts them in force. All fields are required.
+// Restricter signs restriction lists and puts them in force. All fields but Nodes are required.
 type Restricter struct {
 	Registry interface {
 		Registry
@@ -18,6 +18,7 @@ type Restricter struct {
 	Environments registry.Environments
 	NodeTypes    registry.NodeTypes    // those that may lose their engine
 	Sign         registry.SignEvidence // asked for the approver's role
+	Nodes        registry.NodeReporter // nodes that may have what is restricted; nil: none report
 	Key          func(ctx context.Context) (id string, err error)
 	Now          registry.Clock
 }
@@ -39,6 +40,8 @@ type Restricted struct {
 	Signer      string                 `json:"signer,omitempty"`
 	InForce     []registry.Restriction `json:"inForce"`
 	Heads       []RestrictedHead       `json:"heads"`
+	// Nodes report that they have an engine that is restricted, of a head or of another release.
+	Nodes []registry.NodeReport `json:"nodes,omitempty"`
 }
 
 // tries is how often a list is signed again because another one came first.

@@ -89,6 +89,7 @@ func serve() (url string, content registry.Content, stop func()) {
 	handler, err := server.New(server.Config{
 		Registry: svc, Preview: service.Remember(svc, db, 1<<20), Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, History: db.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		Nodes:    service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: db},
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(string) error { return nil },
 		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,

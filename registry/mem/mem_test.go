@@ -44,7 +44,7 @@ func TestIdempotency(t *testing.T) {
 func TestTables(t *testing.T) {
 	t.Parallel()
 	registrytest.TestTables(t, func(*testing.T) registrytest.Tables {
-		return registrytest.Tables{NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime]()}
+		return registrytest.Tables{NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](), NodeReports: mem.NewTable[registry.NodeReport]()}
 	})
 }
 

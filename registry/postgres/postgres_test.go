@@ -100,7 +100,7 @@ func TestTables(t *testing.T) {
 	t.Parallel()
 	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
 		db := open(t, pgtest.Database(t))
-		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes()}
+		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes(), NodeReports: db.NodeReports()}
 	})
 }
 

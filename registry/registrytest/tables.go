@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -10,6 +11,8 @@ import (
 type Tables struct {
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
+	// NodeReports is nil where they are no table, as for a client.
+	NodeReports registry.NodeReports
 }
 
 // TestTables is the contract of [registry.Table], for both tables, and that neither
@@ -27,6 +30,13 @@ func TestTables(t *testing.T, open func(t *testing.T) Tables) {
 		other := registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"tensorrt": "11.0.0.1", "cuda": "13.1"}}
 		testTable(t, func(t *testing.T) registry.Runtimes { return open(t).Runtimes }, one, other)
 	})
+	if open(t).NodeReports != nil {
+		t.Run("node reports", func(t *testing.T) {
+			t.Parallel()
+			one := registry.NodeReport{Node: "a", Environment: "prod", Model: Model, ReportedOn: time.Unix(1, 0).UTC(), ExpiresOn: time.Unix(2, 0).UTC()}
+			testTable(t, func(t *testing.T) registry.NodeReports { return open(t).NodeReports }, one, registry.NodeReport{Node: "b"})
+		})
+	}
 	t.Run("apart", func(t *testing.T) {
 		t.Parallel()
 		tables := open(t)

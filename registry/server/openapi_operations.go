@@ -59,6 +59,10 @@ func lists() map[string]operation {
 		"GET " + wire.TrustBundlePath: {id: "trustBundle", tag: "environments", answer: registry.SignedTrust{}, examples: []example{one("the newest")}},
 		"POST " + wire.TrustBundlePath: {id: "publishTrust", tag: "environments", body: wire.TrustBundle{}, answer: registry.SignedTrust{}, statuses: []int{409}, examples: []example{
 			withBody("the next", wire.TrustBundle{Bundle: []byte("{} ")}, wire.IdempotencyKey, "c0ffee-7")}},
+		"GET " + wire.NodeReportsPath: {id: "nodeReports", tag: "nodes", answer: []registry.NodeReport{}, examples: []example{
+			one("of an environment", "environment", "prod"), one("of a model", "environment", "prod", "model", exampleModel, "limit", "10")}},
+		"POST " + wire.NodeReportsPath: {id: "reportNode", tag: "nodes", body: wire.NodeReport{}, answer: registry.NodeReport{}, examples: []example{
+			withBody("an engine", object{"node": "edge-7", "nodeType": "g6.xlarge", "environment": "prod", "model": exampleModel, "release": exampleRelease, "engine": exampleEngine})}},
 		"GET " + wire.CheckpointPath:       {id: "checkpoint", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("now")}},
 		"GET " + wire.CheckpointsPath:      {id: "checkpoints", tag: "history", answer: []registry.KeptCheckpoint{}, examples: []example{one("all"), one("page", "after", "100", "limit", "10")}},
 		"GET " + wire.ProofsPath + "{seq}": {id: "proof", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("one", "seq", "1")}},

@@ -7,7 +7,7 @@ func required() []string {
 	return []string{
 		"resolveFacts environment", "releases environment", "release environment",
 		"engines environment", "engine environment", "engine digest",
-		"evidence environment", "bundle environment", "bundle digest", "restrictions environment", "promotionCheck environment",
+		"evidence environment", "bundle environment", "bundle digest", "restrictions environment", "nodeReports environment", "promotionCheck environment",
 	}
 }
 

@@ -35,6 +35,8 @@ type Config struct {
 
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
+	// Nodes has what nodes report. It checks permissions as Registry does.
+	Nodes registry.NodeReporter
 	// ReadNode and ReadRuntime parse documents; name identifies the document in errors. ReadLabels
 	// parses the labels of a Kubernetes node. CheckNode applies the rules of node documents to a
 	// node that came in another form. Errors: CodeInvalid.
@@ -77,7 +79,7 @@ type Config struct {
 func New(c Config) (http.Handler, error) {
 	for what, missing := range map[string]bool{
 		"registry": c.Registry == nil, "preview": c.Preview == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
-		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
+		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil, "nodes": c.Nodes == nil,
 		"webhooks":    c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil,
 		"idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil, "clock": c.Clock == nil,
 		"readers of documents": c.ReadNode == nil || c.CheckNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,

@@ -50,6 +50,7 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 		Registry: svc, Preview: service.Remember(svc, db, 4<<20), URL: "https://models.example",
 		Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		Nodes:    service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: db, Life: time.Hour},
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		Poll:            10 * time.Millisecond,

@@ -85,7 +85,7 @@ func TestTables(t *testing.T) {
 	t.Parallel()
 	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
 		db := open(t, filepath.Join(t.TempDir(), "catalog.db"))
-		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes()}
+		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes(), NodeReports: db.NodeReports()}
 	})
 }
 

@@ -44,6 +44,9 @@ func (db *DB) RestrictionBundles() registry.RestrictionBundles {
 // TrustBundles is the table of signed trust bundles.
 func (db *DB) TrustBundles() registry.TrustBundles { return catalog.TrustBundles(documents{db}) }
 
+// NodeReports is the table of what nodes reported.
+func (db *DB) NodeReports() registry.NodeReports { return catalog.NodeReports(documents{db}) }
+
 // documents reads and writes the rows of tables.
 type documents struct{ db *DB }
 

@@ -26,6 +26,8 @@ type Registry struct {
 	KeyIDs func(ctx context.Context) (map[string]string, error)
 	Host   string // of a service; empty for a data directory
 	Name   string // what messages call a registry without a host
+	// Nodes has what nodes reported.
+	Nodes registry.NodeReporter
 }
 
 // HostOf is the registry that has the content of an environment, or "" for the data

@@ -35,6 +35,7 @@ const (
 	replicaKind    = "replica"
 	listKind       = "restriction list"
 	trustKind      = "trust bundle"
+	nodeReportKind = "node report"
 )
 
 // LastingKinds are the kinds of documents that users made or that must not be lost. The others
@@ -77,6 +78,11 @@ func RestrictionBundles(d Documents) registry.RestrictionBundles {
 // TrustBundles is the table of signed trust bundles.
 func TrustBundles(d Documents) registry.TrustBundles {
 	return table[registry.TrustBundleDocument]{d, trustKind}
+}
+
+// NodeReports is the table of what nodes reported.
+func NodeReports(d Documents) registry.NodeReports {
+	return table[registry.NodeReport]{d, nodeReportKind}
 }
 
 // table stores the documents of one kind as JSON.

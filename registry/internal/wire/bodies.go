@@ -182,3 +182,13 @@ type Claim struct {
 	RecordedAt     time.Time `json:"recordedAt,omitzero"`
 	Observed       int64     `json:"observed,omitempty"`
 }
+
+// NodeReport is the body of a report of a node. What the service sets is in [registry.NodeReport].
+type NodeReport struct {
+	Node        string          `json:"node"`
+	NodeType    string          `json:"nodeType,omitempty"`
+	Environment string          `json:"environment"`
+	Model       string          `json:"model"`
+	Release     registry.Digest `json:"release"`
+	Engine      registry.Digest `json:"engine"`
+}

@@ -23,8 +23,9 @@ const (
 	ProofsPath        = HistoryPath + "/proofs/"     // and the number of the event
 	PromotionsPath    = Prefix + "/promotions/"      // and the number of the event
 	TargetsPath       = Prefix + "/targets"
-	NodeTypesPath     = Prefix + "/node-types" // and a name
-	RuntimesPath      = Prefix + "/runtimes"   // and a name
+	NodeTypesPath     = Prefix + "/node-types"   // and a name
+	RuntimesPath      = Prefix + "/runtimes"     // and a name
+	NodeReportsPath   = Prefix + "/node-reports" // ?environment=&model=
 	EventsPath        = Prefix + "/events"
 	WebhooksPath      = Prefix + "/webhooks" // and an identifier
 	TokensPath        = Prefix + "/tokens"   // and an identifier

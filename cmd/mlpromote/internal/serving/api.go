@@ -19,6 +19,7 @@ func (sv *Service) apiConfig(i *wiring.Instance, preview registry.Previewer) ser
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History, Preview: preview, URL: sv.config.URL,
 		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(),
+		Nodes:    access.GuardNodes(sv.Here.NodeReports(i, sv.config.nodeReports)),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv, Checkpoints: sv.points, Operations: sv.operations.Answer,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },

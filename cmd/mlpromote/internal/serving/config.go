@@ -31,6 +31,7 @@ type Config struct {
 	// checkpointEvents is after how many events a checkpoint of the history is made; 0: only on demand.
 	checkpointEvents int
 	trustLife        time.Duration // of trust bundles that this service publishes
+	nodeReports      time.Duration // how long a report of a node counts; 0: none are taken
 
 	reload time.Duration // between looks at the files of the configuration; 0: only at SIGHUP
 
@@ -90,6 +91,8 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 			usage: "sign a checkpoint of the history after so many events; 0: only on demand"},
 		{Name: "trust-life", at: &c.trustLife, Fallback: wiring.TrustLife.String(),
 			usage: "how long a trust bundle lives that this service signs, with a key of its own (publisher.key); the next one follows after half of it"},
+		{Name: "node-reports", at: &c.nodeReports, Fallback: "0s",
+			usage: "how long a report of a node counts that says which engine it has; 0s: no reports are taken"},
 		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false",
 			usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
 		{Name: "rate-limit", at: &c.Rate, Fallback: "-1",
@@ -184,6 +187,8 @@ func (c *Config) checkBounds() error {
 	case c.scrubInterval != 0 && c.scrubInterval < time.Second || c.scrubRate < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"scrub-interval %v, scrub-rate %d: want at least 1s, or 0s for never, and 0 or more bytes a second", c.scrubInterval, c.scrubRate)
+	case c.nodeReports != 0 && c.nodeReports < time.Minute:
+		return registry.Errorf(registry.CodeInvalid, "node-reports %v: want at least 1m, or 0s for no reports", c.nodeReports)
 	case c.checkpointEvents < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)

@@ -48,6 +48,7 @@ type Database interface {
 	Replicas() registry.Replicas
 	RestrictionBundles() registry.RestrictionBundles
 	TrustBundles() registry.TrustBundles
+	NodeReports() registry.NodeReports
 	ResetDerived(ctx context.Context) error
 	Close() error
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
@@ -100,6 +101,11 @@ func (l Location) OpenCatalog(ctx context.Context) (*Local, error) {
 	return here, nil
 }
 
+// NodeReports has what nodes report of releases that the inspector has, for as long as a report counts; 0 takes none.
+func (here *Local) NodeReports(releases registry.Inspector, life time.Duration) registry.NodeReporter {
+	return service.NodeReports{Table: here.DB.NodeReports(), Inspector: releases, Clock: here.DB, Life: life}
+}
+
 // InstanceBy is the registry of a data directory by a configuration. keys sign.
 func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyring) (*Instance, error) {
 	trust, err := signer.NewTrust(own.Environments.Trust, own.Key)
@@ -128,7 +134,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	return &Instance{
 		Registry: connect.Registry{
 			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
-			Name: "the data directory " + l.Data,
+			Name: "the data directory " + l.Data, Nodes: here.NodeReports(svc, 0),
 		},
 		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
 	}, nil

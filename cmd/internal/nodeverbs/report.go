@@ -1,0 +1,64 @@
+package nodeverbs
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/pipeline/pull"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
+)
+
+// Report tells the service which engine lies on this node. within is what comes before its name on the command line.
+func (v Verbs) Report(within string) *cobra.Command {
+	var name, nodeType string
+	c := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Tell the service which engine this node has",
+		Long: `Compares the folder with its manifest, and reports the release and the engine in it, so that
+mlpromote quarantine can list the nodes that have what must not be used. It does not say that the
+engine runs, and it judges nothing: mlpromote trust does. A report expires; repeat it, for example
+every hour. The service must take reports: mlpromote serve --node-reports.`,
+		Example: "  " + within + " report /srv/digits --name edge-7 --node-type g6.xlarge",
+		Args:    command.Exactly("DIR"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if name == "" {
+				var err error
+				if name, err = os.Hostname(); err != nil {
+					return registry.Errorf(registry.CodeInvalid, "--name: this machine has no host name: %w", err)
+				}
+			}
+			record, ref, err := pull.Checker{ReadPart: oci.ReadPart}.Inventory(args[0])
+			if err != nil {
+				return err
+			}
+			return v.With(c.Context(), func(r *connect.Registry) error {
+				stored, err := r.Nodes.ReportNode(c.Context(), registry.NodeReport{
+					Node: name, NodeType: nodeType, Environment: ref.Environment, Model: ref.Model, Release: record.Release, Engine: ref.Digest,
+				})
+				if err != nil {
+					return err
+				}
+				return v.UI.Result(ui.Plain(NodeText(stored)), stored)
+			})
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "what the node is called (default: the host name)")
+	c.Flags().StringVar(&nodeType, "node-type", "", "node type of the node, if it has one")
+	return c
+}
+
+// NodeText is one report as a line for people.
+func NodeText(r registry.NodeReport) string {
+	text := "node " + r.Node
+	if r.NodeType != "" {
+		text += " (" + r.NodeType + ")"
+	}
+	const layout = "2006-01-02 15:04"
+	return text + ": has " + r.Label + " of " + r.Environment + "/" + r.Model + ":" + r.Version + ", as " + r.Reporter + " reported " + r.ReportedOn.UTC().Format(layout) +
+		", counts until " + r.ExpiresOn.UTC().Format(layout) + " UTC"
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) nodeListCommand() *cobra.Command {
+	var environment, model string
+	list := &cobra.Command{
+		Use:   "list --env ENV",
+		Short: "List the nodes that report an engine, and which",
+		Long: `Shows what nodes say with mlpromote-node report, where the service takes reports. A node that
+does not report, or whose report has expired, is not listed.`,
+		Example: "  mlpromote node list --env prod --model vision/digits",
+		Args:    command.Exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if _, err := i.Envs.Find(environment); err != nil {
+					return err
+				}
+				all, err := registry.AllNodeReports(c.Context(), i.Nodes, environment, model)
+				if err != nil {
+					return err
+				}
+				return a.ui.Result(strings.Join(nodeLines("", all), "\n"), listed(all))
+			})
+		},
+	}
+	list.Flags().StringVar(&environment, "env", "", "environment")
+	list.Flags().StringVar(&model, "model", "", "model (default: all)")
+	command.Required(list, "env")
+	return list
+}
+
+// nodeLines has a line for each report.
+func nodeLines(indent string, reports []registry.NodeReport) []string {
+	var lines []string
+	for _, r := range reports {
+		lines = append(lines, ui.Plain(indent+nodeverbs.NodeText(r)))
+	}
+	return lines
+}

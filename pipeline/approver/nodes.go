@@ -1,0 +1,79 @@
+package approver
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// AddNodes adds to each place the nodes that report that they have what was attached to. An older service lists none.
+func (q Quarantiner) AddNodes(ctx context.Context, attached []Attached, from registry.NodeReporter) error {
+	for i, a := range attached {
+		reports, err := nodesOf(ctx, from, a.Environment, a.Model)
+		if err != nil {
+			return err
+		}
+		for _, r := range reports {
+			if r.Release == a.Subject.Digest || r.Engine == a.Subject.Digest {
+				attached[i].Nodes = append(attached[i].Nodes, r)
+			}
+		}
+	}
+	return nil
+}
+
+// nodesOf lists reports. A service of an earlier version does not know the path.
+func nodesOf(ctx context.Context, from registry.NodeReporter, environment, model string) ([]registry.NodeReport, error) {
+	reports, err := registry.AllNodeReports(ctx, from, environment, model)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil, nil
+	}
+	return reports, err
+}
+
+// restrictedNodes lists the nodes of an environment that report an engine which is restricted, at a head or not. A release
+// that is no longer there counts as restricted: nothing says what it was made from.
+func (r Restricter) restrictedNodes(ctx context.Context, signed registry.SignedRestrictions) ([]registry.NodeReport, error) {
+	reports, err := nodesOf(ctx, r.Nodes, signed.Environment, "")
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]map[registry.Digest]bool) // by model and release: its engines that are restricted
+	var found []registry.NodeReport
+	for _, n := range reports {
+		key := n.Model + "@" + string(n.Release)
+		engines, ok := known[key]
+		if !ok {
+			if engines, err = r.restrictedEngines(ctx, signed, n); err != nil {
+				return nil, err
+			}
+			known[key] = engines
+		}
+		if engines == nil || engines[n.Engine] {
+			found = append(found, n)
+		}
+	}
+	return found, nil
+}
+
+// restrictedEngines lists the restricted engines of the release of a report; nil if the release is gone.
+func (r Restricter) restrictedEngines(ctx context.Context, signed registry.SignedRestrictions, n registry.NodeReport) (map[registry.Digest]bool, error) {
+	release, err := r.Registry.Release(ctx, n.Environment, n.Model, string(n.Release))
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	claims, _, err := r.Registry.Claims(ctx, n.Environment, release)
+	if err != nil {
+		return nil, err
+	}
+	restricted := make(map[registry.Digest]bool)
+	for _, e := range release.Engines {
+		if len(signed.Affects(release, e, claims)) > 0 {
+			restricted[e.Digest] = true
+		}
+	}
+	return restricted, nil
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// reportNode stores what a node reports.
+func (s server) reportNode(r *request) (*response, error) {
+	var body wire.NodeReport
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	stored, err := s.Nodes.ReportNode(r.Context(), registry.NodeReport{
+		Node: body.Node, NodeType: body.NodeType, Environment: body.Environment, Model: body.Model, Release: body.Release, Engine: body.Engine,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(stored)
+}
+
+// nodeReports lists the reports that count.
+func (s server) nodeReports(r *request) (*response, error) {
+	after, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	environment, err := environmentOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Nodes.NodeReports(r.Context(), environment, r.Values.Get("model"), after, limit)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := page(r, nonNil(found.Items), found.Next)
+	if err == nil && found.Partial {
+		answer.with(wire.Partial, "true")
+	}
+	return answer, err
+}

@@ -1,0 +1,131 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// NodeReports takes what nodes report, and lists it. It decides nothing by it.
+type NodeReports struct {
+	Table     registry.NodeReports
+	Inspector registry.Inspector    // has the releases that nodes name
+	Clock     registry.CatalogClock // of when reports expire
+	Life      time.Duration         // of a report; 0: no reports are taken
+}
+
+var _ registry.NodeReporter = NodeReports{}
+
+// ReportNode stores the report of a caller about a node. Of reports that come at the same time, a few more than
+// [registry.MaxNodeReports] may be stored.
+func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (registry.NodeReport, error) {
+	if n.Life <= 0 {
+		return r, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "this registry takes no reports of nodes"),
+			"its operator turns them on with mlpromote serve --node-reports 24h, which says how long a report counts")
+	}
+	if err := r.Validate(); err != nil {
+		return r, err
+	}
+	release, err := n.Inspector.Release(ctx, r.Environment, r.Model, string(r.Release))
+	if err != nil {
+		return r, err
+	}
+	at := slices.IndexFunc(release.Engines, func(e registry.Engine) bool { return e.Digest == r.Engine })
+	if at < 0 {
+		return r, registry.Errorf(registry.CodeNotFound, "node report: %s:%s in %s has no engine %s", r.Model, release.Tag(), r.Environment, r.Engine)
+	}
+	now, err := n.Clock.CatalogTime(ctx)
+	if err != nil {
+		return r, err
+	}
+	caller, _ := registry.PrincipalOf(ctx)
+	r.Version, r.Label, r.Reporter = release.Tag(), release.Engines[at].Label(), caller.Name
+	r.ReportedOn, r.ExpiresOn = now.UTC(), now.UTC().Add(n.Life)
+	if _, err := n.Table.Get(ctx, r.Name()); registry.HasCode(err, registry.CodeNotFound) {
+		err = n.makeRoom(ctx, r, now)
+		if err != nil {
+			return r, err
+		}
+	} else if err != nil {
+		return r, err
+	}
+	return r, n.Table.Put(ctx, r.Name(), r)
+}
+
+// makeRoom deletes the expired reports of an environment and model, and refuses one too many of a caller.
+func (n NodeReports) makeRoom(ctx context.Context, r registry.NodeReport, now time.Time) error {
+	mine := 0
+	err := n.each(ctx, registry.NodeReportsOf(r.Environment, r.Model), "", func(name string, there registry.NodeReport) (bool, error) {
+		if there.Expired(now) {
+			err := n.Table.Delete(ctx, name)
+			if registry.HasCode(err, registry.CodeNotFound) { // another replica was first
+				err = nil
+			}
+			return true, err
+		}
+		if there.Reporter == r.Reporter {
+			mine++
+		}
+		return true, nil
+	})
+	if err == nil && mine >= registry.MaxNodeReports {
+		return registry.Lastingf(registry.CodeFull, "node report: %s reported %d nodes with %s in %s already: want a token for each part of the fleet",
+			r.Reporter, mine, r.Model, r.Environment)
+	}
+	return err
+}
+
+// each reads reports whose names have a prefix, after one of them, until do says that it is enough.
+func (n NodeReports) each(ctx context.Context, prefix, after string, do func(name string, r registry.NodeReport) (more bool, err error)) error {
+	if after == "" {
+		after = prefix
+	}
+	for {
+		page, err := n.Table.List(ctx, after, registry.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, d := range page {
+			if !strings.HasPrefix(d.Name, prefix) {
+				return nil
+			}
+			more, err := do(d.Name, d.Document)
+			if err != nil || !more {
+				return err
+			}
+			after = d.Name
+		}
+		if len(page) < registry.MaxPage {
+			return nil
+		}
+	}
+}
+
+// NodeReports lists the reports that count.
+func (n NodeReports) NodeReports(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	var found registry.Page[registry.NodeReport]
+	prefix := registry.NodeReportsOf(environment, model)
+	if environment == "" || strings.Contains(environment, "/") || after != "" && !strings.HasPrefix(after, prefix) {
+		return found, registry.Errorf(registry.CodeInvalid, "node reports: want an environment, and the cursor of a page of the same list")
+	}
+	now, err := n.Clock.CatalogTime(ctx)
+	if err != nil {
+		return found, err
+	}
+	last := ""
+	err = n.each(ctx, prefix, after, func(name string, r registry.NodeReport) (bool, error) {
+		if r.Expired(now) {
+			return true, nil
+		}
+		if len(found.Items) == registry.PageLimit(limit) {
+			found.Next = last
+			return false, nil
+		}
+		found.Items, last = append(found.Items, r), name
+		return true, nil
+	})
+	return found, err
+}

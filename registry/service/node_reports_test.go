@@ -1,0 +1,143 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	guard "mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// standing is a clock of a catalog.
+type standingClock struct{ *registrytest.Clock }
+
+func (s standingClock) CatalogTime(context.Context) (time.Time, error) { return s.Now(), nil }
+
+func TestNodeReporter(t *testing.T) {
+	t.Parallel()
+	for name, table := range map[string]func(t *testing.T) registry.NodeReports{
+		"memory": func(*testing.T) registry.NodeReports { return mem.NewTable[registry.NodeReport]() },
+		"sqlite": func(t *testing.T) registry.NodeReports {
+			t.Helper()
+			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { db.Close() })
+			return db.NodeReports()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registrytest.TestNodeReporter(t, func(t *testing.T) registrytest.NodeReporting {
+				w, clock := setup(t), registrytest.NewClock()
+				return registrytest.NodeReporting{Registry: w.Registry, Pass: clock.Pass,
+					Nodes: service.NodeReports{Table: table(t), Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour}}
+			})
+		})
+	}
+}
+
+// Where no life is set, no report is taken.
+func TestNodeReportsOff(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.Promoted(t, registrytest.Build{})
+	n := service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: w.Interface, Clock: standingClock{registrytest.NewClock()}}
+	_, err := n.ReportNode(t.Context(), registry.NodeReport{Node: "a", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
+	if !registry.HasCode(err, registry.CodeUnavailable) || len(registry.Hints(err)) == 0 {
+		t.Errorf("error %v, want CodeUnavailable and what turns reports on", err)
+	}
+}
+
+// A caller replaces and fills up nothing of another one, and what has expired makes room.
+func TestNodeReportsOfCallers(t *testing.T) {
+	t.Parallel()
+	w, clock, table := setup(t), registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	r := w.Promoted(t, registrytest.Build{})
+	nodes := guard.GuardNodes(service.NodeReports{Table: table, Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour})
+	as := func(name string) context.Context {
+		return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + name, Grants: []registry.Grant{
+			{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: r.Model}}})
+	}
+	report := func(ctx context.Context, node string) error {
+		_, err := nodes.ReportNode(ctx, registry.NodeReport{Node: node, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
+		return err
+	}
+	for _, name := range []string{"fleet", "thief"} {
+		if err := report(as(name), "edge-7"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := registry.AllNodeReports(as("reader"), nodes, "prod", r.Model)
+	if err != nil || len(all) != 2 || all[0].Reporter == all[1].Reporter {
+		t.Errorf("reports %+v, error %v, want one of each caller", all, err)
+	}
+	if _, err := registry.AllNodeReports(as("reader"), nodes, "staging", r.Model); !registry.HasCode(err, registry.CodeForbidden) {
+		t.Errorf("list of an environment that may not be read: error %v", err)
+	}
+	for i := range registry.MaxNodeReports - 1 {
+		one := registry.NodeReport{Node: fmt.Sprintf("n%d", i), Environment: "prod", Model: r.Model, Reporter: "token:thief", ExpiresOn: clock.Now().Add(time.Minute)}
+		if err := table.Put(t.Context(), one.Name(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := report(as("thief"), "one-too-many"); !registry.HasCode(err, registry.CodeFull) {
+		t.Errorf("one too many: error %v, want CodeFull", err)
+	}
+	if err := report(as("fleet"), "edge-8"); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+	clock.Pass(time.Minute)
+	if err := report(as("thief"), "edge-9"); err != nil {
+		t.Errorf("after others have expired: %v", err)
+	}
+	if left, err := table.List(t.Context(), "", registry.MaxPage); err != nil || len(left) != 4 {
+		t.Errorf("%d reports are stored, error %v, want those 4 that have not expired", len(left), err)
+	}
+}
+
+// Who may read one model sees no other one, neither in a list nor in where its next page begins.
+func TestNodeReportsOfOneModel(t *testing.T) {
+	t.Parallel()
+	clock, table := registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	for _, model := range []string{"audio/secret", registrytest.Model, "vision/secret"} {
+		for _, node := range []string{"a", "b"} {
+			one := registry.NodeReport{Node: node, Environment: "prod", Model: model, ExpiresOn: clock.Now().Add(time.Hour)}
+			if err := table.Put(t.Context(), one.Name(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	nodes := guard.GuardNodes(service.NodeReports{Table: table, Clock: standingClock{clock}, Life: time.Hour})
+	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:reader", Grants: []registry.Grant{
+		{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: registrytest.Model}}})
+	var seen []string
+	for after := ""; ; {
+		page, err := nodes.NodeReports(ctx, "prod", "", after, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Items {
+			seen = append(seen, r.Model+" "+r.Node)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+		if strings.Contains(after, "secret") {
+			t.Fatalf("the next page begins after %s", after)
+		}
+	}
+	if want := []string{registrytest.Model + " a", registrytest.Model + " b"}; !slices.Equal(seen, want) {
+		t.Errorf("seen %v, want %v", seen, want)
+	}
+}
