@@ -1,0 +1,3 @@
+module mlpromote.dev/mlpromote/crds
+
+go 1.26.0
