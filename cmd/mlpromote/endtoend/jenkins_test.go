@@ -82,3 +82,48 @@ func jobKeys(t *testing.T, work, state string) func(role string) string {
 	}
 	return of
 }
+
+// jenkinsText is text of the Jenkinsfile that Groovy changes before the shell sees it.
+var jenkinsText = regexp.MustCompile(`sh\(?[^'\n]*"[^"\n]*\$[{A-Za-z]`)
+
+// What a branch, a title or a job before says is a variable of a step, and never text of a script.
+func TestJenkinsfileHostileValues(t *testing.T) {
+	t.Parallel()
+	file := lines(t, programtest.Root("ci", "jenkins", "Jenkinsfile"))
+	if found := jenkinsText.FindString(file); found != "" {
+		t.Errorf("Groovy puts a value into a script: %q", found)
+	}
+	for _, step := range jenkinsStep.FindAllStringSubmatch(file, -1) {
+		if !strings.Contains(step[1]+step[3], "STEP=") && step[2] == "" {
+			continue // keys
+		}
+		t.Run(step[1]+step[3], func(t *testing.T) {
+			t.Parallel()
+			work := t.TempDir()
+			if err := programtest.CopyTree(programtest.Root("ci", "generic"), filepath.Join(work, "ci", "generic")); err != nil {
+				t.Fatal(err)
+			}
+			handed := "MLPROMOTE_REF=" + strings.ReplaceAll(hostileText, "\n", " ") + "\n"
+			if err := os.WriteFile(filepath.Join(work, "mlpromote.env"), []byte(handed), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(work, "mlpromote.yaml"), []byte("model: \"x$(touch ran)`touch ran`\\n::error::x\"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-xe", "-c", step[1]+step[3])
+			cmd.Dir = work
+			cmd.Env = []string{
+				"PATH=" + os.Getenv("PATH"), "HOME=" + work, "MLPROMOTE_DATA=" + filepath.Join(work, "data"), "MLPROMOTE_PROGRAM=" + programtest.Program(t),
+				"MLPROMOTE_REGISTRY=", "MLPROMOTE_CI_OUTPUTS=out.env",
+				"MLPROMOTE_REF=" + hostileText, "BRANCH_NAME=" + hostileText, "CHANGE_TITLE=" + hostileText,
+			}
+			out, err := cmd.CombinedOutput()
+			if (err == nil) != (step[2] != "") {
+				t.Errorf("got %v, want a refusal of a verb alone\n%s", err, out)
+			}
+			if _, err := os.Stat(filepath.Join(work, "ran")); err == nil {
+				t.Errorf("a value was run\n%s", out)
+			}
+		})
+	}
+}
