@@ -11,7 +11,8 @@ import (
 )
 
 // Of each runtime the newest version counts. An install without a record, without its library as it was, in a
-// folder that has no key in its name, or of a toolchain that runs nothing, does not.
+// folder that has no key in its name, of a toolchain that runs nothing, or with a version that is no row of numbers,
+// does not.
 func TestRuntimes(t *testing.T) {
 	t.Parallel()
 	cache, key := t.TempDir(), strings.Repeat("0", installed.KeyLength-1)
@@ -22,6 +23,7 @@ func TestRuntimes(t *testing.T) {
 		"litert-" + key + "a":      `{"name": "litert", "version": "1.0.0"}`,
 		"iree-" + key + "c":        `{"name": "iree", "version": "5.0.0", "library": "lib.so", "librarySize": 3}`,
 		"openvino-" + key + "a":    `{"name": "openvino", "version": "1.0.0", "library": "none.so"}`,
+		"litert-" + key + "b":      `{"name": "litert", "version": "2.0rc1"}`,
 		"nncf-" + key + "a":        `{"name": "nncf", "version": "3.0.0"}`,
 		"onnxruntime-" + key + "a": "",
 	} {

@@ -36,11 +36,14 @@ func Folder(installs, cache string) (string, error) {
 func In(root string) string { return filepath.Join(root, "toolchains") }
 
 // Runtimes returns the newest installed version of each toolchain that runs engines, by its name. Installs that are
-// damaged do not count.
+// damaged do not count, nor do versions that no target can ask for, such as 1.0rc1: no engine needs them.
 func Runtimes(folder string) map[string]string {
 	runtimes := make(map[string]string)
 	installs, _ := records(folder, IsRuntime)
 	for _, r := range installs {
+		if (registry.Constraint{Exact: r.Version}).Validate() != nil || r.Version == "" {
+			continue
+		}
 		if have := runtimes[r.Name]; registry.CompareVersions(have, r.Version) <= 0 {
 			runtimes[r.Name] = r.Version
 		}
