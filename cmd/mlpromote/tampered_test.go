@@ -33,6 +33,7 @@ func TestTampered(t *testing.T) { //nolint:tparallel // the group is there to be
 	for name, m := range map[string]*tamperMatrix{
 		"objects": {rows: tampers(), columns: tamperCommands()},
 		"carried": {rows: carriedTampers(), columns: carriedCommands()},
+		"sources": {rows: sourceTampers(), columns: sourceCommands()},
 	} {
 		m.run(t, w)
 		rows := make([]string, len(m.rows))
@@ -103,6 +104,7 @@ func tamperCommands() []tamperCommand {
 		{"pull", []string{"pull", "vision/digits", "--env", "prod", "-o", "fresh"}, true},
 		{"trust, release", []string{"trust", "prod/vision/digits:1.0.0"}, false},
 		{"trust, pulled folder", []string{"trust", "pulled"}, false},
+		{"save", []string{"save", "prod/vision/digits:1.0.0", "-o", "fresh.tar"}, true},
 		{"rollback", []string{"rollback", "vision/digits", "--env", "prod", "--to-version", "0.9.0", "--reason", "try"}, true},
 		{"history verify", []string{"history", "verify"}, false},
 		{"scrub", []string{"scrub"}, false},
@@ -115,7 +117,8 @@ type tampered struct {
 	evidence            []tamperedEvidence // of all three releases, in staging and prod
 	releases            map[string]registry.Digest
 	engines             []registry.Digest
-	limits              registry.Digest
+	limits, promises    registry.Digest // manifests of the limits and of the interface
+	sources             registry.Digest
 }
 
 type tamperedEvidence struct {
@@ -174,15 +177,16 @@ func (w *tampered) inspect(t *testing.T, environment, version string) {
 	t.Helper()
 	var found struct {
 		Release struct {
-			Digest, Limits registry.Digest
-			Engines        []struct{ Digest registry.Digest }
+			Digest, Limits, Interface, Sources registry.Digest
+			Engines                            []struct{ Digest registry.Digest }
 		}
 		Evidence []tamperedEvidence
 	}
 	if err := json.Unmarshal([]byte(w.must(t, "inspect", environment+"/vision/digits:"+version, "--output", "json")), &found); err != nil {
 		t.Fatal(err)
 	}
-	w.releases[version], w.limits, w.engines = found.Release.Digest, found.Release.Limits, nil
+	w.releases[version], w.engines = found.Release.Digest, nil
+	w.limits, w.promises, w.sources = found.Release.Limits, found.Release.Interface, found.Release.Sources
 	for _, e := range found.Release.Engines {
 		w.engines = append(w.engines, e.Digest)
 	}
@@ -353,6 +357,10 @@ func tampers() []tamper {
 			t.Helper()
 			return flipLayer(t, dir, w.limits)
 		}, false},
+		{"the interface", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			return flipLayer(t, dir, w.promises)
+		}, false},
 		{"signatures", evidence(registry.PredicateSign), false},
 		{"provenance", evidence(registry.PredicateProvenance), false},
 		{"parity reports", evidence(registry.PredicateParity), false},
@@ -362,6 +370,20 @@ func tampers() []tamper {
 		{"parity reports, left out", forgotten(registry.PredicateParity), true},
 		{"approvals, left out", forgotten(registry.PredicateApproval), true},
 		{"summaries, left out", forgotten(registry.PredicateVSA), true},
+		{"parity reports, listed as those of other engines", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			var names []string
+			for _, e := range w.of(registry.PredicateParity) {
+				execute(t, dir, fmt.Sprintf("UPDATE manifest_derived SET subject = '%s' WHERE digest = '%s'", w.releases["0.9.0"], e.Bundle))
+				names = append(names, e.Bundle.Encoded())
+			}
+			return append(names, "parity")
+		}, true},
+		{"the order in which reports came, in the list of the catalog", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			execute(t, dir, "UPDATE recorded SET seq = seq + 1")
+			return []string{"evidence", "event "}
+		}, true},
 		{"a quarantine of the release in staging", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
 			return flipLayer(t, dir, w.quarantine(t, dir))
@@ -383,6 +405,11 @@ func tampers() []tamper {
 			t.Helper()
 			execute(t, dir, "DROP TRIGGER IF EXISTS history_append_only_delete", "DELETE FROM history WHERE seq >= (SELECT max(seq) FROM history WHERE kind = 'promote')")
 			return []string{"history", "event"}
+		}, true},
+		{"a tag of prod, moved to another release of prod", func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			execute(t, dir, fmt.Sprintf("UPDATE tags SET digest = '%s' WHERE repository = 'prod/vision/digits' AND tag = '1.0.0'", w.releases["0.9.0"]))
+			return []string{"tag", "1.0.0"}
 		}, true},
 		{"a head", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
@@ -416,6 +443,26 @@ func tampers() []tamper {
 				t.Fatalf("%d bundles, error %v", len(names), err)
 			}
 			return append(names, "no verification summary of a trusted promoter")
+		}, false},
+		{"the manifest in a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			flipFile(t, filepath.Join(dir, "pulled", ".mlpromote", "manifest.json"))
+			return []string{"the manifest is"}
+		}, false},
+		{"the record in a pulled folder, which names another version", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			path := filepath.Join(dir, "pulled", ".mlpromote", "pull.json")
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, strings.Replace(string(text), "1.0.0", "0.9.0", 1))
+			return []string{"0.9.0"}
+		}, false},
+		{"a file added to a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
+			t.Helper()
+			write(t, filepath.Join(dir, "pulled", "sitecustomize.py"), "print('hello')")
+			return []string{"sitecustomize.py"}
 		}, false},
 		{"all evidence left out of a pulled folder", func(t *testing.T, _ *tampered, dir string) []string {
 			t.Helper()

@@ -22,16 +22,17 @@ type audit struct {
 	promoting bool
 
 	// State from the history, set by look.
-	underWay map[registry.Digest]bool  // releases for which a promotion has begun
-	moved    map[registry.Digest]int64 // newest event that moved the head to a release
-	accepted map[registry.Digest]bool  // what acceptances name
-	named    map[registry.Digest]bool  // evidence that events name, in any environment
+	underWay map[registry.Digest]bool   // releases for which a promotion has begun
+	moved    map[registry.Digest]int64  // newest event that moved the head to a release
+	versions map[string]registry.Digest // releases that the head was moved to, by version
+	accepted map[registry.Digest]bool   // what acceptances name
+	named    map[registry.Digest]bool   // evidence that events name, in any environment
 }
 
 // audited is a release that the audit checks against the history.
 type audited struct {
 	digest registry.Digest
-	tag    string           // tag of the release in the environment; empty if none is known
+	tags   []string         // of the release in the environment, as far as they are known
 	claims []registry.Claim // evidence that exists
 }
 
@@ -44,7 +45,7 @@ func (s *Service) audit(e registry.Environment, standing registry.ModelState) *a
 	return a
 }
 
-// add returns the entry of a digest, with the tag if one is given.
+// add returns the entry of a digest, with the tag added if one is given.
 func (a *audit) add(d registry.Digest, tag string) *audited {
 	i := slices.IndexFunc(a.releases, func(r *audited) bool { return r.digest == d })
 	if i < 0 {
@@ -52,7 +53,7 @@ func (a *audit) add(d registry.Digest, tag string) *audited {
 		a.releases = append(a.releases, &audited{digest: d})
 	}
 	if tag != "" {
-		a.releases[i].tag = tag
+		a.releases[i].tags = append(a.releases[i].tags, tag)
 	}
 	return a.releases[i]
 }
@@ -165,6 +166,7 @@ func (a *audit) look(ctx context.Context) error {
 		return err
 	}
 	a.underWay, a.moved = make(map[registry.Digest]bool), make(map[registry.Digest]int64)
+	a.versions = make(map[string]registry.Digest)
 	a.accepted, a.named = make(map[registry.Digest]bool), make(map[registry.Digest]bool)
 	for _, i := range pending {
 		if i.Environment == a.environment.Name && i.Model == a.model {
@@ -193,6 +195,7 @@ func (a *audit) read(e registry.Event) {
 	switch e.Kind {
 	case registry.EventPublish, registry.EventPromote, registry.EventRollback:
 		a.moved[e.Release] = e.Seq
+		a.versions[e.Version] = e.Release
 	case registry.EventAccept:
 		for _, d := range e.Evidence {
 			a.accepted[d] = true
@@ -212,8 +215,16 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 		f.Manifests = append(f.Manifests, d)
 		details = append(details, fmt.Sprintf(format, args...))
 	}
-	if r.tag != "" && a.environment.Protected() && a.moved[r.digest] == 0 && !a.accepted[r.digest] {
-		note(r.digest, "the tag %s names release %s, but no event of the history promoted it", r.tag, r.digest)
+	if a.environment.Protected() && !a.accepted[r.digest] {
+		for _, tag := range r.tags {
+			promoted, known := a.versions[tag]
+			switch {
+			case a.moved[r.digest] == 0:
+				note(r.digest, "the tag %s names release %s, but no event of the history promoted it", tag, r.digest)
+			case known && promoted != r.digest:
+				note(r.digest, "the tag %s names release %s, but the history promoted %s as that version", tag, r.digest, promoted)
+			}
+		}
 	}
 	for _, c := range r.claims {
 		why, err := a.summaryFault(ctx, r, c)
@@ -264,7 +275,7 @@ func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (
 			c.Bundle, v.Promotion.Tag, hash), nil
 	}
 	// Without a tag in the catalog the release was not promoted: tag and head move together.
-	placed := r.tag != "" || r.digest == a.head || a.environment.External()
+	placed := len(r.tags) > 0 || r.digest == a.head || a.environment.External()
 	if !placed || a.promoting || a.names(c) || a.underWay[r.digest] || a.moved[r.digest] > signed {
 		return "", nil
 	}
@@ -276,7 +287,7 @@ func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (
 // copied. Elsewhere this holds for evidence of verifiers and approvers unless it was pushed.
 // The next build attaches signatures of builds again.
 func (a *audit) unnamed(ctx context.Context, r audited) ([]registry.Claim, error) {
-	if a.environment.External() || len(a.underWay) > 0 || r.tag == "" && r.digest != a.head {
+	if a.environment.External() || len(a.underWay) > 0 || len(r.tags) == 0 && r.digest != a.head {
 		return nil, nil
 	}
 	var unnamed []registry.Claim

@@ -44,8 +44,8 @@ const (
 // any time, beside the user's own model and the folder that is pulled.
 const largeDisk = 1.2
 
-// TestLarge takes a model with external data through build, verify, promote and pull, and
-// measures what our own processes hold in memory and what lies on disk meanwhile.
+// TestLarge takes a model with external data through build, verify, promote, pull, save and load, and measures what
+// our own processes hold in memory and what lies on disk meanwhile, beside what was pulled, saved and loaded.
 func TestLarge(t *testing.T) {
 	mib, memory := int64(smallMiB), int64(smallMemory)
 	if n, err := strconv.ParseInt(os.Getenv("MLPROMOTE_LARGE"), 10, 64); err == nil && n > 0 {
@@ -61,7 +61,15 @@ func TestLarge(t *testing.T) {
 		targets = "linux/amd64/v1" // each is loaded several times, for a minute or more
 	}
 	l := newLarge(t, mib, "cases: {generate: 3, seed: 1}\ntargets: ["+targets+"]\nbudgets: {onnxruntime: {time: 50m}}\n")
-	for _, args := range [][]string{{"build"}, {"verify"}, {"promote"}, {"pull", "large", "--env", "prod", "-o", l.path("pulled")}} {
+	trust := "registry: local\ntrust: [{key: work/data/keys/local.pub, roles: [builder, verifier, approver, promoter], resources: [\"oci://local/\"]}]\n"
+	if err := os.WriteFile(l.path("trust.yaml"), []byte(trust), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"build"}, {"verify"}, {"promote"}, {"pull", "large", "--env", "prod", "-o", l.path("pulled")},
+		{"save", "prod/large", "-o", l.path("saved.tar")},
+		{"load", l.path("saved.tar"), "--env", "prod", "--trust", l.path("trust.yaml"), "--data", l.path("loaded")},
+	} {
 		l.run(t, args)
 	}
 	stored := diskOf(t, l.path("work/data/blobs"))
