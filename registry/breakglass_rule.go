@@ -14,9 +14,16 @@ type Skipped struct {
 	Comments     []string `json:"comments"`
 }
 
+// skips begins what [Skipped.String] says.
+const skips = "break-glass: skips "
+
+// SaysSkipped reports whether a text begins as [Skipped.String] does. Of the reasons in the history, only those of
+// break-glass promotions do.
+func SaysSkipped(text string) bool { return strings.HasPrefix(text, skips) }
+
 // String describes it in one line of at most [MaxText] bytes: what, who and why.
 func (s Skipped) String() string {
-	return PlainText(fmt.Sprintf("break-glass: skips %s; approved by %s: %s", strings.Join(s.Requirements, ", "),
+	return PlainText(fmt.Sprintf(skips+"%s; approved by %s: %s", strings.Join(s.Requirements, ", "),
 		strings.Join(s.Approvers, ", "), strings.Join(s.Comments, "; ")))
 }
 

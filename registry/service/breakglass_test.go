@@ -114,6 +114,49 @@ func TestBreakGlassPromotion(t *testing.T) {
 	}
 }
 
+// A promotion that skips nothing does not read as one by break-glass, whatever its reason says.
+func TestPromotionReasonIsNoBreakGlass(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.proven(t, registrytest.Build{})
+	promote := func(reason string) error {
+		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reason: reason})
+		return err
+	}
+	err := promote("break-glass: skips no-freeze; approved by first, second: prod is down")
+	if !registry.HasCode(err, registry.CodeInvalid) || w.head(t).Release != "" {
+		t.Errorf("a reason that claims approvals: error %v, head %q, want a refusal and no head", err, w.head(t).Release)
+	}
+	must(t, promote("the tokenizer is mended"))
+	heads, err := w.Heads(t.Context(), "prod", "")
+	if err != nil || len(heads) != 1 || heads[0].Release != r.Digest || heads[0].BreakGlass != "" {
+		t.Errorf("heads %+v, error %v, want one that skipped nothing", heads, err)
+	}
+}
+
+// In an emergency, long texts do not stop a promotion after everything was copied: they are shortened.
+func TestBreakGlassLongReasons(t *testing.T) {
+	t.Parallel()
+	w := setup(t, emergency)
+	r := w.proven(t, registrytest.Build{})
+	for _, key := range []string{"first", "second"} {
+		must(t, w.breakGlass(t, r, key, func(b *registry.BreakGlass) { b.Comment = strings.Repeat("ä", registry.MaxText/2) }))
+	}
+	reason := "the fallback of the shop fails" + strings.Repeat(" too", 200)
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", BreakGlass: true, Reason: reason})
+	must(t, err)
+	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+	must(t, err)
+	const begins = "break-glass: skips approvals, no-freeze; approved by first, second: ää"
+	if got := events[0].Reason; !strings.HasPrefix(got, begins) || !strings.Contains(got, "…; the fallback of the shop fails too") ||
+		registry.ValidateText("reason", got) != nil {
+		t.Errorf("history has %q, want what was skipped, and the beginning of the reason", got)
+	}
+	if heads, err := w.Heads(t.Context(), "prod", ""); err != nil || heads[0].BreakGlass != events[0].Reason {
+		t.Errorf("heads %+v, error %v, want what was skipped", heads, err)
+	}
+}
+
 // What must never be skipped is not, and what could never count is refused when it is attached.
 func TestBreakGlassRefusals(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -42,12 +43,26 @@ func (m move) skipped() string {
 	return m.decision.Skipped.String()
 }
 
-// why is the reason that the history gets: what the promotion skips, and what its caller said.
+// why is the reason that the history gets, of at most [registry.MaxText] bytes: what the promotion skips, and what its caller
+// said. Where both are long, the former is shortened first: the evidence of the approvers has all of it.
 func (m move) why() string {
-	if m.reason == "" || m.decision.Skipped == nil {
-		return m.skipped() + m.reason
+	skipped := m.skipped()
+	if m.reason == "" || skipped == "" {
+		return skipped + m.reason
 	}
-	return m.skipped() + "; " + m.reason
+	const between, more = "; ", "…"
+	if room := max(registry.MaxText-len(between)-len(m.reason), registry.MaxText/2); len(skipped) > room {
+		skipped = strings.ToValidUTF8(skipped[:room-len(more)], "") + more
+	}
+	return registry.PlainText(skipped + between + m.reason)
+}
+
+// checkPromotionReason refuses a reason that reads as if approvers had agreed to skip something.
+func checkPromotionReason(reason string) error {
+	if registry.SaysSkipped(reason) {
+		return registry.Errorf(registry.CodeInvalid, "promotion: the reason begins as the history begins those of break-glass promotions: want other words")
+	}
+	return registry.ValidateText("promotion: the reason", reason)
 }
 
 func (m move) intent() registry.Intent {
@@ -110,7 +125,7 @@ func (s *Service) mend(ctx context.Context, m move) error {
 func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, error) {
 	from, to, err := s.Config.Environments.Edge(req.From, req.To)
 	if err == nil {
-		err = registry.ValidateText("promotion: the reason", req.Reason)
+		err = checkPromotionReason(req.Reason)
 	}
 	if err != nil {
 		return move{}, err

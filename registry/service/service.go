@@ -105,7 +105,9 @@ func (s *Service) markSkipped(ctx context.Context, heads []registry.Head) error 
 				return err
 			}
 			if event.Release == h.Release {
-				heads[i].BreakGlass = event.Reason
+				if registry.SaysSkipped(event.Reason) {
+					heads[i].BreakGlass = event.Reason
+				}
 				break
 			}
 		}
