@@ -132,3 +132,21 @@ func TestProvenanceAndSnippets(t *testing.T) {
 		"reference: example.com/staging/vision/digits@"+string(e.Digest), "storageUri: oci&#43;fetch://example.com/staging/vision/digits@"+string(e.Digest),
 		"tritonserver --model-repository=models", "default_model_filename: &#34;model.onnx&#34;", "oras pull --plain-http example.com/")
 }
+
+// What a reader copies into a shell has no name of a file that could be a command there: whoever made the engine chose it.
+func TestSnippetsWithHostileFile(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a'; touch ran; '.onnx", "$(touch ran).onnx", "a`touch ran`.onnx", `a".onnx`, "-a.onnx", "a b.onnx"} {
+		w := setup(t, withContent, func(c *web.Config) {
+			content := *c.Content
+			content.Files = func(context.Context, string, registry.Digest) ([]registry.File, error) {
+				return []registry.File{{Path: name, Size: 1, Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Kind: registry.FileEngine}}, nil
+			}
+			c.Content = &content
+		})
+		e := w.Promoted(t, registrytest.Build{}).Engines[0]
+		got := w.get(everything(), modelPage+"/-/engines/"+string(e.Digest)+"?environment=staging")
+		wantPage(t, name, got, http.StatusOK, "mlpromote trust engine")
+		wantWithout(t, name, got, "default_model_filename")
+	}
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -66,7 +67,10 @@ func plainHTTP(scheme, flag string) string {
 	return ""
 }
 
-// loaded is the only file that the runtime loads; empty if there are several, or none is known.
+// plainFile matches paths that stay one word in a shell and in a configuration. Others come from whoever made the engine.
+var plainFile = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`)
+
+// loaded is the only file that the runtime loads; empty if there are several, none is known, or its path is not plain.
 func loaded(files []registry.File) string {
 	found := ""
 	for _, f := range files {
@@ -78,7 +82,10 @@ func loaded(files []registry.File) string {
 		}
 		found = f.Path
 	}
-	return registry.PlainText(found)
+	if !plainFile.MatchString(found) {
+		return ""
+	}
+	return found
 }
 
 // cosign are the commands that verify the signature of the builder and the report of a verifier. They name the signers that
