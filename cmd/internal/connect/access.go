@@ -18,6 +18,9 @@ import (
 // audienceVariable has the audience of the token that a job of GitHub Actions asks for, to get in at a service without a secret.
 const audienceVariable = "MLPROMOTE_TOKEN_AUDIENCE" //nolint:gosec // a name
 
+// signingAudience is that of the tokens for which public authorities certify keys.
+const signingAudience = "sigstore"
+
 // transport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN, or one of the CI job for the audience of
 // MLPROMOTE_TOKEN_AUDIENCE, else with the credential that the docker config has for the host. It trusts the CA of
 // --tls-ca besides those of the system.
@@ -49,6 +52,9 @@ func (s Service) authorization(ctx context.Context, service *url.URL, c *remote.
 	var header string
 	token, asks := strings.TrimSpace(s.Getenv("MLPROMOTE_TOKEN")), s.Getenv(audienceVariable) != ""
 	switch {
+	case s.Getenv(audienceVariable) == signingAudience:
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is %s: who gets a token for that can have certificates made, and sign as this job",
+			audienceVariable, signingAudience), "want an audience of the service's own, such as its URL, there and in its access.yaml")
 	case asks && token != "":
 		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN and %s are both set: want one of the two", audienceVariable)
 	case asks: // with each request, since such a token expires in minutes
@@ -118,6 +124,9 @@ func (t *Authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 		if t.Tokens != nil {
 			token, err := t.Tokens.Token(r.Context())
 			if err != nil {
+				if r.Body != nil { // else who writes to it waits for ever
+					_ = r.Body.Close()
+				}
 				return nil, err
 			}
 			authorization = "Bearer " + token
