@@ -1,10 +1,12 @@
 """A model of LightGBM: what its text says, what it is as ONNX, and what LightGBM predicts of it.
 
 The text is read and checked here (LightGBM, src/boosting/gbdt_model_text.cpp and src/io/tree.cpp)
-before LightGBM, which trusts it, sees it.
+before LightGBM, which trusts it, sees it. LightGBM gets what was read, written anew, and not the file: it reads
+22 lines of a tree and no more, stops at an empty one, and looks for trees where tree_sizes says.
 """
 
 import math
+import re
 
 import trees
 from protocol import Refused
@@ -16,6 +18,14 @@ KNOWN = (*IDENTITY[:-1], *EXPONENT, *RANKING, "binary", *MANY, *CROSS)
 # Of decision_type: a split by categories, where missing values go, and what is missing.
 CATEGORICAL, DEFAULT_LEFT = 1, 2
 NONE, ZERO, NAN = 0, 1, 2
+# What LightGBM predicts by: lines before the trees, and of a tree with several leaves.
+HEAD = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names", "feature_infos")
+SPLITS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
+# Numbers that Python and C++ read alike: Python's int takes 1_0 for 10.
+WRITTEN = {
+    int: re.compile(r"-?[0-9]{1,18}"),
+    float: re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|nan)"),
+}
 ZERO_THRESHOLD = 1.0000000180025095e-35  # 1e-35 as float32, up to which a number is zero
 
 
@@ -23,10 +33,10 @@ class Booster:
     def __init__(self, path):
         with open(path, encoding="utf-8", errors="strict") as f:
             try:
-                self.text = f.read()
+                text = f.read()
             except UnicodeDecodeError as e:
                 raise Refused("bad_input", f"the file is no UTF-8: {e}") from None
-        head, blocks = sections(self.text)
+        head, blocks = sections(text)
         self.scores = whole(head, "num_tree_per_iteration", 1, 100_000)
         self.features = whole(head, "max_feature_idx", 0, 10_000_000) + 1
         self.feature_names = head.get("feature_names", "").split(" ")
@@ -39,6 +49,25 @@ class Booster:
         if self.objective not in (*KNOWN, ""):
             raise Refused("unsupported_op", f"objective {self.objective} has no converter: want one of {', '.join(KNOWN)}", op=self.objective)
         trees.check(self.trees, self.scores, self.features)
+        self.text = self.rewritten(head, blocks)
+
+    def rewritten(self, head, blocks):
+        """What was read and checked, and nothing else, as LightGBM writes it. It makes room for the predictions of
+        num_class classes, and fills in those of all trees and of the objective."""
+        classes = self.parameters.get("num_class", "") if self.objective in MANY else head.get("num_class")
+        if head.get("num_class") != str(self.scores) or classes != str(self.scores):
+            raise Refused("bad_input", (
+                f"the model has {self.scores} trees in each iteration, num_class {head.get('num_class')!r}, and classes of its "
+                f"objective {classes!r}: want one number"))
+        lines = ["tree", *(f"{key}={head[key]}" for key in HEAD if key in head), *(["average_output"] if self.average else [])]
+        if self.objective:
+            lines.append("objective=" + " ".join([self.objective, *(f"{k}:{v}" if v else k for k, v in self.parameters.items())]))
+        for number, block in enumerate(blocks):
+            keys = ("leaf_value",) if block["num_leaves"] == "1" else (*SPLITS, "leaf_value")
+            lines += ["", f"Tree={number}", f"num_leaves={block['num_leaves']}", "num_cat=0"]
+            lines += [f"{key}={' '.join(block[key].split())}" for key in keys]
+            lines += ["is_linear=0", "shrinkage=1", ""]
+        return "\n".join([*lines, "", "end of trees", ""])
 
     def nodes_of(self, number, block):
         """The nodes of a tree: its splits first, then its leaves."""
@@ -173,6 +202,8 @@ def sections(text):
             at = {}
             blocks.append(at)
         elif line:
+            if key in at:
+                raise Refused("bad_input", f"line {key[:40]!r} is there twice {f'in tree {len(blocks) - 1}' if blocks else 'before the trees'}")
             at[key] = value
     raise Refused("bad_input", "the file ends within its trees")
 
@@ -185,20 +216,19 @@ def objective_of(text):
 
 
 def whole(block, key, least, most):
-    try:
-        found = int(block[key])
-    except (KeyError, ValueError):
-        raise Refused("bad_input", f"{key} is {block.get(key)!r}: want a number") from None
+    if not re.fullmatch("0|[1-9][0-9]{0,17}", block.get(key, "")):
+        raise Refused("bad_input", f"{key} is {block.get(key)!r}: want a number")
+    found = int(block[key])
     if not least <= found <= most:
         raise Refused("bad_input", f"{key} is {found}: want {least} to {most}")
     return found
 
 
 def numbers(block, key, kind, count, where):
-    try:
-        found = [kind(word) for word in block.get(key, "").split()]
-    except ValueError as e:
-        raise Refused("bad_input", f"{where}: {key}: {e}") from None
+    words = block.get(key, "").split()
+    if wrong := next((word for word in words if not WRITTEN[kind].fullmatch(word)), None):
+        raise Refused("bad_input", f"{where}: {key} has {wrong[:40]!r}: want a number")
+    found = [kind(word) for word in words]
     if len(found) != count:
         raise Refused("bad_input", f"{where} has {len(found)} numbers of {key}: want {count}")
     return found

@@ -40,7 +40,9 @@ class Booster:
         if self.features < 1:
             raise Refused("bad_input", "the model has no features: it was not trained")
         self.trees = self.read_trees()
-        trees.check(self.trees, max(target for target, _ in self.trees) + 1 if self.trees else 1, self.features)
+        # XGBoost adds a tree to the score that the file says, and there is room for so many.
+        scores = (int(self.learner["learner_model_param"].get(key, 1)) for key in ("num_class", "num_target"))
+        trees.check(self.trees, max(1, *scores), self.features)
 
     def read_trees(self):
         booster = self.learner["gradient_booster"]
