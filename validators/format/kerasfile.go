@@ -109,6 +109,9 @@ func kerasConfigOf(r io.ReaderAt, size int64) (any, error) {
 		return nil, registry.Errorf(registry.CodeUnsafe, "its entries are %s: want %s, %s and %s, as a model without assets has them",
 			strings.Join(names[:min(len(names), 8)], ", "), kerasConfig, kerasMetadata, kerasWeights)
 	}
+	if why := zipProblem(archive, size); why != "" { // which weights in HDF5 have outranked
+		return nil, registry.Errorf(registry.CodeUnsafe, "it is a zip archive %s: save the model again with Keras", why)
+	}
 	body, err := archive.Open(kerasConfig)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "entry %s: %w", kerasConfig, err)
@@ -167,11 +170,16 @@ func classProblem(object map[string]any) string {
 		return fmt.Sprintf("the class %v", named)
 	case slices.Contains(kerasValues, class) && object["module"] == nil:
 		return ""
+	case strings.HasPrefix(class, "__"): // what stands for a value, or for a type by another key
+		return fmt.Sprintf("the class %s of module %s", class, module)
 	case class == "function" && module == "builtins": // a function of Keras by its name
 		if name, _ := object["config"].(string); !slices.Contains(kerasFunctions, name) {
 			return fmt.Sprintf("the function %v", object["config"])
 		}
 		return ""
+	}
+	if class == "function" { // of a module by its name, such as one that reads a configuration
+		return fmt.Sprintf("the class function of module %s", module)
 	}
 	classes, known := kerasModules[module]
 	if module == "" {

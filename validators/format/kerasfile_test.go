@@ -1,7 +1,12 @@
 package format_test
 
 import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -21,6 +26,35 @@ func kerasFile(t testing.TB, config string, more ...string) []byte {
 // inLayers is a configuration with these objects among its layers.
 func inLayers(objects ...string) string {
 	return `{"module": "keras", "class_name": "Sequential", "config": {"layers": [` + strings.Join(objects, ", ") + `]}, "registered_name": null}`
+}
+
+// renamedKeras is an archive whose configuration Python from 3.12 on takes from where Go sees metadata: each
+// of the two has the name of the other in the field for names in UTF-8.
+func renamedKeras(t testing.TB) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, entry := range [][3]string{
+		{"config.json", "metadata.json", inLayers()}, {"metadata.json", "config.json", `{"module": "keras.saving", "class_name": "x"}`}, {"model.weights.h5", "", weights},
+	} {
+		header := &zip.FileHeader{Name: entry[0]}
+		if entry[1] != "" {
+			header.Extra = binary.LittleEndian.AppendUint16([]byte{0x75, 0x70}, uint16(5+len(entry[1])))
+			header.Extra = binary.LittleEndian.AppendUint32(append(header.Extra, 1), crc32.ChecksumIEEE([]byte(entry[0])))
+			header.Extra = append(header.Extra, entry[1]...)
+		}
+		f, err := w.CreateHeader(header)
+		if err == nil {
+			_, err = io.WriteString(f, entry[2])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
 }
 
 func TestCheckKeras(t *testing.T) {
@@ -43,6 +77,9 @@ func TestCheckKeras(t *testing.T) {
 		"a layer that loads a file":   {kerasFile(t, inLayers(`{"module": "keras.layers", "class_name": "TFSMLayer", "config": {"filepath": "/x"}}`)), registry.CodeUnsafe, "the class TFSMLayer"},
 		"a class in place of a value": {kerasFile(t, inLayers(`{"module": "os", "class_name": "__tensor__"}`)), registry.CodeUnsafe, "module os"},
 		"a class that is no text":     {kerasFile(t, inLayers(`{"class_name": ["Lambda"]}`)), registry.CodeUnsafe, "the class"},
+		"a function of layers":        {kerasFile(t, inLayers(`{"module": "keras.layers", "class_name": "function", "config": "deserialize"}`)), registry.CodeUnsafe, "the class function of module keras.layers"},
+		"a type by another key":       {kerasFile(t, inLayers(`{"module": "keras.layers", "class_name": "__typespec__", "spec_name": "Lambda", "registered_name": null, "config": []}`)), registry.CodeUnsafe, "the class __typespec__"},
+		"names for other readers":     {renamedKeras(t), registry.CodeUnsafe, "has another name for some readers"},
 		"a name twice":                {kerasFile(t, inLayers(`{"module": "keras.layers", "module": "os", "class_name": "system"}`)), registry.CodeUnsafe, "module os"},
 		"values in values":            {kerasFile(t, deep), registry.CodeUnsafe, "nested too deeply"},
 		"another file":                {kerasFile(t, inLayers(dense), "assets/words.txt", "x"), registry.CodeUnsafe, "its entries are assets/words.txt"},

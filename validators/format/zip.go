@@ -151,6 +151,8 @@ func zipProblem(entries *zip.Reader, size int64) string {
 		switch {
 		case leaves(f.Name):
 			return fmt.Sprintf("whose entry %q would be written outside its folder", f.Name)
+		case isRenamed(f):
+			return fmt.Sprintf("whose entry %q has another name for some readers", f.Name)
 		case f.Mode()&fs.ModeSymlink != 0:
 			return fmt.Sprintf("whose entry %q is a link, which could lead outside its folder", f.Name)
 		case f.FileInfo().IsDir() && !isFolder(f):
@@ -183,6 +185,25 @@ func zipProblem(entries *zip.Reader, size int64) string {
 func isFolder(f *zip.File) bool {
 	empty := f.CompressedSize64 == 0 || f.Method == zip.Deflate && f.CompressedSize64 <= 2
 	return strings.HasSuffix(f.Name, "/") && f.UncompressedSize64 == 0 && empty
+}
+
+// zipUnicodePath is the extra field in which an entry has a second name, in UTF-8 (APPNOTE.TXT, 4.6.9).
+const zipUnicodePath = 0x7075
+
+// isRenamed reports whether an entry has a second name that is not its first. Python from 3.12 on and Info-ZIP
+// go by the second, and Go by the first.
+func isRenamed(f *zip.File) bool {
+	for extra := f.Extra; len(extra) >= 4; {
+		kind, n := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
+		if n > len(extra)-4 {
+			return kind == zipUnicodePath
+		}
+		if kind == zipUnicodePath && (n < 5 || string(extra[9:4+n]) != f.Name) { // behind a version and a checksum
+			return true
+		}
+		extra = extra[4+n:]
+	}
+	return false
 }
 
 // hasSkopsSchema recognizes what skops writes beside its arrays: one JSON object, whose root
