@@ -80,7 +80,7 @@ func TestGatePasses(t *testing.T) {
 // What lies in the folders of this repository passes, unless it is there to be refused.
 func TestGatePassesModelsOfTheRepository(t *testing.T) {
 	t.Parallel()
-	refused := []string{".pkl", ".joblib", ".pt", ".h5", ".keras", ".skops", ".so"}
+	refused := []string{".pkl", ".joblib", ".pt", ".pt2", ".h5", ".keras", ".skops", ".so"}
 	seen := map[string]int{}
 	for _, dir := range []string{"../../examples", "../../pipeline", "../../docs", "testdata", "../tensor", "../../cmd/mlpromote/testdata"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
