@@ -114,3 +114,30 @@ func TestSourceAsksAgain(t *testing.T) {
 		t.Errorf("got %v, want a refusal without the text", err)
 	}
 }
+
+// A build does not fail while GitHub does not answer and the last token is still valid.
+func TestSourceOutlivesOutages(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	now, down := began, false
+	getenv := job(t, func(w http.ResponseWriter, _ *http.Request) {
+		if down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, `{"value":%q}`, jwt(fmt.Sprintf(`{"exp":%d}`, began.Add(10*time.Minute).Unix())))
+	})
+	s := jobtoken.Source{Audience: "a", Getenv: getenv, Now: func() time.Time { return now }}
+	first, err := s.Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	down, now = true, began.Add(6*time.Minute)
+	if got, err := s.Token(t.Context()); err != nil || got != first {
+		t.Errorf("while it is valid: got another token or error %v, want the first token", err)
+	}
+	now = began.Add(10 * time.Minute)
+	if _, err := s.Token(t.Context()); registry.ExitCode(err) != registry.ExitAgain {
+		t.Errorf("when it expired: got error %v, want one to try again after", err)
+	}
+}

@@ -12,16 +12,23 @@ import (
 )
 
 // Source has a token of the job for one audience. Tokens of GitHub are valid for minutes and builds take hours, so it asks for
-// another one when half of the time is over. It is safe for concurrent use.
+// another one when half of the time is over. While GitHub does not answer, it gives the token that is still valid. It is safe
+// for concurrent use.
 type Source struct {
 	Audience string
 	Getenv   func(name string) string
 	Now      registry.Clock // nil means time.Now
 
-	mu    sync.Mutex
-	token string
-	until time.Time // when to ask again
+	mu      sync.Mutex
+	token   string
+	until   time.Time // when to ask again
+	expires time.Time // when the token does
 }
+
+const (
+	patience = 5 * time.Second  // before GitHub is asked again, after it gave no answer
+	leeway   = 30 * time.Second // before a token expires, in which it is not used: clocks differ
+)
 
 // Token is a token that is valid now. Errors: those of [GitHub].
 func (s *Source) Token(ctx context.Context) (string, error) {
@@ -35,6 +42,10 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 		return s.token, nil
 	}
 	token, err := GitHub(ctx, s.Getenv, s.Audience)
+	if registry.ExitCode(err) == registry.ExitAgain && ctx.Err() == nil && now().Before(s.expires.Add(-leeway)) {
+		s.until = now().Add(patience)
+		return s.token, nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +53,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	if !ok {
 		return "", registry.Lastingf(registry.CodeUnavailable, "GitHub answered with a token that is no JWT")
 	}
-	s.token, s.until = token, now().Add(expiry.Sub(now())/2)
+	s.token, s.until, s.expires = token, now().Add(expiry.Sub(now())/2), expiry
 	return token, nil
 }
 

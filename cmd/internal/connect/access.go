@@ -53,8 +53,9 @@ func (s Service) authorization(ctx context.Context, service *url.URL, c *remote.
 	token, asks := strings.TrimSpace(s.Getenv("MLPROMOTE_TOKEN")), s.Getenv(audienceVariable) != ""
 	switch {
 	case s.Getenv(audienceVariable) == signingAudience:
-		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is %s: who gets a token for that can have certificates made, and sign as this job",
-			audienceVariable, signingAudience), "want an audience of the service's own, such as its URL, there and in its access.yaml")
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s is %s: who gets a token for that can have certificates made, and sign as this job", audienceVariable, signingAudience),
+			"want an audience of the service's own, such as its URL, there and in its access.yaml")
 	case asks && token != "":
 		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN and %s are both set: want one of the two", audienceVariable)
 	case asks: // with each request, since such a token expires in minutes
