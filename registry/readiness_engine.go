@@ -82,6 +82,9 @@ func (c *checklist) reproducible(e Engine, made []Claim) {
 	item := ReadinessItem{Name: readyReproducible, Subject: e.Label(), State: Missing, Detail: "its steps were not run twice",
 		Command: "mlpromote build --check-reproducible"}
 	for _, claim := range made {
+		if item.State == Failing { // the worst of several findings counts, as for a policy
+			break
+		}
 		switch class := claim.Statement.Reproducible(); class {
 		case ReproducibleBytes, ReproducibleSemantic:
 			item.State, item.Detail, item.Proof = Ready, "two runs of each step gave the same: "+string(class), []Digest{claim.Bundle}

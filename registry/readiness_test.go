@@ -78,6 +78,8 @@ func TestReadiness(t *testing.T) {
 		"not run twice": {enough(r), "build reproducible", subject, registry.Missing, "not run twice"},
 		"differs": {append(enough(r), made(int8.Digest, registry.ReproducibleNone, nil, cases)), "build reproducible", subject,
 			registry.Failing, "differ"},
+		"differs, and then does not": {append(enough(r), made(int8.Digest, registry.ReproducibleNone, nil, cases),
+			made(int8.Digest, registry.ReproducibleBytes, nil, cases)), "build reproducible", subject, registry.Failing, "differ"},
 		"calibrated apart": {full, "calibrated apart from the cases", subject, registry.Ready, "no file of the calibration"},
 		"calibrated with a case": {[]registry.Claim{made(int8.Digest, "", []registry.Digest{cases}, cases)}, "calibrated apart from the cases",
 			subject, registry.Failing, "cases x"},
