@@ -51,23 +51,12 @@ func DraftFormat(file string) (string, error) {
 		return "", registry.Errorf(registry.CodeInvalid, "model: %w", err)
 	}
 	defer f.Close()
-	switch kind := format.Sniff(f, info.Size()); kind {
-	case format.JAXExport:
-		return spec.FormatJAX, nil
+	kind := format.Sniff(f, info.Size())
+	switch kind {
 	case format.CodeArchive, format.Keras:
 		if format.IsKeras(f, info.Size()) {
 			return spec.FormatKeras, nil // which the build checks
 		}
-	case format.Skops:
-		return spec.FormatSkops, nil
-	case format.TFLite:
-		return spec.FormatTFLite, nil
-	case format.XGBoost:
-		return spec.FormatXGBoost, nil
-	case format.LightGBM:
-		return spec.FormatLightGBM, nil
-	case format.PMML:
-		return spec.FormatPMML, nil
 	case format.GGUF:
 		return "", refuseGGUF(file, f, info.Size())
 	case format.Safetensors:
@@ -91,7 +80,26 @@ func DraftFormat(file string) (string, error) {
 		return "", byHand(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()),
 			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
 	}
-	return spec.FormatONNX, nil // or what its reader refuses
+	return formatOf(kind), nil
+}
+
+// formatOf is the format that a spec has for files of a kind: ONNX, or what its reader refuses, where there is none.
+func formatOf(kind format.Kind) string {
+	switch kind {
+	case format.JAXExport:
+		return spec.FormatJAX
+	case format.Skops:
+		return spec.FormatSkops
+	case format.TFLite:
+		return spec.FormatTFLite
+	case format.XGBoost:
+		return spec.FormatXGBoost
+	case format.LightGBM:
+		return spec.FormatLightGBM
+	case format.PMML:
+		return spec.FormatPMML
+	}
+	return spec.FormatONNX
 }
 
 // refuseGGUF says what a GGUF file is, and why no engine is made of it.

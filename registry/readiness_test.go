@@ -41,7 +41,7 @@ func made(subject registry.Digest, class registry.Reproducibility, calibration [
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	r := sample()
-	int8, subject := r.Engines[1], r.Engines[1].Label()
+	quantized, subject := r.Engines[1], r.Engines[1].Label()
 	cases, calibration := digest.FromString("cases"), digest.FromString("calibration")
 	complete := func(edit func(*registry.ParityReport)) []registry.Claim {
 		claims := []registry.Claim{signature(r.Digest)}
@@ -76,23 +76,23 @@ func TestReadiness(t *testing.T) {
 			"does not name by digest: source, sources, limits, toolchain lock"},
 		"reproducible":  {full, "build reproducible", subject, registry.Ready, "bytes"},
 		"not run twice": {enough(r), "build reproducible", subject, registry.Missing, "not run twice"},
-		"differs": {append(enough(r), made(int8.Digest, registry.ReproducibleNone, nil, cases)), "build reproducible", subject,
+		"differs": {append(enough(r), made(quantized.Digest, registry.ReproducibleNone, nil, cases)), "build reproducible", subject,
 			registry.Failing, "differ"},
 		"differs, and then does not": {append(enough(r), made(int8.Digest, registry.ReproducibleNone, nil, cases),
 			made(int8.Digest, registry.ReproducibleBytes, nil, cases)), "build reproducible", subject, registry.Failing, "differ"},
 		"calibrated apart": {full, "calibrated apart from the cases", subject, registry.Ready, "no file of the calibration"},
-		"calibrated with a case": {[]registry.Claim{made(int8.Digest, "", []registry.Digest{cases}, cases)}, "calibrated apart from the cases",
+		"calibrated with a case": {[]registry.Claim{made(quantized.Digest, "", []registry.Digest{cases}, cases)}, "calibrated apart from the cases",
 			subject, registry.Failing, "cases x"},
-		"not calibrated": {[]registry.Claim{made(int8.Digest, "", nil, cases)}, "calibrated apart from the cases", subject,
+		"not calibrated": {[]registry.Claim{made(quantized.Digest, "", nil, cases)}, "calibrated apart from the cases", subject,
 			registry.NotApplicable, "without calibration"},
 		"parity":    {full, "parity on the target", subject, registry.Ready, "10 cases"},
 		"no parity": {nil, "parity on the target", subject, registry.Missing, "no report"},
-		"a failure": {append(enough(r), parity(r, int8, 2, registry.VerdictFail, nil)), "parity on the target", subject,
+		"a failure": {append(enough(r), parity(r, quantized, 2, registry.VerdictFail, nil)), "parity on the target", subject,
 			registry.Failing, `"fail"`},
 		"worst case":  {full, "worst case known", subject, registry.Ready, "case 4, output y"},
 		"accuracy":    {full, "accuracy bounded", subject, registry.Ready, "accuracy of top1"},
 		"no accuracy": {enough(r), "accuracy bounded", subject, registry.Missing, "not measured"},
-		"latency": {append(enough(r), performance(r, int8, 1, registry.VerdictRecorded)), "latency measured", subject,
+		"latency": {append(enough(r), performance(r, quantized, 1, registry.VerdictRecorded)), "latency measured", subject,
 			registry.Ready, "without a limit"},
 		"no latency":               {full, "latency measured", subject, registry.Missing, "no performance report"},
 		"no load profile":          {full, "load profile against a plain load", subject, registry.NotApplicable, "no load profile"},
@@ -100,7 +100,7 @@ func TestReadiness(t *testing.T) {
 		"nothing beyond the cases": {enough(r), "repeats, batches and shapes tried", subject, registry.Missing, "nothing was run"},
 		"generated cases": {complete(func(p *registry.ParityReport) { p.Cases.Origin = registry.OriginGenerated }), "cases recorded",
 			subject, registry.Missing, "generated"},
-		"in quarantine": {append(enough(r), quarantine(int8.Digest)), "no quarantine and no restriction", "release", registry.Failing,
+		"in quarantine": {append(enough(r), quarantine(quantized.Digest)), "no quarantine and no restriction", "release", registry.Failing,
 			"in quarantine"},
 		"nothing to roll back to":       {full, "rollback target", "release", registry.Missing, "nothing to roll back to"},
 		"approvals that nobody asks of": {full, "approved", "release", registry.NotApplicable, "no environment"},

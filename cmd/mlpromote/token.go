@@ -84,13 +84,8 @@ allows elsewhere is a --grant.`,
 			if err != nil {
 				return err
 			}
-			if a.Registry == "" { // the first token may come before the first start
-				if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
-					a.ui.Note("made the data directory %s: the token is for a service that serves it (another one: --data DIR, or --registry URL)", a.Data)
-				}
-				if err := a.at().Create(); err != nil {
-					return err
-				}
+			if err := a.makeDirectoryForToken(); err != nil {
+				return err
 			}
 			first, err := a.keepToken(c.Context(), token)
 			if err != nil {
@@ -109,6 +104,17 @@ allows elsewhere is a --grant.`,
 	c.Flags().StringArrayVar(&more, "grant", nil, "what else it allows, as PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL; may be repeated")
 	c.Flags().StringVar(&expires, "expires", "2160h", "how long it can be used, or never")
 	return c
+}
+
+// makeDirectoryForToken makes the data directory where a first token comes before the first start of the service.
+func (a *app) makeDirectoryForToken() error {
+	if a.Registry != "" {
+		return nil
+	}
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		a.ui.Note("made the data directory %s: the token is for a service that serves it (another one: --data DIR, or --registry URL)", a.Data)
+	}
+	return a.at().Create()
 }
 
 // tellServiceCloses says what the first token changes for a service that let in everybody.

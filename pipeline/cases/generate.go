@@ -64,8 +64,12 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, draw 
 	if err := draw.Check(input.DType); err != nil {
 		return tensor.Tensor{}, err
 	}
-	next := newSampler(random, draw, input.DType, count, shape[1:]).next
-	switch input.DType {
+	return filled(input.DType, n, shape, newSampler(random, draw, input.DType, count, shape[1:]).next)
+}
+
+// filled is a tensor of n numbers that next gives. Errors: CodeInvalid for a type that cannot be generated.
+func filled(dtype tensor.DType, n int64, shape []int64, next func() float64) (tensor.Tensor, error) {
+	switch dtype {
 	case tensor.Float32:
 		return fill[float32](n, shape, next)
 	case tensor.Float64:
@@ -98,7 +102,7 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, draw 
 		return tensor.New(values, shape...)
 	default:
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
-			"no cases can be generated for dtype %s: record some and name their folder in cases:", input.DType)
+			"no cases can be generated for dtype %s: record some and name their folder in cases:", dtype)
 	}
 }
 

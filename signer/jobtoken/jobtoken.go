@@ -27,7 +27,7 @@ const (
 // id-token: write. Source: https://docs.github.com/en/actions/reference/security/oidc, "Methods for requesting the OIDC token".
 const (
 	addressVariable = "ACTIONS_ID_TOKEN_REQUEST_URL"
-	secretVariable  = "ACTIONS_ID_TOKEN_REQUEST_TOKEN" //nolint:gosec // a name
+	secretVariable  = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 )
 
 // MayAsk reports whether this is a job of GitHub Actions that may ask for tokens.

@@ -50,7 +50,7 @@ func writeNpy(w io.Writer, t Tensor) error {
 	const lead = len(npyMagic) + 4
 	text += strings.Repeat(" ", (64-(lead+len(text)+1)%64)%64) + "\n"
 	head := append([]byte(npyMagic), 1, 0)
-	head = append(binary.LittleEndian.AppendUint16(head, uint16(len(text))), text...) //nolint:gosec // at most 32 dimensions
+	head = append(binary.LittleEndian.AppendUint16(head, uint16(len(text))), text...)
 	if _, err := w.Write(head); err != nil {
 		return err
 	}

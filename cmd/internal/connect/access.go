@@ -16,7 +16,7 @@ import (
 )
 
 // audienceVariable has the audience of the token that a job of GitHub Actions asks for, to get in at a service without a secret.
-const audienceVariable = "MLPROMOTE_TOKEN_AUDIENCE" //nolint:gosec // a name
+const audienceVariable = "MLPROMOTE_TOKEN_AUDIENCE"
 
 // signingAudience is that of the tokens for which public authorities certify keys.
 const signingAudience = "sigstore"

@@ -170,6 +170,9 @@ func (c *Config) Check() error {
 	if err := c.checkBounds(); err != nil {
 		return err
 	}
+	if c.nodeReports != 0 && c.nodeReports < time.Minute {
+		return registry.Errorf(registry.CodeInvalid, "node-reports %v: want at least 1m, or 0s for no reports", c.nodeReports)
+	}
 	if err := wiring.CheckTrustLife(c.trustLife); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "trust-life: %w", err)
 	}
@@ -187,8 +190,6 @@ func (c *Config) checkBounds() error {
 	case c.scrubInterval != 0 && c.scrubInterval < time.Second || c.scrubRate < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"scrub-interval %v, scrub-rate %d: want at least 1s, or 0s for never, and 0 or more bytes a second", c.scrubInterval, c.scrubRate)
-	case c.nodeReports != 0 && c.nodeReports < time.Minute:
-		return registry.Errorf(registry.CodeInvalid, "node-reports %v: want at least 1m, or 0s for no reports", c.nodeReports)
 	case c.checkpointEvents < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)
