@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -203,10 +204,22 @@ func (es Environments) Edge(from, to string) (source, destination Environment, e
 	}
 	if len(edges) != 1 {
 		return Environment{}, Environment{}, Errorf(CodeInvalid,
-			"promote --from %q --to %q: %d edges fit, want exactly one", from, to, len(edges))
+			"%d promotions are possible from %s to %s: want exactly one of: %s", len(edges), cmp.Or(from, "any environment"),
+			cmp.Or(to, "any environment"), es.promotions())
 	}
 	source, err = es.Find(edges[0].From)
 	return source, edges[0], err
+}
+
+// promotions names every promotion that there can be: "staging to prod".
+func (es Environments) promotions() string {
+	var all []string
+	for _, e := range es.List {
+		if e.Protected() {
+			all = append(all, e.From+" to "+e.Name)
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "none, since no environment has from")
 }
 
 // resourceScheme begins every resource URI.

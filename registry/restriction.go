@@ -42,7 +42,10 @@ type Restriction struct {
 func ParseRestriction(kind RestrictionKind, text string) (Restriction, error) {
 	r := Restriction{Kind: kind, Digest: Digest(text)}
 	if kind == RestrictToolchain {
-		name, versions, _ := strings.Cut(text, "@")
+		name, versions, found := strings.Cut(text, "@")
+		if !found {
+			return Restriction{}, Errorf(CodeInvalid, "restriction: toolchain %.200q: want NAME@RANGE, such as onnxruntime@<1.24.0", text)
+		}
 		r = Restriction{Kind: kind, Toolchain: name, Versions: strings.ReplaceAll(versions, " ", "")}
 	}
 	return r, r.validateThing()
@@ -86,7 +89,8 @@ func (r Restriction) validateThing() error {
 			return Errorf(CodeInvalid, "restriction: a %s has a digest, and no toolchain", r.Kind)
 		}
 		if err := r.Digest.Validate(); err != nil {
-			return Errorf(CodeInvalid, "restriction: %s: digest %.200q: %w", r.Kind, r.Digest, err)
+			return Errorf(CodeInvalid, "restriction: %s: digest %.200q: %w; want sha256: and 64 hex digits",
+				r.Kind, r.Digest, err)
 		}
 		return nil
 	}

@@ -176,14 +176,6 @@ func keyState(e registry.TrustEntry) string {
 	return string(registry.KeyTrusted)
 }
 
-func roleNames(roles []registry.Role) string {
-	var names []string
-	for _, r := range roles {
-		names = append(names, string(r))
-	}
-	return strings.Join(names, ", ")
-}
-
 // problems makes errors of the findings that are problems, and notes of the others.
 func (a *app) problems(findings []config.Finding) []error {
 	var all []error

@@ -30,6 +30,9 @@ does not report, or whose report has expired, is not listed.`,
 				if err != nil {
 					return err
 				}
+				if len(all) == 0 {
+					a.ui.Note("no report of a node counts now: nodes report with mlpromote-node report DIR, if the service runs with --node-reports")
+				}
 				return a.ui.Result(strings.Join(nodeLines("", all), "\n"), listed(all))
 			})
 		},

@@ -33,7 +33,8 @@ the way, such as a report that failed, a quarantine or a hold. With --dry-run it
 
 stdout: the ref in the destination; with --dry-run the requirements, which --output markdown writes for a comment, with
 the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
-		Example:     "  mlpromote promote --dry-run\n  mlpromote promote --dry-run --output markdown >decision.md\n  mlpromote promote --wait 30m",
+		Example: "  mlpromote promote --dry-run\n  mlpromote promote --dry-run --output markdown >decision.md\n  mlpromote promote --wait 30m\n" +
+			"  mlpromote promote --reason 'reads blurred digits'",
 		Args:        command.AtMost("REF"),
 		Annotations: map[string]string{command.Markdown: "the decision"},
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,7 +47,7 @@ the command that meets each. Exit code 4: the policy refuses, also when the time
 			return a.promoteWaiting(c.Context(), req, wait, args)
 		},
 	}
-	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only edge there is)")
+	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only one that fits)")
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
 	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false, "in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the history (optional)")

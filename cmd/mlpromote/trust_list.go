@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/policyfile"
@@ -69,7 +70,7 @@ func signerTable(signers []checkedSigner) string {
 	rows := [][]string{{"SIGNER", "KEY", "STATE", "ROLES", "RESOURCES", "NODE TYPES"}}
 	for _, s := range signers {
 		rows = append(rows, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry),
-			roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
+			nodeverbs.RoleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
 	}
 	return ui.Table(rows)
 }

@@ -50,7 +50,7 @@ func testAttest(t *testing.T, r Registry) {
 	refused(t, err, registry.CodePolicy, "prod does not count approvals that the service signs for token admin")
 	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestWithdrawal,
 		Environment: "staging", Model: Model, Release: release.Digest, Comment: "x"})
-	refused(t, err, registry.CodeInvalid, "edges fit")
+	refused(t, err, registry.CodeInvalid, "want exactly one of: staging to prod")
 	_, err = r.Attest(ctx, registry.AttestRequest{Kind: registry.AttestWithdrawal,
 		Environment: "prod", Model: Model, Release: d("another"), Comment: "x"})
 	refused(t, err, registry.CodeNotFound, "")

@@ -110,7 +110,7 @@ func TestAttestRefuses(t *testing.T) {
 		}, registry.CodeUnauthenticated, "nobody is signed in"},
 		"for what builds go to": {func() error {
 			return w.attest(t, "ana", registry.AttestApproval, r, func(q *registry.AttestRequest) { q.Environment = "staging" })
-		}, registry.CodeInvalid, "edges fit"},
+		}, registry.CodeInvalid, "want exactly one of: staging to prod"},
 		"expired": {func() error {
 			return w.attest(t, "ana", registry.AttestApproval, r, func(q *registry.AttestRequest) { q.Expires = w.config.Now().Add(-time.Hour) })
 		}, registry.CodeInvalid, "want a later time"},

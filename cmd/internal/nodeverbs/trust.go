@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,15 @@ func expectation(trust connect.Trust, environment string, unpromoted bool) (pull
 	return want, err
 }
 
+// RoleNames lists roles: "builder, verifier".
+func RoleNames(roles []registry.Role) string {
+	var names []string
+	for _, r := range roles {
+		names = append(names, string(r))
+	}
+	return strings.Join(names, ", ")
+}
+
 // timeText is when evidence existed, and what shows it.
 func timeText(e inspection.Claim) string {
 	if e.TimeSource == "" {
@@ -143,7 +153,7 @@ func (v Verbs) trustRef(ctx context.Context, r *connect.Registry, arg string) er
 	}
 	rows := [][]string{{"SUBJECT", "TIME", "PREDICATE", "SIGNER", "ROLES"}}
 	for _, e := range found.Evidence {
-		rows = append(rows, []string{ui.Short(e.Subject), timeText(e), e.PredicateType, e.Signer, fmt.Sprint(e.Roles)})
+		rows = append(rows, []string{ui.Short(e.Subject), timeText(e), e.PredicateType, e.Signer, RoleNames(e.Roles)})
 	}
 	if out := v.UI.Result(ui.Table(rows), found); out != nil {
 		return out

@@ -91,7 +91,7 @@ func bisectText(b pipeline.Bisection, all bool) string {
 	text += fmt.Sprintf("%s compared on %s (%s): %s\n", registry.Count(len(b.Tensors), "tensor"), registry.Count(len(b.Cases), "case"),
 		numbers(b.Cases), how)
 	if len(b.Refined) > 0 {
-		text += fmt.Sprintf("%s inside of what it joins: of the model that it was compiled of, compiled again\n",
+		text += fmt.Sprintf("the engine has joined the nodes of %s: read from the model that it was compiled of, compiled again\n",
 			ui.Plain(strings.Join(first(b.Refined, 8), ", ")))
 	}
 	text += firstText(b) + "\n" + outputsTable(b) + "\n" + tensorsTable(b, all)

@@ -68,7 +68,7 @@ const shownNodes = 10
 func profileText(p pipeline.Profiled, all bool) string {
 	text := fmt.Sprintf("%s\n%s on %s %s\n", ui.Plain(p.Ref.String()), ui.Plain(p.Engine), ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version))
 	if b, ok := p.Bottleneck(); ok {
-		text += fmt.Sprintf("most time: %s (%s), %.0f %% of a run\n", ui.Plain(b.Node), ui.Plain(b.Operator), 100*b.Share)
+		text += fmt.Sprintf("most time: %s (%s), %.0f %% of what all nodes take\n", ui.Plain(b.Node), ui.Plain(b.Operator), 100*b.Share)
 	}
 	text += "\n" + partsTable(p)
 	if p.Missing != "" {

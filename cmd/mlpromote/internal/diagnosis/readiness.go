@@ -183,7 +183,7 @@ func destinationText(l checklist) string {
 	case l.Undecided != "":
 		return fmt.Sprintf("the policy of %s could not be asked: %s", ui.Plain(l.Destination), ui.Plain(l.Undecided))
 	case l.Destination != "":
-		return fmt.Sprintf("asked: by the policy of %s", ui.Plain(l.Destination))
+		return fmt.Sprintf("ASKED: what the policy of %s requires", ui.Plain(l.Destination))
 	}
 	return "no environment takes releases from this one"
 }
@@ -232,7 +232,7 @@ func summary(l checklist) string {
 	text := fmt.Sprintf("%d ready, %d missing, %d failing, %d not applicable", counts[registry.Ready], counts[registry.Missing],
 		counts[registry.Failing], counts[registry.NotApplicable])
 	if l.Destination != "" && l.Undecided == "" {
-		text += fmt.Sprintf("; the policy of %s asks for %d of what is not ready", ui.Plain(l.Destination), asked)
+		text += fmt.Sprintf("; the policy of %s requires %d of the items that are missing or failing", ui.Plain(l.Destination), asked)
 	}
 	return text
 }

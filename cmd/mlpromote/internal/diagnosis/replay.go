@@ -58,6 +58,12 @@ Exit code 3: the case exceeds a limit.`,
   mlpromote replay worst/case.json --engine linux-amd64-v1/fp32`,
 		Args: command.Exactly("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("case") && o.number < 0 {
+				return registry.Errorf(registry.CodeInvalid, "--case %d: want the number of a case, from 0 on", o.number)
+			}
+			if err := folderToBe("--save", o.save); err != nil {
+				return err
+			}
 			if err := o.own.Check(); err != nil {
 				return err
 			}
@@ -136,6 +142,10 @@ func exceeded(r pipeline.Replayed) error {
 }
 
 func readLimited(file string, most int64) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: it is a folder: want a parity report, its per-case figures, or the case.json of a saved case", file)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "replay: %w", err)
@@ -305,6 +315,14 @@ func holder(ctx context.Context, i *wiring.Instance, engine registry.Digest) (re
 	}
 	return registry.Ref{}, registry.WithHint(registry.Errorf(registry.CodeNotFound, "no release here has engine %s", engine),
 		"name its release with --ref")
+}
+
+// folderToBe refuses the path of a flag that cannot become a folder, because a file is there. Errors: CodeInvalid.
+func folderToBe(flag, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return registry.Errorf(registry.CodeInvalid, "%s %s: it is a file: want a folder", flag, path)
+	}
+	return nil
 }
 
 // saveCase writes case.npz and case.json, and returns the path of the latter.
