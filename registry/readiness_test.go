@@ -102,8 +102,8 @@ func TestReadiness(t *testing.T) {
 			subject, registry.Missing, "generated"},
 		"in quarantine": {append(enough(r), quarantine(quantized.Digest)), "no quarantine and no restriction", "release", registry.Failing,
 			"in quarantine"},
-		"nothing to roll back to":       {full, "rollback target", "release", registry.Missing, "nothing to roll back to"},
-		"approvals that nobody asks of": {full, "approved", "release", registry.NotApplicable, "no environment"},
+		"nothing to roll back to":           {full, "rollback target", "release", registry.Missing, "nothing to roll back to"},
+		"approvals that no policy asks for": {full, "approved", "release", registry.NotApplicable, "no environment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

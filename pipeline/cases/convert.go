@@ -95,7 +95,7 @@ func reshaped(have []int64, want []validators.Dim) (shape []int64, ok bool) {
 // maxWhole is the largest number up to which a float64 holds every integer.
 const maxWhole = 1 << 53
 
-// castTo converts the elements of a tensor, where none of them changes by more than the type
+// castTo converts the elements of a tensor to a type. An element may change by no more than that type
 // rounds. Errors: CodeInvalid, which names the first that would.
 func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
 	if t.DType == to {
