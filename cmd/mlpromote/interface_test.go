@@ -199,8 +199,9 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authe
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Preview: access.Preview(service.Remember(svc, s.names, 1<<20), svc.Environments), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Nodes:    access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: s.names, Life: time.Hour}),
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
+		Nodes:      access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: s.names, Life: time.Hour}),
+		Operations: func(context.Context) (registry.Operations, error) { return registry.Operations{}, nil },
+		Webhooks:   mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
 		Checkpoints:     checkpointsOf(t, s.names.History),
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
