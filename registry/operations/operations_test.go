@@ -170,15 +170,19 @@ func TestPresence(t *testing.T) {
 			break
 		}
 	}
+	for { // the first round is over when it forgot the old one; without an end, the test runs into its time limit
+		if _, err := w.Replicas.Get(t.Context(), "old"); registry.HasCode(err, registry.CodeNotFound) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.Collected(registry.CollectionRun{Blobs: 4})
 	cancel()
 	<-ended
 	r, err := w.Replicas.Get(t.Context(), "a")
 	if err != nil || !r.Stopped || r.Collection == nil || r.Collection.Blobs != 4 || r.Lost(w.now.Add(time.Hour)) {
 		t.Errorf("got %+v, error %v, want that it stopped, and its last collection", r, err)
-	}
-	if _, err := w.Replicas.Get(t.Context(), "old"); !registry.HasCode(err, registry.CodeNotFound) {
-		t.Errorf("one that was seen two days ago: got error %v, want it forgotten", err)
 	}
 }
 

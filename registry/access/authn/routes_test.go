@@ -236,6 +236,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"POST " + ofModel(wire.OpHolds):            {{"", wire.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
 		"POST " + ofModel(wire.OpAcceptances):      {{"", wire.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
 		"POST " + ofModel(wire.OpHoldReleases):     {{"", wire.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"GET " + wire.OperationsPath:               {everywhere},
 		"GET " + wire.ConfigurationPath:            {everywhere},
 		"POST " + wire.ConfigurationPath:           {everywhere},
 		"GET " + wire.NodeTypesPath:                {anywhere},
