@@ -166,3 +166,26 @@ func TestEarlierEvents(t *testing.T) {
 		}
 	}
 }
+
+// A query for a signer or a principal selects their events alone.
+func TestHistoryQuerySelectsBy(t *testing.T) {
+	t.Parallel()
+	e := registry.Event{Signer: "key", Principal: "token:ci"}
+	for _, c := range []struct {
+		query registry.HistoryQuery
+		want  bool
+	}{
+		{registry.HistoryQuery{}, true},
+		{registry.HistoryQuery{Signer: "key"}, true},
+		{registry.HistoryQuery{Principal: "token:ci"}, true},
+		{registry.HistoryQuery{Signer: "key", Principal: "token:ci"}, true},
+		{registry.HistoryQuery{Signer: "other"}, false},
+		{registry.HistoryQuery{Principal: "token:other"}, false},
+		{registry.HistoryQuery{Signer: "key", Principal: "token:other"}, false},
+		{registry.HistoryQuery{Signer: "other", Principal: "token:ci"}, false},
+	} {
+		if got := c.query.SelectsBy(e); got != c.want {
+			t.Errorf("signer %q and principal %q: selected %t, want %t", c.query.Signer, c.query.Principal, got, c.want)
+		}
+	}
+}

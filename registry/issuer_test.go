@@ -67,3 +67,29 @@ func TestFindSharedIssuer(t *testing.T) {
 		})
 	}
 }
+
+// What a sub of GitHub or GitLab says is read from other claims, also for servers of one's own.
+func TestClaimsInPlaceOf(t *testing.T) {
+	t.Parallel()
+	const github, gitlab, own = "https://token.actions.githubusercontent.com", "https://gitlab.com", "https://ci.example.com"
+	for _, c := range []struct {
+		name, issuer, sub string
+		want              string // one of the claims; empty: the sub itself is to be matched
+	}{
+		{"GitHub", github, "repo:acme/digits:ref:refs/heads/main", "repository_id"},
+		{"GitHub, with a sub that was customized", github, "acme", "repository_id"},
+		{"GitLab", gitlab, "project_path:acme/digits:ref_type:branch:ref:main", "project_id"},
+		{"GitLab, with a sub that was customized", gitlab, "acme", "project_id"},
+		{"a GitHub server", own, "repo:acme/digits:ref:refs/heads/main", "repository_id"},
+		{"a GitLab server", own, "project_path:acme/digits:ref_type:branch:ref:main", "project_id"},
+		{"GitHub without a sub", github, "", ""},
+		{"another issuer", own, "system:serviceaccount:ml:builder", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := registry.ClaimsInPlaceOf(c.issuer, c.sub); (len(got) == 0) != (c.want == "") || c.want != "" && !slices.Contains(got, c.want) {
+				t.Errorf("got the claims %q, want %q among them", got, c.want)
+			}
+		})
+	}
+}

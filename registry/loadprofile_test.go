@@ -37,6 +37,27 @@ func TestLoadProfileDocument(t *testing.T) {
 	}
 }
 
+// A profile that says anything is not that of the runtime.
+func TestLoadProfileIsZero(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		profile registry.LoadProfile
+		zero    bool
+	}{
+		"nothing":       {registry.LoadProfile{}, true},
+		"empty options": {registry.LoadProfile{Options: map[string]string{}, Env: map[string]string{}}, true},
+		"a version":     {registry.LoadProfile{V: 1}, false},
+		"a runtime":     {registry.LoadProfile{Runtime: "onnxruntime"}, false},
+		"an option":     {registry.LoadProfile{Options: map[string]string{"x": "1"}}, false},
+		"a variable":    {registry.LoadProfile{Env: map[string]string{"OMP_X": "1"}}, false},
+		"required":      {registry.LoadProfile{Required: true}, false},
+	} {
+		if got := c.profile.IsZero(); got != c.zero {
+			t.Errorf("%s: zero is %t, want %t", name, got, c.zero)
+		}
+	}
+}
+
 // Each of these, in place of a profile, is refused, and the message says why.
 func TestLoadProfileRefuses(t *testing.T) {
 	t.Parallel()

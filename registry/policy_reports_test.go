@@ -136,7 +136,11 @@ func TestCheckNew(t *testing.T) {
 		"report":                      {nonsense(registry.PredicateParity, registry.RoleVerifier), "not a JSON object"},
 		"quarantine":                  {nonsense(registry.PredicateQuarantine, registry.RoleApprover), "not a JSON object"},
 		"summary":                     {nonsense(registry.PredicateVSA, registry.RolePromoter), "not a JSON object"},
-		"approval":                    {nonsense(registry.PredicateApproval, registry.RoleApprover), "not a JSON object"},
+		"unreadable approval":         {nonsense(registry.PredicateApproval, registry.RoleApprover), "not a JSON object"},
+		"break-glass":                 {nonsense(registry.PredicateBreakGlass, registry.RoleApprover), "not a JSON object"},
+		"approval":                    {approval(r, "first", 1, nil), ""},
+		"approval that has expired":   {approval(r, "first", 2, func(a *registry.Approval) { a.ExpiresOn = hours(2) }), "it expired on 2026-01-01T02:00:00Z"},
+		"approval six minutes ahead":  {at(6, approval(r, "first", 1, nil)), "it says that it was given on 2026-01-01T01:00:00Z"},
 		"what no rule reads":          {nonsense(registry.PredicateTestResult, registry.RoleVerifier), ""},
 		"empty quarantine":            {quarantine(e.Digest), ""},
 		"key retired later":           {at(0, retired(2, signature(e.Digest))), ""},
@@ -149,6 +153,67 @@ func TestCheckNew(t *testing.T) {
 		err := c.claim.CheckNew()
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !registry.HasCode(err, registry.CodeTrust)) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Texts that others will read are checked before a claim is stored.
+func TestCheckTexts(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	e := r.Engines[0]
+	reasons := func(reasons ...registry.Reason) registry.Claim {
+		return parity(r, e, 1, registry.VerdictFail, func(p *registry.ParityReport) { p.Reasons = reasons })
+	}
+	quarantined := func(reason string) registry.Claim {
+		return claim(registry.PredicateQuarantine, e.Digest, approver, registry.RoleApprover, registry.Quarantine{Reason: reason})
+	}
+	const draws = "a\x1b[2J" // clears a terminal
+	for name, c := range map[string]struct {
+		claim registry.Claim
+		valid bool
+	}{
+		"a report without reasons":              {reasons(), true},
+		"plain reasons":                         {reasons(registry.Reason{Message: "too far", Code: "parity"}, registry.Reason{Message: "too slow"}), true},
+		"a message with a control character":    {reasons(registry.Reason{Message: "too far"}, registry.Reason{Message: draws}), false},
+		"a code with a control character":       {reasons(registry.Reason{Code: draws}), false},
+		"an output with a control character":    {reasons(registry.Reason{Output: draws}), false},
+		"a figure with a control character":     {reasons(registry.Reason{Figure: draws}), false},
+		"a plain quarantine":                    {quarantined("it crashes"), true},
+		"a quarantine with a control character": {quarantined(draws), false},
+		"a plain approval":                      {approval(r, "first", 1, nil), true},
+		"an approval with a control character":  {approval(r, "first", 1, func(a *registry.Approval) { a.Comment = draws }), false},
+		"a break-glass approval":                {breakGlass(r, "first", 9, nil), true},
+		"a signature":                           {signature(e.Digest), true},
+	} {
+		if err := c.claim.CheckTexts(); (err == nil) != c.valid || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want valid %t", name, err, c.valid)
+		}
+	}
+	broken := claim(registry.PredicateBreakGlass, r.Digest, approver, registry.RoleApprover,
+		registry.BreakGlass{ResourceURI: inProdOf, Skips: []string{"parity"}, Comment: draws, ApprovedOn: hours(1), ExpiresOn: hours(2)})
+	if err := broken.CheckNew(); !registry.HasCode(err, registry.CodeTrust) {
+		t.Errorf("a break-glass approval with a control character: error %v of CheckNew, want CodeTrust", err)
+	}
+}
+
+// A report of a single case counts, and one that left out cases does not.
+func TestCasesThatRan(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	for name, c := range map[string]struct {
+		count, ran int
+		counts     bool
+	}{
+		"one of one": {1, 1, true}, "ten of ten": {10, 10, true}, "nine of ten": {10, 9, false}, "none of none": {0, 0, false},
+	} {
+		claims := enough(r)
+		for i, e := range r.Engines {
+			report := parity(r, e, 1, registry.VerdictPass, func(p *registry.ParityReport) { p.Cases.Count, p.Cases.Ran = c.count, c.ran })
+			claims = append(without(claims, is(registry.PredicateParity, r.Engines[i].Digest)), report)
+		}
+		if d := (registry.Policy{Require: registry.DefaultRequire()}).Check(r, claims); d.Allowed() != c.counts {
+			t.Errorf("%s: allowed is %t, want %t: %s", name, d.Allowed(), c.counts, unmet(d))
 		}
 	}
 }

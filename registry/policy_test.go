@@ -286,6 +286,22 @@ func TestPolicyValidate(t *testing.T) {
 	}
 }
 
+func TestPolicyValidateRefuses(t *testing.T) {
+	t.Parallel()
+	library := digest.FromString("ops.so")
+	for name, p := range map[string]registry.Policy{
+		"an unknown requirement":      {Require: []string{"weather"}},
+		"a requirement twice":         {Require: []string{registry.RequireParity, registry.RequireParity}},
+		"a library that is no digest": {Operators: []registry.Digest{"ops.so"}},
+		"a library twice":             {Operators: []registry.Digest{library, library}},
+		"reports of a negative age":   {Reports: registry.ReportRule{MaxAge: -1}},
+	} {
+		if err := p.Validate(); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+}
+
 // drawPolicy asks for at least one thing.
 func drawPolicy(t *rapid.T) registry.Policy {
 	all := strictest().Require

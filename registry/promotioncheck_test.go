@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -70,6 +71,59 @@ func TestCheckPromotion(t *testing.T) {
 			}
 			if text := strings.Join(reasons, "|"); err != nil || got.Allowed != (c.reasons == "") || text != c.reasons || got.Digest != r.Digest {
 				t.Errorf("got allowed %v because of %q, error %v; want %q", got.Allowed, text, err, c.reasons)
+			}
+		})
+	}
+}
+
+// oneRelease is a registry with one release, where a promotion of it is allowed.
+type oneRelease struct{ release registry.Release }
+
+func (o oneRelease) Environments(context.Context) (registry.Environments, error) {
+	return registrytest.Chain(), nil
+}
+
+func (o oneRelease) Release(_ context.Context, environment, model, ref string) (registry.Release, error) {
+	if environment != "staging" || model != o.release.Model || ref != o.release.Tag() && ref != string(o.release.Digest) {
+		return registry.Release{}, registry.Errorf(registry.CodeNotFound, "%s of %s in %s", ref, model, environment)
+	}
+	return o.release, nil
+}
+
+func (o oneRelease) Preview(_ context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	return registry.Promotion{Environment: r.To, Model: r.Model, Release: registry.Digest(r.Ref),
+		Decision: registry.Decision{Requirements: []registry.Requirement{{Name: registry.RequireSignature, Met: true}}}}, nil
+}
+
+// A query names its release by version, digest or both, and both must be of one release.
+func TestPromotionChecksFindTheRelease(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	o := oneRelease{r}
+	checks := registry.PromotionChecks{Registry: o, Preview: o}
+	other := registry.Digest("sha256:" + strings.Repeat("b", 64))
+	for name, c := range map[string]struct {
+		query registry.PromotionQuery
+		code  registry.Code // of an error; empty: allowed
+	}{
+		"by version":                   {registry.PromotionQuery{Environment: "prod", Version: "1.0.0"}, ""},
+		"by digest":                    {registry.PromotionQuery{Environment: "prod", Digest: r.Digest}, ""},
+		"by both":                      {registry.PromotionQuery{Environment: "prod", Version: "1.0.0", Digest: r.Digest}, ""},
+		"by both, of two releases":     {registry.PromotionQuery{Environment: "prod", Version: "1.0.0", Digest: other}, registry.CodeConflict},
+		"by neither":                   {registry.PromotionQuery{Environment: "prod"}, registry.CodeInvalid},
+		"by a version that is no tag":  {registry.PromotionQuery{Environment: "prod", Version: "-1"}, registry.CodeInvalid},
+		"by a digest that is none":     {registry.PromotionQuery{Environment: "prod", Digest: "sha256:00"}, registry.CodeInvalid},
+		"by an unknown version":        {registry.PromotionQuery{Environment: "prod", Version: "2.0.0"}, registry.CodeNotFound},
+		"to no environment":            {registry.PromotionQuery{Version: "1.0.0"}, registry.CodeInvalid},
+		"to an unknown environment":    {registry.PromotionQuery{Environment: "lab", Version: "1.0.0"}, registry.CodeNotFound},
+		"to where releases are pushed": {registry.PromotionQuery{Environment: "staging", Version: "1.0.0"}, registry.CodeInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.query.Model = r.Model
+			got, err := checks.PromotionCheck(t.Context(), c.query)
+			if c.code == "" && (err != nil || !got.Allowed || got.Digest != r.Digest) || c.code != "" && (!registry.HasCode(err, c.code) || got.Allowed) {
+				t.Errorf("got %+v and error %v, want the code %q", got, err, c.code)
 			}
 		})
 	}

@@ -111,7 +111,8 @@ func (item *ReadinessItem) ask(d *Decision) {
 		return
 	}
 	for _, req := range d.Requirements {
-		about := req.Subject == item.Subject || item.Subject == readinessSubjectAll && !slices.Contains([]string{readySignature}, item.Name)
+		// The release's own signature is one thing, those of its engines are others.
+		about := req.Subject == item.Subject || item.Subject == readinessSubjectAll && item.Name != readySignature
 		if !about || !slices.Contains(askedBy(item.Name), req.Name) {
 			continue
 		}

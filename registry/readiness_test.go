@@ -166,3 +166,87 @@ func TestReadinessNamesWhatThePolicyAsks(t *testing.T) {
 		}
 	}
 }
+
+// What the policy refuses of one engine stands at that engine, and at items that are about all of them.
+func TestReadinessOfOneEngineThatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	signed, unsigned := r.Engines[0], r.Engines[1]
+	claims := append(without(enough(r), is(registry.PredicateSign, unsigned.Digest)), quarantine(unsigned.Digest))
+	decision := strictest().Check(r, claims)
+	items := registry.Readiness(registry.ReadinessInput{Release: r, Source: "staging", Destination: "prod", Claims: claims, Decision: &decision})
+	for _, c := range []struct {
+		item, subject string
+		refused       bool
+	}{
+		{"signed", signed.Label(), false},
+		{"signed", unsigned.Label(), true},
+		{"signed", "release", false},
+		{"no quarantine and no restriction", "release", true},
+	} {
+		if item := ready(t, items, c.item, c.subject); (item.Refused != "") != c.refused || (item.State == registry.Ready) == c.refused {
+			t.Errorf("%s of %s: %s, refused %q; want refused %t", c.item, c.subject, item.State, item.Refused, c.refused)
+		}
+	}
+}
+
+// An engine is shown on the node types that its target requires if its parity report is from one of them.
+func TestReadinessOfRequiredNodeTypes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		machine string // of the node type
+		decided bool
+		state   registry.ReadinessState
+	}{
+		"a report of such a machine":    {"first", true, registry.Ready},
+		"a report of another machine":   {"second", true, registry.Missing},
+		"without a policy that says it": {"first", false, registry.Missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample()
+			r.Engines[0].Target.RequiredNodeTypes = []string{"icelake"}
+			p := registry.Environment{Name: "prod", From: "staging", Require: registry.DefaultRequire()}.Policy()
+			p.Promotion.Restrictions = registry.NoRestrictions()
+			p.Promotion.NodeTypes = registry.NewKnownNodeTypes([]registry.Named[registry.Node]{
+				typed("icelake", func(n *registry.Node) { n.CPU.Model = c.machine })})
+			in := registry.ReadinessInput{Release: r, Source: "staging", Destination: "prod", Claims: enough(r)}
+			if decision := p.Check(r, in.Claims); c.decided {
+				in.Decision = &decision
+			}
+			items := registry.Readiness(in)
+			item := ready(t, items, "shown on the required node types", r.Engines[0].Label())
+			if item.State != c.state || c.state == registry.Ready && len(item.Proof) == 0 {
+				t.Errorf("%s with the proof %v, want %s", item.State, item.Proof, c.state)
+			}
+			if other := ready(t, items, "shown on the required node types", r.Engines[1].Label()); other.State != registry.NotApplicable {
+				t.Errorf("an engine that requires none: %s", other.State)
+			}
+		})
+	}
+}
+
+// A rollback returns to the newest other release that the environment had.
+func TestReadinessOfRollback(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	head, before, earliest := digest.FromString("head"), digest.FromString("before"), digest.FromString("earliest")
+	for name, c := range map[string]struct {
+		head    registry.Digest
+		earlier []registry.Digest
+		want    registry.Digest
+	}{
+		"no head":                            {"", nil, ""},
+		"another head":                       {head, []registry.Digest{before}, head},
+		"it is the head":                     {r.Digest, []registry.Digest{before, earliest}, before},
+		"it is the head, and was one before": {r.Digest, []registry.Digest{r.Digest, earliest}, earliest},
+		"it is the head, and the only one":   {r.Digest, []registry.Digest{r.Digest}, ""},
+		"no head, and there were others":     {"", []registry.Digest{before}, before},
+	} {
+		items := registry.Readiness(registry.ReadinessInput{Release: r, Source: "staging", Destination: "prod", Head: c.head, Earlier: c.earlier})
+		item := ready(t, items, "rollback target", "release")
+		if c.want == "" && item.State != registry.Missing || c.want != "" && (item.State != registry.Ready || !slices.Equal(item.Proof, []registry.Digest{c.want})) {
+			t.Errorf("%s: %s with the proof %v, want %q", name, item.State, item.Proof, c.want)
+		}
+	}
+}

@@ -48,6 +48,7 @@ func TestParseReferenceRefuses(t *testing.T) {
 		"staging/sources":                     "reserved",
 		"staging/digits/sources":              "reserved",
 		"staging/digits:":                     "tag",
+		":staging/digits":                     "tag",
 		"staging/digits:-1":                   "tag",
 		"staging/digits:a/b":                  "tag",
 		"staging/digits@":                     "digest",

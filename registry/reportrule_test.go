@@ -8,6 +8,27 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+func TestReportRuleIsValid(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule  registry.ReportRule
+		valid bool
+	}{
+		{registry.ReportRule{}, true},
+		{registry.ReportRule{MaxAge: time.Minute}, true},
+		{registry.ReportRule{MaxAge: time.Minute - 1}, false},
+		{registry.ReportRule{MaxAge: -time.Hour}, false},
+		{registry.ReportRule{Verifiers: 1}, true},
+		{registry.ReportRule{Verifiers: 100}, true},
+		{registry.ReportRule{Verifiers: 101}, false},
+		{registry.ReportRule{Verifiers: -1}, false},
+	} {
+		if err := c.rule.Validate(); (err == nil) != c.valid || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%+v: error %v, want valid %t", c.rule, err, c.valid)
+		}
+	}
+}
+
 // The boundary of an age is the instant itself, and verifiers are counted by key.
 func TestReportRule(t *testing.T) {
 	t.Parallel()

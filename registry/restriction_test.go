@@ -330,6 +330,14 @@ func TestParseRestrictionRefuses(t *testing.T) {
 			t.Errorf("%s %q: error %v, want it refused", c.kind, c.text, err)
 		}
 	}
+	for _, name := range []string{"azAZ09._-", strings.Repeat("a", 128)} {
+		if _, err := registry.ParseRestriction(registry.RestrictToolchain, name+"@<1"); err != nil {
+			t.Errorf("toolchain %q: %v", name, err)
+		}
+	}
+	if r, err := registry.ParseRestriction(registry.RestrictToolchain, strings.Repeat("a", 129)+"@<1"); err == nil {
+		t.Errorf("a name of 129 letters is read as %s", r)
+	}
 	if r, err := registry.ParseRestriction(registry.RestrictToolchain, "onnxruntime@>=1.22, <1.24"); err != nil ||
 		r.String() != "toolchain onnxruntime@>=1.22,<1.24" {
 		t.Errorf("with a blank: %s, error %v", r, err)
@@ -350,6 +358,49 @@ func TestRestrictionTexts(t *testing.T) {
 		change(&r)
 		if err := r.Validate(); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+}
+
+// A restriction is about a digest or a toolchain, and not about both.
+func TestRestrictionThings(t *testing.T) {
+	t.Parallel()
+	d := digest.FromString("model.onnx")
+	for name, c := range map[string]struct {
+		thing registry.Restriction
+		valid bool
+	}{
+		"a source":                     {registry.Restriction{Kind: registry.RestrictSource, Digest: d}, true},
+		"a source and a toolchain":     {registry.Restriction{Kind: registry.RestrictSource, Digest: d, Toolchain: "a"}, false},
+		"a source and versions":        {registry.Restriction{Kind: registry.RestrictSource, Digest: d, Versions: "<1"}, false},
+		"a toolchain":                  {registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "a", Versions: "<1"}, true},
+		"a toolchain and a digest":     {registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "a", Versions: "<1", Digest: d}, false},
+		"a toolchain without versions": {registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "a"}, false},
+	} {
+		r := c.thing
+		r.Reason, r.By, r.IssuedOn = "recalled", approver, listTime(1)
+		if err := r.Validate(); (err == nil) != c.valid || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want valid %t", name, err, c.valid)
+		}
+	}
+}
+
+// Lists are counted up to the largest number that every JSON reader reads exactly.
+func TestRestrictionListIsValid(t *testing.T) {
+	t.Parallel()
+	const largest = 1<<53 - 1
+	before := digest.FromString("the list before")
+	for name, c := range map[string]struct {
+		counter  int64
+		previous registry.Digest
+		valid    bool
+	}{
+		"first": {1, "", true}, "largest": {largest, before, true}, "beyond it": {largest + 1, before, false},
+		"without the list before": {2, "", false}, "after a list that has no digest": {2, "sha256:00", false},
+	} {
+		l := registry.RestrictionList{ResourceURI: prodEnvironment, Counter: c.counter, Previous: c.previous, IssuedOn: listTime(1), Reason: "why"}
+		if _, err := registry.NewRestrictionList(l); (err == nil) != c.valid || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want valid %t", name, err, c.valid)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -15,7 +16,13 @@ func TestSessionValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	signedIn := good
+	signedIn.Token, signedIn.Issuer, signedIn.Claims = "", "https://id.example.com", bytes.Repeat([]byte{' '}, registry.MaxClaims)
+	if err := signedIn.Validate(); err != nil {
+		t.Errorf("a session with the largest claims: %v", err)
+	}
 	for name, change := range map[string]func(s *registry.Session){
+		"claims that are too long": func(s *registry.Session) { *s = signedIn; s.Claims = append(s.Claims, ' ') },
 		"no id":                    func(s *registry.Session) { s.ID = "" },
 		"no hash":                  func(s *registry.Session) { s.Hash = [32]byte{} },
 		"no owner":                 func(s *registry.Session) { s.Owner = "" },

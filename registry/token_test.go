@@ -1,0 +1,33 @@
+package registry_test
+
+import (
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func TestTokenValidate(t *testing.T) {
+	t.Parallel()
+	created := hours(1)
+	for name, c := range map[string]struct {
+		change func(*registry.Token)
+		valid  bool
+	}{
+		"that never expires":         {func(*registry.Token) {}, true},
+		"that expires later":         {func(n *registry.Token) { n.Expires = created.Add(time.Second) }, true},
+		"that expired when made":     {func(n *registry.Token) { n.Expires = created }, false},
+		"with no name":               {func(n *registry.Token) { n.Name = "" }, false},
+		"with an upper-case name":    {func(n *registry.Token) { n.Name = "CI" }, false},
+		"with no ID":                 {func(n *registry.Token) { n.ID = "" }, false},
+		"without its hash":           {func(n *registry.Token) { n.Hash = [32]byte{} }, false},
+		"that grants nothing":        {func(n *registry.Token) { n.Grants = nil }, false},
+		"with an unknown permission": {func(n *registry.Token) { n.Grants = append(n.Grants, grant("prod", "**", "fly")) }, false},
+	} {
+		n := registry.Token{ID: "aaaaaaaaaaaaaaaa", Name: "ci", Hash: [32]byte{1}, Created: created, Grants: []registry.Grant{grant("staging", "**", "push")}}
+		c.change(&n)
+		if err := n.Validate(); (err == nil) != c.valid || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("a token %s: error %v, want valid %t", name, err, c.valid)
+		}
+	}
+}
