@@ -105,7 +105,7 @@ $(AXE): tools/pagecheck/package-lock.json
 
 e2e-web: setup $(PAGECHECK) $(AXE) ## Check the pages of the service in Chromium, in light, dark and forced colours
 	@sh tools/setup.sh browser
-	@MLPROMOTE_PAGECHECK=$(PAGECHECK) MLPROMOTE_AXE=$(AXE) MLPROMOTE_ALL_COLORS=1 $(COUNT) -count=1 -run TestPagesInABrowser ./web
+	@MLPROMOTE_PAGECHECK=$(PAGECHECK) MLPROMOTE_AXE=$(AXE) MLPROMOTE_ALL_COLORS=1 $(COUNT) -count=1 -run 'InABrowser|InBrowsers|WithoutScripts|SessionEndsWhileTyping' ./web ./cmd/mlpromote/endtoend
 
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 # What tests can do without. It comes before `test`, whose variables are read when its first line begins.

@@ -25,6 +25,7 @@ func (s *site) refusal(r *http.Request, err error) answer {
 	code := registry.CodeOf(err)
 	view := refusal{Heading: code.Title()}
 	view.Text, view.Hints = s.explain(r, err)
+	view.Text = sentence(view.Text)
 	switch code {
 	case registry.CodeUnauthenticated:
 		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, s.signInURL(r)

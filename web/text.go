@@ -62,6 +62,18 @@ func shortDuration(d time.Duration) string {
 	return d.String()
 }
 
+// sentence makes a sentence of the text of an error. One that begins with a name or a value keeps its first letter.
+func sentence(text string) string {
+	first, _, _ := strings.Cut(text, " ")
+	if first != "mlpromote" && strings.Trim(first, "abcdefghijklmnopqrstuvwxyz") == "" && first != "" {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	if text != "" && !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
+		text += "."
+	}
+	return text
+}
+
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // digest is a digest as pages show it.

@@ -126,6 +126,7 @@ func arrows() []rule {
 		{"registry/access", []string{"registry"}},
 		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
+		{"registry/access/signin/signintest", []string{"registry/registrytest"}},
 		{"registry/access/signin", []string{"registry", "registry/access/authn", "registry/access/oidc"}},
 		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},

@@ -10,11 +10,16 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,11 +41,12 @@ func main() {
 	axe := flag.String("axe", "", "file of axe-core")
 	colors := flag.String("colors", "light", "light, dark and forced, separated by commas")
 	walk := flag.String("walk", "", "file with steps to do")
+	trusted := flag.String("trust", "", "file with a certificate that a service may have, beside those that all browsers trust")
 	flag.Parse()
 	var findings []string
 	var err error
 	if *walk != "" {
-		findings, err = runWalk(*walk)
+		findings, err = runWalk(*walk, *trusted)
 	} else {
 		findings, err = run(*axe, strings.Split(*colors, ","), flag.Args())
 	}
@@ -62,7 +68,7 @@ func run(axe string, colors, pages []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := browser(10 * time.Minute)
+	ctx, cancel, err := browser(10*time.Minute, "")
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +89,16 @@ func run(axe string, colors, pages []string) ([]string, error) {
 }
 
 // browser starts Chromium, which ends with the context. Pages have contexts of their own.
-func browser(limit time.Duration) (context.Context, context.CancelFunc, error) {
-	ctx, stop := context.WithTimeout(context.Background(), limit)
+func browser(limit time.Duration, trusted string) (context.Context, context.CancelFunc, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	if trusted != "" {
+		key, err := publicKey(trusted)
+		if err != nil {
+			return nil, nil, err
+		}
+		options = append(options, chromedp.Flag("ignore-certificate-errors-spki-list", key))
+	}
+	ctx, stop := context.WithTimeout(context.Background(), limit)
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	ctx, cancel := chromedp.NewContext(ctx)
 	all := func() { cancel(); end(); stop() }
@@ -96,10 +109,29 @@ func browser(limit time.Duration) (context.Context, context.CancelFunc, error) {
 	return ctx, all, nil
 }
 
+// publicKey is the hash of the public key of a certificate, as Chromium takes it.
+func publicKey(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return "", fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
+	return base64.StdEncoding.EncodeToString(hash[:]), nil
+}
+
 // watch collects what a page does while it loads.
 type watch struct {
 	sync.Mutex
 	host     string
+	others   []string // hosts that may be asked too
 	refusals bool // answers such as 401 and 409 are expected
 	bytes    float64
 	found    []string
@@ -113,7 +145,7 @@ func (w *watch) event(event any) {
 		if strings.HasPrefix(e.Request.URL, "about:") {
 			return
 		}
-		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != w.host && u.Scheme != "data" {
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != w.host && u.Scheme != "data" && !slices.Contains(w.others, u.Host) {
 			w.found = append(w.found, "requests "+e.Request.URL)
 		}
 	case *network.EventLoadingFinished:

@@ -31,6 +31,7 @@ type step struct {
 	//   - scripts: Text is on or off
 	//   - forget: delete all cookies
 	//   - fits: the page is no wider than a window of 320 pixels
+	//   - allow: the browser may also ask the host Text
 	Do   string `json:"do"`
 	Name string `json:"name"`
 	Text string `json:"text"`
@@ -40,7 +41,7 @@ type step struct {
 const patience = 20 * time.Second
 
 // runWalk does the steps in a file, and returns what went wrong. The first step that cannot be done ends it.
-func runWalk(file string) ([]string, error) {
+func runWalk(file, trusted string) ([]string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func runWalk(file string) ([]string, error) {
 	if err := json.Unmarshal(data, &steps); err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := browser(5 * time.Minute)
+	ctx, cancel, err := browser(5*time.Minute, trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +118,11 @@ func (p *person) do(s step) error {
 		p.watch.host = address.Host
 		p.watch.Unlock()
 		return chromedp.Run(ctx, chromedp.Navigate(s.Text))
+	case "allow":
+		p.watch.Lock()
+		defer p.watch.Unlock()
+		p.watch.others = append(p.watch.others, s.Text)
+		return nil
 	case "press":
 		return p.press(ctx, s.Text)
 	case "type":

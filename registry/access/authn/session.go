@@ -35,7 +35,11 @@ func (g *Authenticator) Pages(next http.Handler) http.Handler {
 // that a page of another site may have sent.
 func (g *Authenticator) admitPage(r *http.Request) (identity, error) {
 	if !g.hasSession(r) {
-		return g.admit(r)
+		who, err := g.admit(r)
+		if g.Sessions != nil && len(r.Header.Values("Authorization")) == 0 && registry.HasCode(err, registry.CodeUnauthenticated) {
+			err = registry.Errorf(registry.CodeUnauthenticated, "you are not signed in") // a person needs no token for that
+		}
+		return who, err
 	}
 	if !isSafe(r) && !g.SameOrigin(r) {
 		return identity{}, registry.Errorf(registry.CodeForbidden,

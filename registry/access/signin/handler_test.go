@@ -78,7 +78,7 @@ func TestIssuerAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.provider.answer, w.provider.claims = test.answer, test.claims
+			w.provider.Answer, w.provider.Claims = test.answer, test.claims
 			b := w.browser(t)
 			status, got := b.send(http.MethodGet, "/signin/with/corp", "same-origin", nil)
 			if status != http.StatusUnauthorized || !strings.Contains(got, test.want) {
@@ -252,7 +252,7 @@ func TestGuesses(t *testing.T) {
 func TestInventedAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.provider.answer = url.Values{"code": {"guess"}}
+	w.provider.Answer = url.Values{"code": {"guess"}}
 	for range 4 {
 		w.browser(t).send(http.MethodGet, "/signin/with/corp", "same-origin", nil)
 	}

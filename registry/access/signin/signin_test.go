@@ -2,11 +2,6 @@ package signin_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,97 +16,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc/oidctest"
-	"golang.org/x/oauth2"
-
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/access/signin"
+	"mlpromote.dev/mlpromote/registry/access/signin/signintest"
 	"mlpromote.dev/mlpromote/registry/mem"
 )
-
-// provider is an issuer at which people sign in: it knows them already, and sends them back at once.
-type provider struct {
-	*httptest.Server
-	inner oidctest.Server
-	key   *ecdsa.PrivateKey
-
-	mu     sync.Mutex
-	codes  map[string]url.Values // what the request for each code asked; a code is good once
-	claims map[string]any        // of the next ID token, beside what every token has
-	answer url.Values            // sent back beside code and state; replaces them
-}
-
-func newProvider(t *testing.T) *provider {
-	t.Helper()
-	p := &provider{codes: map[string]url.Values{}}
-	var err error
-	if p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
-	}
-	p.inner.PublicKeys = []oidctest.PublicKey{{PublicKey: p.key.Public(), KeyID: "k", Algorithm: "ES256"}}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]string{
-			"issuer": p.URL, "jwks_uri": p.URL + "/keys",
-			"authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/exchange",
-		})
-	})
-	mux.HandleFunc("GET /authorize", p.authorize)
-	mux.HandleFunc("POST /exchange", p.exchange)
-	mux.Handle("/", &p.inner)
-	p.Server = httptest.NewTLSServer(mux)
-	t.Cleanup(p.Close)
-	p.inner.SetIssuer(p.URL)
-	return p
-}
-
-func (p *provider) authorize(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	asked, code := r.URL.Query(), rand.Text()
-	p.codes[code] = asked
-	back := url.Values{"code": {code}, "state": {asked.Get("state")}, "iss": {p.URL}}
-	for name, values := range p.answer {
-		back[name] = values
-	}
-	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
-}
-
-// exchange gives the ID token for a code to the client that asked for it, once.
-func (p *provider) exchange(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	id, secret, _ := r.BasicAuth()
-	asked, known := p.codes[r.FormValue("code")]
-	delete(p.codes, r.FormValue("code"))
-	w.Header().Set("Content-Type", "application/json")
-	if !known || id != "web" || secret != "hidden" || r.FormValue("redirect_uri") != asked.Get("redirect_uri") ||
-		oauth2.S256ChallengeFromVerifier(r.FormValue("code_verifier")) != asked.Get("code_challenge") {
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"error":"invalid_grant"}`)
-		return
-	}
-	now := time.Now()
-	claims := map[string]any{
-		"iss": p.URL, "aud": "web", "sub": "7", "nonce": asked.Get("nonce"), "name": "Jane Doe", "groups": []string{"release"},
-		"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "picture": "not stored",
-	}
-	for name, value := range p.claims {
-		claims[name] = value
-	}
-	text, _ := json.Marshal(claims) // of strings and numbers
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"access_token": "a", "token_type": "Bearer", "id_token": oidctest.SignIDToken(p.key, "k", "ES256", string(text)),
-	})
-}
 
 // world is a service at which people sign in, with a page at / that says who they are.
 type world struct {
 	*httptest.Server
-	provider *provider
+	provider *signintest.Issuer
 	db       *mem.DB
 	mu       sync.Mutex
 	issuers  *oidc.Identifier
@@ -122,7 +39,7 @@ const anyRule = "      - match: {groups: release}\n        grants: [{allow: [rea
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{provider: newProvider(t), db: mem.New()}
+	w := &world{provider: signintest.New(t), db: mem.New()}
 	w.trust(t, anyRule)
 	mux := http.NewServeMux()
 	w.Server = httptest.NewUnstartedServer(mux)
@@ -172,10 +89,13 @@ func (w *world) now() *oidc.Identifier {
 func (w *world) trust(t *testing.T, rules string) {
 	t.Helper()
 	dir := t.TempDir()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.provider.Certificate().Raw})
+	ca, err := os.ReadFile(filepath.Join(w.provider.Certificates, "ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := "issuers:\n  - issuer: " + w.provider.URL + "\n    audience: registry\n    ca: ca.pem\n" +
 		"    signIn: {name: corp, client: web, secretFile: secret, scopes: [profile]}\n    rules:\n" + rules
-	for name, data := range map[string]string{"ca.pem": string(ca), "secret": "hidden\n", "access.yaml": text} {
+	for name, data := range map[string]string{"ca.pem": string(ca), "secret": signintest.Secret + "\n", "access.yaml": text} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +137,10 @@ func (w *world) browser(t *testing.T) browser {
 		t.Fatal(err)
 	}
 	transport := w.Client().Transport.(*http.Transport).Clone()
-	transport.TLSClientConfig.RootCAs.AddCert(w.provider.Certificate())
+	ca, err := os.ReadFile(filepath.Join(w.provider.Certificates, "ca.pem"))
+	if err != nil || !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(ca) {
+		t.Fatalf("the CA of the issuer cannot be read: %v", err)
+	}
 	return browser{t, w, &http.Client{Transport: transport, Jar: jar}}
 }
 
