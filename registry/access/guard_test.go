@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -12,7 +13,10 @@ import (
 
 // recorder is a registry that says yes to everything and remembers that it was asked. It
 // has the heads and events of two models in two environments.
-type recorder struct{ asked string }
+type recorder struct {
+	asked string
+	err   error // of every call, beside the answer
+}
 
 var places = []registry.Head{
 	{Environment: "staging", Model: "vision/digits"}, {Environment: "staging", Model: "text/mood"},
@@ -21,22 +25,22 @@ var places = []registry.Head{
 
 func (r *recorder) Environments(context.Context) (registry.Environments, error) {
 	r.asked = "Environments"
-	return registrytest.Chain(), nil
+	return registrytest.Chain(), r.err
 }
 
 func (r *recorder) Attest(context.Context, registry.AttestRequest) (registry.Attested, error) {
 	r.asked = "Attest"
-	return registry.Attested{}, nil
+	return registry.Attested{}, r.err
 }
 
 func (r *recorder) Heads(context.Context, string, string) ([]registry.Head, error) {
 	r.asked = "Heads"
-	return append([]registry.Head(nil), places...), nil
+	return append([]registry.Head(nil), places...), r.err
 }
 
 func (r *recorder) Resolve(context.Context, registry.ResolveQuery) (registry.Resolution, error) {
 	r.asked = "Resolve"
-	return registry.Resolution{}, nil
+	return registry.Resolution{}, r.err
 }
 
 func (r *recorder) History(context.Context, registry.HistoryQuery) ([]registry.Event, error) {
@@ -45,52 +49,52 @@ func (r *recorder) History(context.Context, registry.HistoryQuery) ([]registry.E
 	for _, h := range places {
 		events = append(events, registry.Event{Environment: h.Environment, Model: h.Model})
 	}
-	return events, nil
+	return events, r.err
 }
 
 func (r *recorder) Publish(context.Context, registry.Publication) (registry.Head, error) {
 	r.asked = "Publish"
-	return registry.Head{}, nil
+	return registry.Head{}, r.err
 }
 
 func (r *recorder) Attach(context.Context, registry.Attachment) (registry.Digest, error) {
 	r.asked = "Attach"
-	return "", nil
+	return "", r.err
 }
 
 func (r *recorder) Promote(context.Context, registry.PromoteRequest) (registry.Promotion, error) {
 	r.asked = "Promote"
-	return registry.Promotion{}, nil
+	return registry.Promotion{}, r.err
 }
 
 func (r *recorder) Rollback(context.Context, registry.RollbackRequest) (registry.Promotion, error) {
 	r.asked = "Rollback"
-	return registry.Promotion{}, nil
+	return registry.Promotion{}, r.err
 }
 
 func (r *recorder) SetHold(context.Context, string, string, string) error {
 	r.asked = "SetHold"
-	return nil
+	return r.err
 }
 
 func (r *recorder) Restrictions(context.Context, string) (registry.SignedRestrictions, error) {
 	r.asked = "Restrictions"
-	return registry.SignedRestrictions{}, nil
+	return registry.SignedRestrictions{}, r.err
 }
 
 func (r *recorder) Restrict(context.Context, string, []byte) (registry.SignedRestrictions, error) {
 	r.asked = "Restrict"
-	return registry.SignedRestrictions{}, nil
+	return registry.SignedRestrictions{}, r.err
 }
 
 func (r *recorder) TrustBundle(context.Context) (registry.SignedTrust, error) {
 	r.asked = "TrustBundle"
-	return registry.SignedTrust{}, nil
+	return registry.SignedTrust{}, r.err
 }
 
 func (r *recorder) PublishTrust(context.Context, []byte) (registry.SignedTrust, error) {
 	r.asked = "PublishTrust"
-	return registry.SignedTrust{}, nil
+	return registry.SignedTrust{}, r.err
 }
 
 func (r *recorder) HistoryFaults(context.Context) ([]registry.HistoryFault, error) {
@@ -99,37 +103,37 @@ func (r *recorder) HistoryFaults(context.Context) ([]registry.HistoryFault, erro
 	for _, h := range places {
 		faults = append(faults, registry.HistoryFault{Environment: h.Environment, Model: h.Model})
 	}
-	return faults, nil
+	return faults, r.err
 }
 
 func (r *recorder) AcceptHistory(context.Context, string, string, string) error {
 	r.asked = "AcceptHistory"
-	return nil
+	return r.err
 }
 
 func (r *recorder) ReleaseHold(context.Context, registry.HoldRelease) error {
 	r.asked = "ReleaseHold"
-	return nil
+	return r.err
 }
 
 func (r *recorder) Release(context.Context, string, string, string) (registry.Release, error) {
 	r.asked = "Release"
-	return registry.Release{}, nil
+	return registry.Release{}, r.err
 }
 
 func (r *recorder) Claims(context.Context, string, registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	r.asked = "Claims"
-	return nil, registry.IgnoredEvidence{}, nil
+	return nil, registry.IgnoredEvidence{}, r.err
 }
 
 func (r *recorder) Engine(context.Context, string, string, registry.Digest) (registry.Engine, error) {
 	r.asked = "Engine"
-	return registry.Engine{}, nil
+	return registry.Engine{}, r.err
 }
 
 func (r *recorder) Bundle(context.Context, string, string, registry.Digest) (registry.Bundle, error) {
 	r.asked = "Bundle"
-	return registry.Bundle{}, nil
+	return registry.Bundle{}, r.err
 }
 
 func (r *recorder) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
@@ -138,12 +142,12 @@ func (r *recorder) Models(context.Context, string, string, int) (registry.Page[r
 	for _, h := range places {
 		page.Items = append(page.Items, registry.ModelHeads{Name: h.Model, Heads: []registry.Head{h}})
 	}
-	return page, nil
+	return page, r.err
 }
 
 func (r *recorder) Releases(context.Context, string, string, string, int) (registry.Page[registry.TaggedRelease], error) {
 	r.asked = "Releases"
-	return registry.Page[registry.TaggedRelease]{}, nil
+	return registry.Page[registry.TaggedRelease]{}, r.err
 }
 
 // call is a call of a method, and what it takes: a permission for vision/digits in an
@@ -443,6 +447,17 @@ func TestGuardRefusesStrangeBundles(t *testing.T) {
 		if _, err := access.Guard(r).Attach(ctx, registry.Attachment{Environment: "prod", Model: model,
 			Bundle: []byte(bundle)}); registry.CodeOf(err) != registry.CodeTrust || r.asked != "" {
 			t.Errorf("%s: error %v, want CodeTrust", bundle, err)
+		}
+	}
+}
+
+// What failed does not look as if it were done, and a list that failed not as if it were whole.
+func TestGuardPassesErrorsOn(t *testing.T) {
+	t.Parallel()
+	ctx := as(t, registry.PermissionAdminister, "**", "**")
+	for _, c := range calls(t) {
+		if err := c.do(ctx, access.Guard(&recorder{err: errUnreachable})); !errors.Is(err, errUnreachable) {
+			t.Errorf("%s: error %v, want that of the registry", c.method, err)
 		}
 	}
 }
