@@ -144,12 +144,12 @@ func (s *pages) ReadAt(p []byte, off int64) (int, error) {
 func (s *pages) load(at int64) error {
 	page := make([]byte, min(pageBytes, s.size-at))
 	n, err := s.read(page, at)
-	if n < len(page) && (err == nil || errors.Is(err, io.EOF)) {
-		err = io.ErrUnexpectedEOF
+	if n == len(page) {
+		s.at, s.page = at, page
+		return nil
 	}
-	if n < len(page) {
-		return err
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
 	}
-	s.at, s.page = at, page
-	return nil
+	return err
 }

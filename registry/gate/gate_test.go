@@ -3,6 +3,7 @@ package gate_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -136,5 +137,161 @@ func TestWithoutInspection(t *testing.T) {
 	blobs, d, raw := manifest(t, engine(model("weights")))
 	if err := gate.New(blobs.Open, nil).Manifest(t.Context(), d, raw); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("error %v, want CodeUnavailable", err)
+	}
+}
+
+// stored is content in a store that counts its requests. It ends early if it has fewer bytes than it says.
+type stored struct {
+	*bytes.Reader
+	requests int
+	err      error // of each request
+}
+
+func (s *stored) Close() error { return nil }
+
+func (s *stored) ReadAt(p []byte, off int64) (int, error) {
+	s.requests++
+	if s.err != nil {
+		return 0, s.err
+	}
+	return s.Reader.ReadAt(p, off)
+}
+
+// inspected calls look with the file of a part whose content a store has, and returns what the gate says.
+func inspected(t *testing.T, s *stored, size int64, look gate.Inspect) error {
+	t.Helper()
+	_, d, raw := manifest(t, engine(model("weights")))
+	return gate.New(func(context.Context, registry.Digest) (registry.Blob, int64, error) { return s, size, nil }, look).Manifest(t.Context(), d, raw)
+}
+
+// An inspection reads the stored bytes from any place, with few requests.
+func TestInspectionReadsTheStoredBytes(t *testing.T) {
+	t.Parallel()
+	const page = 256 << 10
+	content := make([]byte, 2*page+100)
+	for i := range content {
+		content[i] = byte(i*7 + i>>8)
+	}
+	size := int64(len(content))
+	for name, c := range map[string]struct {
+		reads    [][2]int64 // place and number of bytes, one after the other
+		requests int
+	}{
+		"the beginning":              {[][2]int64{{0, 10}}, 1},
+		"all, a few bytes at a time": {[][2]int64{{0, page / 2}, {page / 2, page / 2}, {page, page}, {2 * page, 100}}, 3},
+		"over the end of a page":     {[][2]int64{{page - 10, 20}}, 1},
+		"all at once":                {[][2]int64{{0, size}}, 3},
+		"the end, and then before":   {[][2]int64{{size - 10, 10}, {size - 20, 10}, {0, 10}}, 3},
+		"the same twice":             {[][2]int64{{100, 50}, {100, 50}, {120, 10}}, 1},
+		"over the end":               {[][2]int64{{size - 10, 20}}, 1},
+		"at the end":                 {[][2]int64{{size, 1}}, 0},
+		"nothing":                    {[][2]int64{{0, 0}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stored{Reader: bytes.NewReader(content)}
+			err := inspected(t, s, size, func(f gate.File) error {
+				for _, read := range c.reads {
+					got := make([]byte, read[1])
+					n, err := f.Content.ReadAt(got, read[0])
+					want := content[read[0]:min(size, read[0]+read[1])]
+					if !bytes.Equal(got[:n], want) || (err == nil) != (n == len(got)) || err != nil && !errors.Is(err, io.EOF) {
+						t.Errorf("%d bytes at %d: got %d and error %v, want %d", read[1], read[0], n, err, len(want))
+					}
+				}
+				return nil
+			})
+			if err != nil || s.requests != c.requests {
+				t.Errorf("error %v after %d requests, want none after %d", err, s.requests, c.requests)
+			}
+		})
+	}
+}
+
+// Content that cannot be read as it was stored does not pass for a short file.
+func TestInspectionOfContentThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the store does not answer")
+	for name, c := range map[string]struct {
+		content *stored
+		want    error
+	}{
+		"a store that does not answer": {&stored{Reader: bytes.NewReader([]byte("weights")), err: lost}, lost},
+		"content that ends early":      {&stored{Reader: bytes.NewReader([]byte("wei"))}, io.ErrUnexpectedEOF},
+	} {
+		if err := inspected(t, c.content, 7, inspect); !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// An inspection is told whether a part says that it is native code, and which files are beside a file.
+func TestInspectionKnowsThePart(t *testing.T) {
+	t.Parallel()
+	library := model("machine code")
+	library.Path, library.Kind = "operators/ops.so", registry.FileCode
+	for name, native := range map[string]bool{"native code": true, "a graph": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			part := engine(model("weights"))
+			if part.Engine.NativeCode = native; native {
+				part.Files = append(part.Files, library)
+			}
+			blobs, d, raw := manifest(t, part)
+			var seen []string
+			err := gate.New(blobs.Open, func(f gate.File) error {
+				seen = append(seen, f.Path)
+				if f.NativeCode != native {
+					t.Errorf("%s: native code is %t, want %t", f.Path, f.NativeCode, native)
+				}
+				size, ok := f.Beside("./operators/../operators/ops.so")
+				if _, none := f.Beside("other.onnx"); ok != native || ok && size != library.Size || none {
+					t.Errorf("%s: beside it ops.so is %t with %d bytes, other.onnx is %t", f.Path, ok, size, none)
+				}
+				return nil
+			}).Manifest(t.Context(), d, raw)
+			if err != nil || len(seen) != len(part.Files) {
+				t.Errorf("error %v, inspected are %q, want %d files", err, seen, len(part.Files))
+			}
+		})
+	}
+}
+
+// A caller that goes away does not wait for its turn, nor for the rest of a file.
+func TestCallersThatGoAway(t *testing.T) {
+	t.Parallel()
+	blobs, d, raw := manifest(t, engine(model("weights")))
+	gone := registry.Errorf(registry.CodeUnavailable, "gone")
+	begun, end := make(chan struct{}), make(chan struct{})
+	g := gate.New(blobs.Open, func(gate.File) error {
+		begun <- struct{}{}
+		<-end
+		return nil
+	})
+	done := make(chan error)
+	const atOnce = 2 // that are inspected at the same time
+	for range atOnce {
+		go func() { done <- g.Manifest(t.Context(), d, raw) }()
+		<-begun
+	}
+	ctx, leave := context.WithCancelCause(t.Context())
+	leave(gone)
+	if err := g.Manifest(ctx, d, raw); !errors.Is(err, gone) {
+		t.Errorf("waiting for its turn: error %v, want %v", err, gone)
+	}
+	close(end)
+	for range atOnce {
+		if err := <-done; err != nil {
+			t.Errorf("those before it: %v", err)
+		}
+	}
+	ctx, leave = context.WithCancelCause(t.Context())
+	err := gate.New(blobs.Open, func(f gate.File) error {
+		leave(gone)
+		_, err := f.Content.ReadAt(make([]byte, 1), 0)
+		return err
+	}).Manifest(ctx, d, raw)
+	if !errors.Is(err, gone) {
+		t.Errorf("during an inspection: error %v, want %v", err, gone)
 	}
 }
