@@ -42,6 +42,9 @@ type NodeReporter interface {
 	// after the Next of the page before: here the name of a report ([NodeReport.Name]), over the network a cursor.
 	// Errors: CodeInvalid without an environment.
 	NodeReports(ctx context.Context, environment, model, after string, limit int) (Page[NodeReport], error)
+	// SilentNodes lists the reports that have expired, in pages as NodeReports: what nodes had that say nothing any more. They
+	// are kept for as long again as they counted. Errors: as NodeReports.
+	SilentNodes(ctx context.Context, environment, model, after string, limit int) (Page[NodeReport], error)
 }
 
 // AllNodeReports lists every page. A nil reporter has none.
@@ -103,6 +106,32 @@ func NodeReportsOf(environment, model string) string {
 
 // reporterKey is of one length for every name.
 func reporterKey(reporter string) string { return digest.FromString(reporter).Encoded()[:32] + "/" }
+
+// NodeStanding is how what a node has stands to the head of its environment.
+type NodeStanding string
+
+// The standings of a node.
+const (
+	NodeHasHead  NodeStanding = "head"   // it has the release that is the head
+	NodeHasOther NodeStanding = "other"  // it has another release
+	NodeSilent   NodeStanding = "silent" // its report has expired: what it has is not known
+)
+
+// Standing compares a report with the head of its environment.
+func (r NodeReport) Standing(head Digest, now time.Time) NodeStanding {
+	switch {
+	case r.Expired(now):
+		return NodeSilent
+	case r.Release == head:
+		return NodeHasHead
+	}
+	return NodeHasOther
+}
+
+// Forgotten reports whether a report of which the registry keeps each for life may be deleted.
+func (r NodeReport) Forgotten(now time.Time, life time.Duration) bool {
+	return r.Expired(now.Add(-life))
+}
 
 // Expired reports whether a report no longer counts.
 func (r NodeReport) Expired(now time.Time) bool { return !now.Before(r.ExpiresOn) }

@@ -5,7 +5,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -19,8 +21,13 @@ func TestPagesInABrowser(t *testing.T) {
 	if program == "" || axe == "" {
 		t.Skip("MLPROMOTE_PAGECHECK and MLPROMOTE_AXE: `make e2e-web` sets them")
 	}
-	w := setup(t, withOperations, withSignIn, withContent)
+	w := withFleet(t, withOperations, withSignIn, withContent)
+	before := w.Promoted(t, registrytest.Build{Version: "0.9.0", Salt: "0"})
+	w.report(t, "a-node-with-a-name-as-long-as-clouds-give-them.internal", "box", before)
+	w.clock.Pass(time.Hour)
+	w.report(t, "edge-1", "box", before)
 	release := w.Promoted(t, registrytest.Build{})
+	w.report(t, "edge-2", "other", release)
 	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
 	w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "a reason that is longer than one line of a telephone"})
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -43,7 +50,8 @@ func TestPagesInABrowser(t *testing.T) {
 		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest), promotePage,
 		actOnProd + "?action=rollback&replaces=" + string(release.Digest), actOnProd + "?action=promote&release=" + string(next.Digest) + "&replaces=" + string(release.Digest),
 		modelPage + "/-/compare?a=" + string(release.Digest) + "&b=" + string(next.Digest),
-		"/nodes?model=vision/digits", "/history", "/search?q=digits", "/operations", "/signin",
+		digitsOnNodes, "/nodes", "/history", "/history?signer=" + strings.Repeat("0", 64), "/search?q=digits", "/search?q=nothing-has-this", "/search", "/operations",
+		"/signin", "/models/none",
 	} {
 		args = append(args, server.URL+path)
 	}

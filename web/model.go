@@ -23,6 +23,7 @@ type modelView struct {
 	Next     string  // address of the next page of releases; empty on the last page
 	Compare  string  // address that compares two of Releases; empty if there are not two
 	Offers   []offer // of the chosen environment
+	Reports  *reportsView
 	Periods  []period
 	Events   []event
 }
@@ -98,6 +99,11 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 	view.Offers = headOffers(ctx, environments, headIn(heads, view.Chosen))
 	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
 		return answer{}, err
+	}
+	if view.Chosen != "" {
+		if view.Reports, err = s.reports(ctx, view.Chosen, name); err != nil {
+			return answer{}, err
+		}
 	}
 	if view.Periods, err = s.timeline(ctx, environments, heads, name); err != nil {
 		return answer{}, err

@@ -24,6 +24,8 @@ type nodesView struct {
 	Runtime      string
 	Pasted       string // the document of the form
 	Covered      bool   // Nodes say which engine they get
+	Reported     bool   // Nodes say how many of them report
+	Reports      *reportsView
 	Answer       *found // to the document of the form
 	Machine      string // that it describes
 	Fault        string // why it could not be read
@@ -35,6 +37,7 @@ type nodeRow struct {
 	Machine  string
 	Software string
 	Engine   *found
+	Reports  string // how many nodes of it say what they have; empty where that is not shown
 }
 
 func (s *site) nodes(r *http.Request) (answer, error) {
@@ -139,7 +142,20 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		}
 		view.Nodes = append(view.Nodes, row)
 	}
-	return view, nil
+	view.Reports, err = s.reports(ctx, view.Environment, view.Model)
+	view.countReports()
+	return view, err
+}
+
+// countReports adds to each node type how many of its nodes report.
+func (v *nodesView) countReports() {
+	if v.Reports == nil || v.Reports.Life == "" || v.Reports.Denied != "" || v.Model == "" {
+		return
+	}
+	v.Reported = true
+	for i := range v.Nodes {
+		v.Nodes[i].Reports = registry.Count(v.Reports.types[v.Nodes[i].Name], "node")
+	}
 }
 
 // machine describes a node in words.

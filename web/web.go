@@ -35,6 +35,8 @@ type Config struct {
 	Compare registry.CompareReleases
 	// Content reads what releases consist of. Nil: pages do not show it.
 	Content *Content
+	// Nodes is what nodes report. Nil: pages do not show it.
+	Nodes *NodeReports
 	// Operations says what administrators look after. It checks no permission. Nil: there is no such page.
 	Operations func(ctx context.Context) (registry.Operations, error)
 	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.

@@ -23,6 +23,18 @@ func (g guardedNodes) ReportNode(ctx context.Context, r registry.NodeReport) (re
 // NodeReports leaves out models that the caller may not read. A page that leaves out some is partial, and begins after
 // a report that the caller may see: a cursor must not say the names of others.
 func (g guardedNodes) NodeReports(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	return g.list(ctx, g.inner.NodeReports, environment, model, after, limit)
+}
+
+// SilentNodes leaves out the same.
+func (g guardedNodes) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	return g.list(ctx, g.inner.SilentNodes, environment, model, after, limit)
+}
+
+func (g guardedNodes) list(
+	ctx context.Context, from func(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error),
+	environment, model, after string, limit int,
+) (registry.Page[registry.NodeReport], error) {
 	p, err := reader(ctx, environment, model)
 	if err == nil && !p.MayIn(registry.PermissionRead, environment) {
 		err = denied(p, registry.PermissionRead, environment, model)
@@ -31,7 +43,7 @@ func (g guardedNodes) NodeReports(ctx context.Context, environment, model, after
 		return registry.Page[registry.NodeReport]{}, err
 	}
 	for partial := false; ; {
-		page, err := g.inner.NodeReports(ctx, environment, model, after, limit)
+		page, err := from(ctx, environment, model, after, limit)
 		if err != nil {
 			return registry.Page[registry.NodeReport]{}, err
 		}

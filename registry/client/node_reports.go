@@ -28,3 +28,8 @@ func (c *Client) ReportNode(ctx context.Context, r registry.NodeReport) (registr
 func (c *Client) NodeReports(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
 	return page[registry.NodeReport](ctx, c, wire.NodeReportsPath, query("environment", environment, "model", model), after, limit)
 }
+
+// SilentNodes lists a page of reports that have expired. Next is an opaque cursor of the service.
+func (c *Client) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	return page[registry.NodeReport](ctx, c, wire.NodeReportsPath, query("environment", environment, "model", model, "silent", "true"), after, limit)
+}

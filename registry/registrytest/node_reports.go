@@ -141,7 +141,24 @@ func testNodeReportExpires(t *testing.T, n NodeReporting) {
 		n.Pass(30 * time.Minute)
 	}
 	wantEqual(t, n.reported(t, "prod", ""), []string{"b 1.0.0"}) // after an hour, to the microsecond
+	wantEqual(t, n.silent(t), []string{"a 1.0.0"})
 	_, err := n.Nodes.ReportNode(t.Context(), nodeReport(r, "a"))
 	must(t, err)
 	wantEqual(t, n.reported(t, "prod", ""), []string{"a 1.0.0", "b 1.0.0"})
+	wantEqual(t, len(n.silent(t)), 0)
+	n.Pass(time.Hour)
+	wantEqual(t, n.silent(t), []string{"a 1.0.0", "b 1.0.0"})
+	n.Pass(30 * time.Minute)
+	wantEqual(t, n.silent(t), []string{"a 1.0.0"}) // the other one has been silent for as long as it counted
+}
+
+// silent lists the nodes of prod that say nothing any more, each with the version that it had.
+func (n NodeReporting) silent(t *testing.T) (names []string) {
+	t.Helper()
+	page, err := n.Nodes.SilentNodes(t.Context(), "prod", "", "", 0)
+	must(t, err)
+	for _, r := range page.Items {
+		names = append(names, r.Node+" "+r.Version)
+	}
+	return names
 }

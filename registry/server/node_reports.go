@@ -20,7 +20,7 @@ func (s server) reportNode(r *request) (*response, error) {
 	return ok(stored)
 }
 
-// nodeReports lists the reports that count.
+// nodeReports lists the reports that count, or those of silent nodes.
 func (s server) nodeReports(r *request) (*response, error) {
 	after, limit, err := pageOf(r.Values)
 	if err != nil {
@@ -30,7 +30,15 @@ func (s server) nodeReports(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Nodes.NodeReports(r.Context(), environment, r.Values.Get("model"), after, limit)
+	list := s.Nodes.NodeReports
+	switch silent := r.Values.Get("silent"); silent {
+	case "", "false":
+	case "true":
+		list = s.Nodes.SilentNodes
+	default:
+		return nil, registry.Errorf(registry.CodeInvalid, "silent=%.40q: want true or false", silent)
+	}
+	found, err := list(r.Context(), environment, r.Values.Get("model"), after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,8 @@ func lists() map[string]operation {
 		"POST " + wire.TrustBundlePath: {id: "publishTrust", tag: "environments", body: wire.TrustBundle{}, answer: registry.SignedTrust{}, statuses: []int{409}, examples: []example{
 			withBody("the next", wire.TrustBundle{Bundle: []byte("{} ")}, wire.IdempotencyKey, "c0ffee-7")}},
 		"GET " + wire.NodeReportsPath: {id: "nodeReports", tag: "nodes", answer: []registry.NodeReport{}, examples: []example{
-			one("of an environment", "environment", "prod"), one("of a model", "environment", "prod", "model", exampleModel, "limit", "10")}},
+			one("of an environment", "environment", "prod"), one("of a model", "environment", "prod", "model", exampleModel, "limit", "10"),
+			one("that say nothing any more", "environment", "prod", "silent", "true")}},
 		"POST " + wire.NodeReportsPath: {id: "reportNode", tag: "nodes", body: wire.NodeReport{}, answer: registry.NodeReport{}, examples: []example{
 			withBody("an engine", object{"node": "edge-7", "nodeType": "g6.xlarge", "environment": "prod", "model": exampleModel, "release": exampleRelease, "engine": exampleEngine})}},
 		"GET " + wire.CheckpointPath:       {id: "checkpoint", tag: "history", kind: "text/plain", statuses: []int{422}, examples: []example{one("now")}},

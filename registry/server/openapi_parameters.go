@@ -34,6 +34,7 @@ func known() map[string]object {
 			"schema":      object{"type": "integer", "minimum": 1, "maximum": registry.MaxPage, "default": registry.DefaultPage},
 		},
 		"kind":      {"description": "Only events of this kind.", "schema": enum(registry.EventKinds())},
+		"silent":    {"description": "true: reports that have expired, in place of those that count.", "schema": object{"type": "boolean", "default": false}},
 		"subject":   text("Only evidence about this digest."),
 		"signer":    text("Only events that this key signed, by its identifier."),
 		"principal": text("Only events of this caller, such as token:ci."),

@@ -74,7 +74,7 @@ func table() []route {
 		{Route{post, wire.RestrictionsPath, registry.PermissionApprove, true, "Put the next restriction list of an environment in force", nil}, server.restrict},
 		{Route{get, wire.TrustBundlePath, read, true, "The newest trust bundle: keys, restriction lists and a checkpoint, signed by a publisher", nil}, server.trustBundle},
 		{Route{post, wire.TrustBundlePath, registry.PermissionAdminister, true, "Publish the next trust bundle", nil}, server.publishTrust},
-		{Route{get, wire.NodeReportsPath, read, true, "What nodes report: which engine of an environment they have", paged("environment", "model")}, server.nodeReports},
+		{Route{get, wire.NodeReportsPath, read, true, "What nodes report: which engine of an environment they have; silent=true lists reports that have expired", paged("environment", "model", "silent")}, server.nodeReports},
 		{Route{post, wire.NodeReportsPath, read, true, "Report that a node has an engine; a later report of the same caller about the node replaces it", nil}, server.reportNode},
 		{Route{get, wire.CheckpointPath, read, false, "A signed checkpoint of the whole history (C2SP tlog-checkpoint)", nil}, server.checkpoint},
 		{Route{get, wire.CheckpointsPath, read, false, "The signed checkpoints that were made, by size", paged("after")}, server.checkpoints},

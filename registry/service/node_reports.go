@@ -55,27 +55,40 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 	return r, n.Table.Put(ctx, r.Name(), r)
 }
 
-// makeRoom deletes the expired reports of an environment and model, and refuses one too many of a caller.
+// makeRoom deletes the forgotten reports of an environment and model, and refuses one too many of a caller. Silent nodes of
+// the caller are forgotten early where that makes room.
 func (n NodeReports) makeRoom(ctx context.Context, r registry.NodeReport, now time.Time) error {
 	mine := 0
+	var silent []string
 	err := n.each(ctx, registry.NodeReportsOf(r.Environment, r.Model), "", func(name string, there registry.NodeReport) (bool, error) {
-		if there.Expired(now) {
-			err := n.Table.Delete(ctx, name)
-			if registry.HasCode(err, registry.CodeNotFound) { // another replica was first
-				err = nil
-			}
-			return true, err
-		}
-		if there.Reporter == r.Reporter {
+		switch {
+		case there.Forgotten(now, n.Life):
+			return true, n.forget(ctx, name)
+		case there.Reporter == r.Reporter && there.Expired(now):
+			silent = append(silent, name)
+		case there.Reporter == r.Reporter:
 			mine++
 		}
 		return true, nil
 	})
+	if err == nil && mine+len(silent) >= registry.MaxNodeReports {
+		err = n.forget(ctx, silent...)
+	}
 	if err == nil && mine >= registry.MaxNodeReports {
 		return registry.Lastingf(registry.CodeFull, "node report: %s reported %d nodes with %s in %s already: want a token for each part of the fleet",
 			r.Reporter, mine, r.Model, r.Environment)
 	}
 	return err
+}
+
+// forget deletes reports. Another replica may have been first.
+func (n NodeReports) forget(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := n.Table.Delete(ctx, name); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // each reads reports whose names have a prefix, after one of them, until do says that it is enough.
@@ -106,6 +119,18 @@ func (n NodeReports) each(ctx context.Context, prefix, after string, do func(nam
 
 // NodeReports lists the reports that count.
 func (n NodeReports) NodeReports(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	return n.list(ctx, environment, model, after, limit, func(r registry.NodeReport, now time.Time) bool { return !r.Expired(now) })
+}
+
+// SilentNodes lists the reports that have expired and are not forgotten.
+func (n NodeReports) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	return n.list(ctx, environment, model, after, limit, func(r registry.NodeReport, now time.Time) bool { return r.Expired(now) && !r.Forgotten(now, n.Life) })
+}
+
+// list lists a page of the reports that are wanted.
+func (n NodeReports) list(
+	ctx context.Context, environment, model, after string, limit int, wanted func(r registry.NodeReport, now time.Time) bool,
+) (registry.Page[registry.NodeReport], error) {
 	var found registry.Page[registry.NodeReport]
 	prefix := registry.NodeReportsOf(environment, model)
 	if environment == "" || strings.Contains(environment, "/") || after != "" && !strings.HasPrefix(after, prefix) {
@@ -117,7 +142,7 @@ func (n NodeReports) NodeReports(ctx context.Context, environment, model, after 
 	}
 	last := ""
 	err = n.each(ctx, prefix, after, func(name string, r registry.NodeReport) (bool, error) {
-		if r.Expired(now) {
+		if !wanted(r, now) {
 			return true, nil
 		}
 		if len(found.Items) == registry.PageLimit(limit) {

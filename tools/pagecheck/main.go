@@ -131,8 +131,9 @@ func publicKey(file string) (string, error) {
 type watch struct {
 	sync.Mutex
 	host     string
+	page     string   // whose own answer may be a refusal
 	others   []string // hosts that may be asked too
-	refusals bool // answers such as 401 and 409 are expected
+	refusals bool     // answers such as 401 and 409 are expected
 	bytes    float64
 	found    []string
 }
@@ -158,7 +159,7 @@ func (w *watch) event(event any) {
 		if e.Entry.Level == log.LevelVerbose { // advice
 			return
 		}
-		if w.refusals && e.Entry.Source == log.SourceNetwork && strings.Contains(e.Entry.Text, "status of 4") {
+		if (w.refusals || e.Entry.URL == w.page) && e.Entry.Source == log.SourceNetwork && strings.Contains(e.Entry.Text, "status of 4") {
 			return
 		}
 		w.found = append(w.found, "console: "+e.Entry.Text)
@@ -185,7 +186,7 @@ func check(parent context.Context, page, color, script string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{host: address.Host}
+	w := &watch{host: address.Host, page: page}
 	chromedp.ListenTarget(ctx, w.event)
 	media := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: strings.Replace(color, "forced", "light", 1)}}
 	if color == "forced" {

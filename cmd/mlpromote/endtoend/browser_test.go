@@ -54,7 +54,7 @@ func (w *walkers) walk(t *testing.T, certificate string) {
 	}
 }
 
-// servedToPeople is a service over TLS with a release in prod, at which people sign in at an issuer.
+// servedToPeople is a service over TLS with a release in prod that a node reports. People sign in at an issuer.
 func servedToPeople(t *testing.T, issuer *signintest.Issuer) *programtest.Service {
 	t.Helper()
 	root := t.TempDir()
@@ -72,8 +72,15 @@ func servedToPeople(t *testing.T, issuer *signintest.Issuer) *programtest.Servic
 			t.Fatal(err)
 		}
 	}
-	s.Flags = []string{"--tls-cert", filepath.Join(issuer.Certificates, "tls.crt"), "--tls-key", filepath.Join(issuer.Certificates, "tls.key")}
+	s.Flags = []string{"--node-reports", "1h", "--tls-cert", filepath.Join(issuer.Certificates, "tls.crt"), "--tls-key", filepath.Join(issuer.Certificates, "tls.key")}
+	token := c.Must("token", "create", "edge", "--allow", "read", "--env", "prod")
 	s.MustStartAndStop(t)
+	c.Env = append(append(os.Environ(), s.ClientEnv()...), "MLPROMOTE_CA="+filepath.Join(issuer.Certificates, "ca.pem"), "MLPROMOTE_TOKEN="+token)
+	if err := s.ShareKeys(); err != nil {
+		t.Fatal(err)
+	}
+	c.Must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
+	c.Must("node", "report", filepath.Join(root, "pulled"), "--name", "edge-7")
 	return s
 }
 
@@ -110,6 +117,7 @@ func TestSignInAtAnIssuerInABrowser(t *testing.T) {
 	w.do("ana's desk", "type", "until the audit", "reason")
 	w.do("ana's desk", "press", "Hold promotions")
 	w.do("ana's desk", "want", "until the audit by ana")
+	w.do("ana's desk", "want", "✓ head 1 node")
 	w.do("ana's desk", "fits", "")
 
 	signIn("ana's phone", "ana", "/history")

@@ -243,7 +243,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.NodeTypesPath + "/{name}":    {anywhere},
 		"PUT " + wire.NodeTypesPath + "/{name}":    {everywhere},
 		"DELETE " + wire.NodeTypesPath + "/{name}": {everywhere},
-		"GET " + wire.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}},
+		"GET " + wire.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}, {inProd + "&silent=true&model=" + registrytest.Model, nil, read, "prod"}},
 		"POST " + wire.NodeReportsPath: {
 			{"", wire.NodeReport{Node: "n", Environment: "prod", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "prod"},
 			{"", wire.NodeReport{Node: "n", Environment: "staging", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "staging"}},

@@ -25,7 +25,7 @@ const (
 	TargetsPath       = Prefix + "/targets"
 	NodeTypesPath     = Prefix + "/node-types"   // and a name
 	RuntimesPath      = Prefix + "/runtimes"     // and a name
-	NodeReportsPath   = Prefix + "/node-reports" // ?environment=&model=
+	NodeReportsPath   = Prefix + "/node-reports" // ?environment=&model=&silent=
 	EventsPath        = Prefix + "/events"
 	WebhooksPath      = Prefix + "/webhooks" // and an identifier
 	TokensPath        = Prefix + "/tokens"   // and an identifier

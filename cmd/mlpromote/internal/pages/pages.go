@@ -26,7 +26,9 @@ type Config struct {
 	Runtimes  registry.Runtimes
 	Parts     registry.PartStore // for comparisons of releases that the reader may see
 	// Open opens stored content by digest.
-	Open func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
+	Open     func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
+	Nodes    registry.NodeReporter // with permissions checked
+	NodeLife time.Duration         // how long a report of a node counts; 0: none are taken
 	// Operations says what administrators look after.
 	Operations func(ctx context.Context) (registry.Operations, error)
 
@@ -50,7 +52,8 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Content: content{c.Parts, c.Open}.forPages(), Wait: c.Wait, Operations: c.Operations, URL: c.URL, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Content: content{c.Parts, c.Open}.forPages(), Nodes: &web.NodeReports{From: c.Nodes, Life: c.NodeLife},
+		Wait: c.Wait, Operations: c.Operations, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 

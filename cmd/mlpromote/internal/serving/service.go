@@ -122,6 +122,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	g.pages, err = pages.New(pages.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
 		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), Wait: sv.limiter.Wait, Operations: sv.operations.Answer, Open: sv.Here.Blobs.Open,
+		Nodes: access.GuardNodes(sv.Here.NodeReports(i, sv.config.nodeReports)), NodeLife: sv.config.nodeReports,
 		URL: sv.config.URL, Logger: sv.logger,
 	})
 	if err != nil {

@@ -1,0 +1,253 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// NodeReports is what nodes say that they have.
+type NodeReports struct {
+	From registry.NodeReporter // checks the permissions of the context's principal
+	Life time.Duration         // how long a report counts; 0: none are taken
+}
+
+const (
+	// maxReports is how many reports of nodes a page reads at most, of those that count and of silent nodes each.
+	maxReports = 2000
+	// nodesNamed is how many nodes of a group a page names.
+	nodesNamed = 50
+	// releasesJudged is how many releases a page asks for quarantines at most.
+	releasesJudged = 20
+)
+
+// reportsView is what nodes of an environment say that they have.
+type reportsView struct {
+	Environment string
+	Model       string // empty: all
+	Life        string // how long a report counts; empty: none are taken
+	Denied      string // why the reader sees none
+	Counts      []reportCount
+	Groups      []reported
+	Cut         int    // reports that were read, if there are more; 0: all were
+	API         string // of the same as JSON
+	Silent      string // of silent nodes as JSON
+
+	types map[string]int // how many nodes of a node type have said something that counts
+}
+
+// reportCount is how many nodes have a state.
+type reportCount struct {
+	State state
+	Text  string
+}
+
+// reported is what some nodes have: an engine of a release.
+type reported struct {
+	Model, ModelURL   string
+	Version, URL      string // of the release; no URL if it is gone
+	Engine, EngineURL string
+	State             state
+	Why               string // why the engine must not be used
+	Last              moment // of the newest report
+	Count             int
+	Nodes             []reportingNode
+	Rest              int // nodes that are not named
+
+	first  registry.NodeReport
+	newest time.Time
+	order  int
+}
+
+// sameReports is what reports of a group have in common.
+type sameReports struct {
+	model           string
+	release, engine registry.Digest
+	standing        registry.NodeStanding
+}
+
+// The order in which pages list groups.
+const (
+	nodesInQuarantine = iota
+	nodesWithOther
+	nodesSilent
+	nodesWithHead
+)
+
+// reportingNode is one node.
+type reportingNode struct {
+	Name, Type, By string
+	Time           moment
+}
+
+// nodeStates are the states of groups, in that order.
+func nodeStates() []state {
+	return []state{
+		nodesInQuarantine: stateOf(classBad, "in quarantine"), nodesWithOther: stateOf(classWait, "not the head"),
+		nodesSilent: stateOf(classPlain, "silent"), nodesWithHead: stateOf(classGood, "head"),
+	}
+}
+
+// orderOf is the place of a standing in that order.
+func orderOf(standing registry.NodeStanding) int {
+	switch standing {
+	case registry.NodeHasHead:
+		return nodesWithHead
+	case registry.NodeSilent:
+		return nodesSilent
+	}
+	return nodesWithOther
+}
+
+// reports reads what nodes of an environment say; an empty model means all. Nil where the service shows none.
+func (s *site) reports(ctx context.Context, environment, model string) (*reportsView, error) {
+	if s.Nodes == nil {
+		return nil, nil
+	}
+	view := &reportsView{
+		Environment: environment, Model: model, API: with(apiPath+"/node-reports", "environment", environment, "model", model),
+		Silent: with(apiPath+"/node-reports", "environment", environment, "model", model, "silent", "true"), types: make(map[string]int),
+	}
+	if s.Nodes.Life <= 0 {
+		return view, nil
+	}
+	view.Life = shortDuration(s.Nodes.Life)
+	heads, err := s.Registry.Heads(ctx, environment, model)
+	if err != nil {
+		return view.without(err)
+	}
+	groups := make(map[sameReports]*reported)
+	for _, list := range []lister{s.Nodes.From.NodeReports, s.Nodes.From.SilentNodes} {
+		all, cut, err := allReports(ctx, list, environment, model)
+		if err != nil {
+			return view.without(err)
+		}
+		if cut {
+			view.Cut = maxReports
+		}
+		for _, r := range all {
+			if g := s.group(groups, r, headOf(heads, r)); g.order != nodesSilent {
+				view.types[r.NodeType]++
+			}
+		}
+	}
+	for _, g := range groups {
+		view.Groups = append(view.Groups, *g)
+	}
+	return view, s.judge(ctx, view)
+}
+
+// without is the view of a reader who may see no reports.
+func (v *reportsView) without(err error) (*reportsView, error) {
+	if !registry.HasCode(err, registry.CodeForbidden) {
+		return nil, err
+	}
+	v.Denied = "You may not read " + registry.PlainText(v.Environment) + ", so what its nodes report is not shown."
+	return v, nil
+}
+
+// lister lists a page of reports.
+type lister func(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error)
+
+// allReports reads all pages, but not more than a page of ours counts.
+func allReports(ctx context.Context, list lister, environment, model string) (all []registry.NodeReport, cut bool, err error) {
+	for after := ""; ; {
+		page, err := list(ctx, environment, model, after, registry.MaxPage)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, page.Items...)
+		if page.Next == "" || len(all) >= maxReports {
+			return all[:min(len(all), maxReports)], page.Next != "" || len(all) > maxReports, nil
+		}
+		after = page.Next
+	}
+}
+
+// headOf is the release that is the head where a node reports; empty if there is none.
+func headOf(heads []registry.Head, r registry.NodeReport) registry.Digest {
+	i := slices.IndexFunc(heads, func(h registry.Head) bool { return h.Environment == r.Environment && h.Model == r.Model })
+	if i < 0 {
+		return ""
+	}
+	return heads[i].Release
+}
+
+// group adds a report to those of nodes that have the same and stand the same.
+func (s *site) group(groups map[sameReports]*reported, r registry.NodeReport, head registry.Digest) *reported {
+	standing := r.Standing(head, s.Now())
+	key := sameReports{r.Model, r.Release, r.Engine, standing}
+	g, ok := groups[key]
+	if !ok {
+		g = &reported{
+			Model: registry.PlainText(r.Model), ModelURL: modelURL(r.Model), Version: registry.PlainText(r.Version), URL: releaseURL(r.Model, r.Release, r.Environment),
+			Engine: registry.PlainText(r.Label), EngineURL: engineURL(r.Model, r.Engine, r.Environment), first: r,
+		}
+		g.stand(orderOf(standing))
+		groups[key] = g
+	}
+	g.Count++
+	if r.ReportedOn.After(g.newest) {
+		g.newest, g.Last = r.ReportedOn, s.when(r.ReportedOn)
+	}
+	if len(g.Nodes) == nodesNamed {
+		g.Rest++
+		return g
+	}
+	g.Nodes = append(g.Nodes, reportingNode{
+		registry.PlainText(r.Node), registry.PlainText(r.NodeType), registry.PlainText(nameOf(r.Reporter)), s.when(r.ReportedOn),
+	})
+	return g
+}
+
+// stand gives a group its state.
+func (g *reported) stand(order int) { g.order, g.State = order, nodeStates()[order] }
+
+// judge says which groups have what is in quarantine, and puts the groups in order.
+func (s *site) judge(ctx context.Context, view *reportsView) error {
+	slices.SortFunc(view.Groups, func(a, b reported) int { return cmp.Compare(b.newest.UnixNano(), a.newest.UnixNano()) })
+	releases := make(map[registry.Digest]read)
+	for i := range view.Groups {
+		g := &view.Groups[i]
+		in, known := releases[g.first.Release]
+		if !known && len(releases) < releasesJudged {
+			var err error
+			in, err = s.readRelease(ctx, g.first.Environment, g.first.Model, string(g.first.Release))
+			if err != nil && !registry.HasCode(err, registry.CodeNotFound) && !registry.HasCode(err, registry.CodeForbidden) {
+				return err
+			}
+			if releases[g.first.Release] = in; registry.HasCode(err, registry.CodeNotFound) {
+				g.URL, g.EngineURL = "", ""
+			}
+		}
+		for _, d := range []registry.Digest{g.first.Release, g.first.Engine} {
+			for _, c := range registry.Quarantines(in.Release, in.claims, d) {
+				g.Why = registry.PlainText(c.Reason())
+			}
+		}
+		if g.Why != "" && g.order != nodesSilent {
+			g.stand(nodesInQuarantine)
+		}
+	}
+	slices.SortStableFunc(view.Groups, func(a, b reported) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Model, b.Model))
+	})
+	view.count()
+	return nil
+}
+
+// count says how many nodes are in which state.
+func (v *reportsView) count() {
+	counts := make([]int, len(nodeStates()))
+	for _, g := range v.Groups {
+		counts[g.order] += g.Count
+	}
+	for i, n := range counts {
+		if n > 0 {
+			v.Counts = append(v.Counts, reportCount{nodeStates()[i], registry.Count(n, "node")})
+		}
+	}
+}
