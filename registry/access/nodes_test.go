@@ -37,6 +37,10 @@ func (f *fleet) NodeReports(_ context.Context, environment, model, after string,
 	return page, f.err
 }
 
+func (f *fleet) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+	return f.NodeReports(ctx, environment, model, after, limit)
+}
+
 // Who may read a model reports nodes of it, and sees what others report of it, and nothing of another model.
 func TestGuardNodes(t *testing.T) {
 	t.Parallel()
@@ -78,10 +82,14 @@ func TestGuardNodes(t *testing.T) {
 			if !slices.Equal(seen, c.see) || partial != c.partial {
 				t.Errorf("seen are reports of %q, partial %t; want %q, partial %t", seen, partial, c.see, c.partial)
 			}
+			silent, err := g.SilentNodes(ctx, c.environment, c.model, "", 10)
+			if (err == nil) != (len(c.see) > 0) || err == nil && (silent.Items[0].Model != c.see[0] || silent.Partial != c.partial) {
+				t.Errorf("silent nodes: %+v, error %v, want those of %q", silent, err, c.see)
+			}
 			if c.model == "" {
 				return
 			}
-			_, err := g.ReportNode(ctx, registry.NodeReport{Node: "edge-1", Environment: c.environment, Model: c.model})
+			_, err = g.ReportNode(ctx, registry.NodeReport{Node: "edge-1", Environment: c.environment, Model: c.model})
 			if (err == nil) != (len(c.see) > 0) || (len(inner.stored) == 1) != (len(c.see) > 0) {
 				t.Errorf("a report: error %v, %d stored", err, len(inner.stored))
 			}
