@@ -1,0 +1,83 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/mem"
+)
+
+// tables are those of a catalog in memory, with some documents in each.
+type tables struct {
+	nodeTypes    registry.NodeTypes
+	runtimes     registry.Runtimes
+	webhooks     registry.Webhooks
+	deliveries   registry.Deliveries
+	restrictions registry.RestrictionBundles
+	trust        registry.TrustBundles
+	checkpoints  registry.Checkpoints
+}
+
+func (t tables) NodeTypes() registry.NodeTypes                   { return t.nodeTypes }
+func (t tables) Runtimes() registry.Runtimes                     { return t.runtimes }
+func (t tables) Webhooks() registry.Webhooks                     { return t.webhooks }
+func (t tables) Deliveries() registry.Deliveries                 { return t.deliveries }
+func (t tables) RestrictionBundles() registry.RestrictionBundles { return t.restrictions }
+func (t tables) TrustBundles() registry.TrustBundles             { return t.trust }
+func (t tables) Checkpoints() registry.Checkpoints               { return t.checkpoints }
+
+// filled is a table of n documents.
+func filled[T any](t *testing.T, n int) registry.Table[T] {
+	t.Helper()
+	table := mem.NewTable[T]()
+	var document T
+	for i := range n {
+		if err := table.Put(t.Context(), fmt.Sprintf("n%03d", i), document); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return table
+}
+
+// Every document that must not be lost is copied once, however many there are, or the copy fails.
+func TestCopyTables(t *testing.T) {
+	t.Parallel()
+	from := tables{filled[registry.Node](t, 201), filled[registry.Runtime](t, 100), filled[registry.Webhook](t, 0), filled[registry.Delivery](t, 3),
+		filled[registry.RestrictionBundle](t, 1), filled[registry.TrustBundleDocument](t, 2), filled[registry.KeptCheckpoint](t, 4)}
+	const documents = 201 + 100 + 3 + 1 + 2 + 4
+	copied := make(map[string]int)
+	kinds := make(map[string]bool)
+	err := catalog.CopyTables(t.Context(), from, func(_ context.Context, kind, name, _ string) error {
+		kinds[kind] = true
+		copied[kind+" "+name]++
+		return nil
+	})
+	if err != nil || len(copied) != documents || len(kinds) != 6 {
+		t.Errorf("copied are %d documents of %d kinds, error %v; want %d of 6", len(copied), len(kinds), err, documents)
+	}
+	for name, times := range copied {
+		if times != 1 {
+			t.Errorf("%s was copied %d times", name, times)
+		}
+	}
+	for fails := range kinds {
+		err := catalog.CopyTables(t.Context(), from, func(_ context.Context, kind, _, _ string) error {
+			if kind == fails {
+				return errBroken
+			}
+			return nil
+		})
+		if !errors.Is(err, errBroken) {
+			t.Errorf("a %s that cannot be stored: error %v, want that of the database", fails, err)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := catalog.CopyTables(canceled, from, func(context.Context, string, string, string) error { return nil }); err == nil {
+		t.Error("tables that cannot be read: no error")
+	}
+}
