@@ -246,6 +246,24 @@ func TestEvidenceThatIsNoFile(t *testing.T) {
 	}
 }
 
+// signer is the key that signs in a role.
+func (w *world) signer(t *testing.T, role registry.Role, resource string) string {
+	t.Helper()
+	statement, err := json.Marshal(registry.Statement{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := w.Keys.SignAs(t.Context(), string(role), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := w.Keys.Verify(t.Context(), bundle, resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claim.Signer
+}
+
 // The proof names the keys that signed: the builder's for the engine, the promoter's for the summary.
 func TestProofNamesTheSigners(t *testing.T) {
 	t.Parallel()
@@ -254,25 +272,10 @@ func TestProofNamesTheSigners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer := func(role registry.Role) string {
-		statement, err := json.Marshal(registry.Statement{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		bundle, err := w.Keys.SignAs(t.Context(), string(role), statement)
-		if err != nil {
-			t.Fatal(err)
-		}
-		claim, err := w.Keys.Verify(t.Context(), bundle, result.Record.Resource)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return claim.Signer
-	}
-	if want := signer(registry.RoleBuilder); proof.Builder != want {
+	if want := w.signer(t, registry.RoleBuilder, result.Record.Resource); proof.Builder != want {
 		t.Errorf("builder %s, want %s", proof.Builder, want)
 	}
-	if want := signer(registry.RolePromoter); proof.Promoter != want {
+	if want := w.signer(t, registry.RolePromoter, result.Record.Resource); proof.Promoter != want {
 		t.Errorf("promoter %s, want %s", proof.Promoter, want)
 	}
 	if filepath.Base(proof.Record.Resource) != "digits" {

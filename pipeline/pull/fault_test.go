@@ -23,6 +23,7 @@ import (
 type between struct {
 	pull.Puller
 	environments func() error
+	restrictions func() error
 	fetched      func(dir string) error
 	evidence     func(iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error]
 }
@@ -48,6 +49,11 @@ func (b between) Environments(ctx context.Context) (registry.Environments, error
 }
 
 func (b between) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+	if b.restrictions != nil {
+		if err := b.restrictions(); err != nil {
+			return registry.SignedRestrictions{}, err
+		}
+	}
 	return b.Registry.Restrictions(ctx, environment)
 }
 
@@ -73,6 +79,7 @@ func TestPullFails(t *testing.T) {
 	away := registry.Errorf(registry.CodeUnavailable, "the line is dead")
 	for name, spoil := range map[string]func(*between){
 		"before the names of environments": func(b *between) { b.environments = func() error { return away } },
+		"before the list of restrictions":  func(b *between) { b.restrictions = func() error { return away } },
 		"while files come":                 func(b *between) { b.fetched = func(string) error { return away } },
 		"where no record can be written": func(b *between) {
 			b.fetched = func(dir string) error {

@@ -85,6 +85,9 @@ func TestPull(t *testing.T) {
 	if proof.Builder == "" || proof.Promoter == "" || proof.Promoted.IsZero() || proof.Record.Version != "1.0.0" || len(proof.Claims) == 0 {
 		t.Errorf("proof %+v, want builder, promoter, time, version and claims", proof)
 	}
+	if len(proof.Files) != len(result.Files) {
+		t.Errorf("the proof is of the files %v, want %v", proof.Files, result.Files)
+	}
 	left, err := os.ReadDir(filepath.Dir(w.dir))
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v beside the folder, error %v; want nothing", left, err)
@@ -286,6 +289,9 @@ func TestUnpromoted(t *testing.T) {
 			proof, err := w.Check(t.Context(), w.dir, c.want)
 			if err != nil || proof.Record.Version != "" || proof.Record.Release != "" || proof.Promoter != "" || proof.Builder == "" {
 				t.Errorf("proof %+v, error %v; want a builder, and no version, release or promoter", proof, err)
+			}
+			if want := w.signer(t, registry.RoleBuilder, result.Record.Resource); proof.Builder != want {
+				t.Errorf("builder %s, want %s", proof.Builder, want)
 			}
 		})
 	}
