@@ -43,7 +43,8 @@ type options struct {
 // deciding are the packages that decide something, which are measured if none is named.
 func deciding() []string {
 	return []string{
-		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/gc", "./registry/service",
+		"./registry", "./registry/access/...", "./registry/checkpoint", "./registry/config", "./registry/environments", "./registry/gate",
+		"./registry/gc", "./registry/internal/catalog", "./registry/node", "./registry/oci", "./registry/service",
 		"./signer", "./validators/...", "./pipeline", "./pipeline/cases", "./pipeline/confined", "./pipeline/plan", "./pipeline/pull", "./pipeline/spec",
 		"./pipeline/tradeoff",
 	}

@@ -29,6 +29,24 @@ type pkg struct {
 	Module                    struct{ Path, Dir string }
 }
 
+// alsoTestedBy names packages whose contract is a suite in registry/registrytest that another package runs, with a real
+// database: its tests count beside those of the package itself.
+func alsoTestedBy() map[string]string {
+	return map[string]string{"registry/internal/catalog": "registry/sqlite"}
+}
+
+// suite is the tests of one package.
+type suite struct{ importPath, dir string }
+
+// suites are the tests that count for p.
+func (p pkg) suites() []suite {
+	all := []suite{{p.ImportPath, p.Dir}}
+	if other, ok := alsoTestedBy()[p.name()]; ok {
+		all = append(all, suite{p.Module.Path + "/" + other, filepath.Join(p.Module.Dir, filepath.FromSlash(other))})
+	}
+	return all
+}
+
 // name is the path inside the module.
 func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, p.Module.Path+"/") }
 
@@ -199,7 +217,11 @@ func alone(ctx context.Context, p pkg, m mutant, scratch string, limit time.Dura
 func test(ctx context.Context, p pkg, overlay string, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-overlay", overlay, p.ImportPath)
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-overlay", overlay}
+	for _, s := range p.suites() {
+		args = append(args, s.importPath)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.WaitDelay = p.Module.Dir, 10*time.Second
 	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1") // or a killed mutant leaves a file in testdata
 	return cmd.CombinedOutput()

@@ -19,7 +19,7 @@ import (
 // that takes effect, so that a package is compiled and linked once and not once for each mutant. Child processes
 // of a test have the same mutant if they get the test's variables.
 type program struct {
-	path string
+	path string // of the executable of the first suite of the package; those of others have their number behind
 	pkg  pkg
 	has  map[int]bool // by number of the mutant; the first is 1
 }
@@ -66,11 +66,20 @@ func assemble(ctx context.Context, p pkg, mutants []mutant, scratch string) (pro
 	if err != nil {
 		return out, err
 	}
-	text, err := goCommand(ctx, p, "test", "-c", "-vet=off", "-overlay", overlay, "-o", out.path, p.ImportPath)
-	if err != nil {
-		return out, fmt.Errorf("compile the tests of %s: %w\n%s", p.name(), err, text)
+	for i, s := range p.suites() {
+		text, err := goCommand(ctx, p, "test", "-c", "-vet=off", "-overlay", overlay, "-o", out.executable(i), s.importPath)
+		if err != nil {
+			return out, fmt.Errorf("compile the tests of %s: %w\n%s", p.name(), err, text)
+		}
 	}
 	return out, nil
+}
+
+func (p program) executable(suite int) string {
+	if suite == 0 {
+		return p.path
+	}
+	return fmt.Sprint(p.path, suite)
 }
 
 // fitting lists the numbers of those that compile together: it halves what does not.
@@ -160,13 +169,22 @@ func (n numbered) choice(original string) string {
 	return fmt.Sprintf("(mutantOn(%[1]d) && (%[2]s) || !mutantOn(%[1]d) && (%[3]s))", n.number, n.to, original)
 }
 
-// run runs the tests with a mutant, or with 0 as they are. The limit is for the tests; what hangs longer, such as a
-// child process that holds the output open, is ended.
-func (p program) run(ctx context.Context, number int, limit time.Duration) ([]byte, error) {
+// run runs the tests with a mutant, or with 0 as they are, until some fail. The limit is for the tests of one package; what
+// hangs longer, such as a child process that holds the output open, is ended.
+func (p program) run(ctx context.Context, number int, limit time.Duration) (out []byte, err error) {
+	for i, s := range p.pkg.suites() {
+		if out, err = p.runSuite(ctx, p.executable(i), s.dir, number, limit); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (p program) runSuite(ctx context.Context, executable, dir string, number int, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.path, "-test.failfast", "-test.timeout="+limit.String())
-	cmd.Dir, cmd.WaitDelay = p.pkg.Dir, 10*time.Second
+	cmd := exec.CommandContext(ctx, executable, "-test.failfast", "-test.timeout="+limit.String())
+	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
 	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1", fmt.Sprint("MUTANT=", number)) // or a killed mutant leaves a file in testdata
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
