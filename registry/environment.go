@@ -30,6 +30,8 @@ type Environment struct {
 	// limits that its release may have; nil asks for nothing.
 	Accuracy *AccuracyRequirement `json:"accuracy,omitempty"`
 	Ceilings Ceilings             `json:"ceilings,omitempty"`
+	// CIJob is the CI job that must have built each release, as verified tokens of jobs say; nil asks for none.
+	CIJob *CIJob `json:"ciJob,omitempty"`
 	// Registry is HOST[:PORT] of the OCI registry that has the content. Empty: the content is
 	// with the catalog.
 	Registry string `json:"registry,omitempty"`
@@ -67,6 +69,9 @@ func (e Environment) Policy() Policy {
 	if len(e.Ceilings) > 0 {
 		p.Require = append(p.Require, requireCeilings)
 	}
+	if e.CIJob != nil {
+		p.Require = append(p.Require, requireCIJob)
+	}
 	if !e.Reports.IsZero() {
 		p.Require = append(p.Require, requireReports)
 	}
@@ -78,7 +83,7 @@ func (e Environment) Policy() Policy {
 
 // rules returns the policy without the requirements that apply everywhere.
 func (e Environment) rules() Policy {
-	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings,
+	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, CIJob: e.CIJob,
 		Approvals: e.Approvals, Reports: e.Reports, Coverage: e.Coverage, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
 }
 
@@ -148,6 +153,8 @@ func (e Environment) withoutEffect() string {
 		return "accuracy"
 	case len(e.Ceilings) > 0:
 		return "ceilings"
+	case e.CIJob != nil:
+		return "ci-job"
 	case e.Approvals.Count > 0:
 		return "approvals"
 	case !e.Reports.IsZero():

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"time"
 
@@ -20,6 +21,9 @@ type NodeReport struct {
 	Model       string `json:"model"`
 	Release     Digest `json:"release"`
 	Engine      Digest `json:"engine"`
+	// Machine tells machines apart that report by one name and one token. A node sends what only that machine has, as 64 hexadecimal
+	// digits; the registry keeps a digest of it, see [NodeReport.Bound]. Empty: the node has no identity of its own.
+	Machine string `json:"machine,omitempty"`
 	// Version and Label are those of the release and the engine. The registry sets them and what follows.
 	Version    string    `json:"version"`
 	Label      string    `json:"label"`
@@ -29,11 +33,17 @@ type NodeReport struct {
 }
 
 // NodeReports stores reports by [NodeReport.Name].
-type NodeReports = Table[NodeReport]
+type NodeReports interface {
+	Table[NodeReport]
+	// CountNames counts the documents whose names begin with prefix, up to most.
+	CountNames(ctx context.Context, prefix string, most int) (int, error)
+	// DeleteSame deletes a document if it is still the one that was read, and reports whether it did.
+	DeleteSame(ctx context.Context, read Named[NodeReport]) (bool, error)
+}
 
 // NodeReporter takes and lists what nodes report.
 type NodeReporter interface {
-	// ReportNode stores a report and returns it as stored. It replaces an earlier one of the same caller about
+	// ReportNode stores a report and returns it as stored. It replaces an earlier one of the same caller and machine about
 	// the same node, environment and model, and no other. Errors: CodeInvalid for a malformed report; CodeNotFound
 	// if the environment has no such release, or the release no such engine; CodeFull if the caller reported
 	// [MaxNodeReports] other nodes; CodeUnavailable if this registry takes no reports.
@@ -68,6 +78,9 @@ func AllNodeReports(ctx context.Context, from NodeReporter, environment, model s
 // nodeName matches the names of nodes in Kubernetes, and host names.
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
+// machineProof matches what a node sends as its machine.
+var machineProof = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
 // Validate refuses a report that is malformed. It does not look at what the registry sets. Errors: CodeInvalid.
 func (r NodeReport) Validate() error {
 	if !nodeName.MatchString(r.Node) {
@@ -77,6 +90,9 @@ func (r NodeReport) Validate() error {
 		if err := ValidateName(r.NodeType); err != nil {
 			return Errorf(CodeInvalid, "node report: node type: %w", err)
 		}
+	}
+	if r.Machine != "" && !machineProof.MatchString(r.Machine) {
+		return Errorf(CodeInvalid, "node report: machine: want 64 hexadecimal digits, in lower case")
 	}
 	if err := ValidateModel(r.Model); err != nil {
 		return Errorf(CodeInvalid, "node report: %w", err)
@@ -89,11 +105,47 @@ func (r NodeReport) Validate() error {
 	return nil
 }
 
-// Name is where a report is stored. Names of one environment and model follow one another, and so do those of one
-// reporter among them.
-func (r NodeReport) Name() string {
-	return NodeReportsOf(r.Environment, r.Model) + reporterKey(r.Reporter) + r.Node
+// Bound is a report as it is stored: bound to the machine that sent it. Who lists reports does not learn what a machine sends, and so
+// cannot report in its place.
+func (r NodeReport) Bound() NodeReport {
+	if r.Machine != "" {
+		r.Machine = digest.FromString(r.Machine).Encoded()[:32]
+	}
+	return r
 }
+
+// Name is where a report is stored: the identity of who may replace it. Callers, and machines that share the token of one caller, have
+// names of their own, so none can replace or hide what another one said. Names of one environment and model follow one another, and so
+// do those of one reporter among them.
+func (r NodeReport) Name() string {
+	name := NodeReportsBy(r.Environment, r.Model, r.Reporter) + r.Node
+	if r.Machine != "" {
+		name += "/" + r.Machine // no name of a node has a slash
+	}
+	return name
+}
+
+// NodeReportsBy begins the names of the reports of one reporter among those of an environment and a model.
+func NodeReportsBy(environment, model, reporter string) string {
+	return NodeReportsOf(environment, model) + reporterKey(reporter)
+}
+
+// SharedNames are the names of nodes that several identities report for one environment and model, by how many: machines with one
+// name, one machine that reports by several tokens or was set up again, or somebody who says what is not so.
+func SharedNames(reports []NodeReport) map[NodeName]int {
+	count := make(map[NodeName]int)
+	for _, r := range reports {
+		count[r.NodeName()]++
+	}
+	maps.DeleteFunc(count, func(_ NodeName, n int) bool { return n < 2 })
+	return count
+}
+
+// NodeName is what a node calls itself where it has an engine of a model.
+type NodeName struct{ Environment, Model, Node string }
+
+// NodeName is the name of the node of a report.
+func (r NodeReport) NodeName() NodeName { return NodeName{r.Environment, r.Model, r.Node} }
 
 // NodeReportsOf begins the names of the reports of an environment and a model; an empty model means all. No name of a
 // model has a component that begins with "@".
@@ -128,9 +180,9 @@ func (r NodeReport) Standing(head Digest, now time.Time) NodeStanding {
 	return NodeHasOther
 }
 
-// Forgotten reports whether a report of which the registry keeps each for life may be deleted.
-func (r NodeReport) Forgotten(now time.Time, life time.Duration) bool {
-	return r.Expired(now.Add(-life))
+// Forgotten reports whether a report may be deleted: it expired, and has been kept for as long again as it counted.
+func (r NodeReport) Forgotten(now time.Time) bool {
+	return r.Expired(now.Add(-r.ExpiresOn.Sub(r.ReportedOn)))
 }
 
 // Expired reports whether a report no longer counts.

@@ -48,27 +48,6 @@ type CIOrigin struct {
 	Unverified string            `json:"unverified,omitempty"` // why there are no Claims
 }
 
-// Run is the URL of the CI run that the verified claims name; empty where they name none. Sources:
-// https://docs.github.com/en/actions/reference/security/oidc and
-// https://docs.gitlab.com/ci/secrets/id_token_authentication/.
-func (c *CIOrigin) Run() string {
-	if c == nil || c.Issuer == "" {
-		return ""
-	}
-	has := c.Claims
-	switch {
-	case c.Issuer == "https://token.actions.githubusercontent.com" && has["repository"] != "" && has["run_id"] != "":
-		url := "https://github.com/" + has["repository"] + "/actions/runs/" + has["run_id"]
-		if has["run_attempt"] != "" {
-			url += "/attempts/" + has["run_attempt"]
-		}
-		return url
-	case has["project_path"] != "" && has["job_id"] != "":
-		return c.Issuer + "/" + has["project_path"] + "/-/jobs/" + has["job_id"]
-	}
-	return ""
-}
-
 // String describes an origin in one line.
 func (o Origin) String() string {
 	text := "not known: " + o.Git.Missing
@@ -97,6 +76,8 @@ func (o Origin) String() string {
 		text += "; " + o.CI.Run()
 	case o.CI.Issuer != "":
 		text += "; a job of " + o.CI.Issuer
+	case o.CI.ClaimedRun() != "":
+		text += "; claims to be the CI job " + o.CI.ClaimedRun() + " (not verified)"
 	default:
 		text += "; claims to be a CI job (not verified)"
 	}

@@ -30,6 +30,8 @@ func TestOrigin(t *testing.T) {
 			"not known: x; https://gitlab.com/t/m/-/jobs/7"},
 		"a claimed job": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Claimed: map[string]string{"repository": "t/m", "run_id": "7"}}},
 			"not known: x; claims to be a CI job (not verified)"},
+		"a claimed job with its URL": {registry.Origin{Git: registry.GitOrigin{Missing: "x"}, CI: &registry.CIOrigin{Claimed: map[string]string{"run_url": "https://jenkins.example/job/m/7/"}}},
+			"not known: x; claims to be the CI job https://jenkins.example/job/m/7/ (not verified)"},
 		"claims of GitHub by another issuer": {registry.Origin{Git: registry.GitOrigin{Missing: "x"},
 			CI: &registry.CIOrigin{Issuer: "https://example.com", Claims: map[string]string{"repository": "t/m", "run_id": "7"}}},
 			"not known: x; a job of https://example.com"},
@@ -54,5 +56,43 @@ func TestOrigin(t *testing.T) {
 				t.Errorf("read from another statement: got %v, want nothing", other)
 			}
 		})
+	}
+}
+
+// Only the issuers of GitHub lead to runs there, and only an address that can be one is shown as one.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	claims := map[string]string{"repository": "t/m", "run_id": "7"}
+	for issuer, want := range map[string]string{
+		"https://token.actions.githubusercontent.com":              "https://github.com/t/m/actions/runs/7",
+		"https://token.actions.githubusercontent.com/octo":         "https://github.com/t/m/actions/runs/7",
+		"https://token.actions.octo.ghe.com":                       "https://octo.ghe.com/t/m/actions/runs/7",
+		"https://github.octo.example/_services/token":              "https://github.octo.example/t/m/actions/runs/7",
+		"https://token.actions.githubusercontent.com.evil.example": "",
+		"https://token.actions.evil.example":                       "",
+		"http://token.actions.githubusercontent.com":               "",
+		"https://evil.example":                                     "",
+		"":                                                         "",
+	} {
+		if got := (&registry.CIOrigin{Issuer: issuer, Claims: claims}).Run(); got != want {
+			t.Errorf("issuer %q: run %q, want %q", issuer, got, want)
+		}
+	}
+	hostile := &registry.CIOrigin{Issuer: "https://gitlab.example", Claims: map[string]string{"project_path": "t/m](javascript:x)", "job_id": "7"}}
+	if got := hostile.Run(); got != "" {
+		t.Errorf("a hostile project leads to %q", got)
+	}
+	var none *registry.CIOrigin
+	if none.Run() != "" || none.ClaimedRun() != "" {
+		t.Error("no job has a run")
+	}
+	for text, good := range map[string]bool{
+		"https://ci.example/1": true, "http://ci.example:8080/#/ns/a?b=c": true, "javascript:alert(1)": false, "ftp://ci.example/": false, "//ci.example/": false,
+		"https://user:pass@ci.example/": false, "https://ci.example/\n::error::x": false, "https://ci.example/a b": false, "https://ci.example/)[x](": false,
+		"https://ci.example/" + strings.Repeat("a", 2000): false,
+	} {
+		if got := (&registry.CIOrigin{Claimed: map[string]string{registry.ClaimRun: text}}).ClaimedRun(); (got == text) != good || !good && got != "" {
+			t.Errorf("claimed run %.60q: %q", text, got)
+		}
 	}
 }

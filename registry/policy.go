@@ -41,7 +41,7 @@ func DefaultRequire() []string {
 
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
-	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireReports, requireCoverage, requireApprovals, requireNoFreeze,
+	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireCIJob, requireReports, requireCoverage, requireApprovals, requireNoFreeze,
 		requireBreakGlass)
 }
 
@@ -60,6 +60,7 @@ type Policy struct {
 	// Accuracy and Ceilings are those of an [Environment].
 	Accuracy  *AccuracyRequirement
 	Ceilings  Ceilings
+	CIJob     *CIJob // that must have built; nil asks for none
 	Approvals ApprovalRule
 	// Reports says how fresh reports must be, and of how many verifiers.
 	Reports ReportRule
@@ -177,6 +178,9 @@ func (p Policy) Validate() error {
 	if err := p.Ceilings.Validate(); err != nil {
 		return err
 	}
+	if err := p.CIJob.Validate(); err != nil {
+		return err
+	}
 	if err := p.Reports.Validate(); err != nil {
 		return err
 	}
@@ -250,7 +254,7 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		return p.Promotion.Restrictions.check(r, cs)
 	}
 	subjects := r.Subjects()
-	if name != RequireSignature && name != requireQuarantine {
+	if name != RequireSignature && name != requireQuarantine && name != requireCIJob {
 		subjects = subjects[1:]
 	}
 	if len(subjects) == 0 {
@@ -273,6 +277,8 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		case requireAccuracy:
 			engine, _ := r.Engine(s.Digest)
 			p.judgeAccuracy(&req, r, engine, cs)
+		case requireCIJob:
+			p.judgeCIJob(&req, cs.of(PredicateProvenance, s.Digest))
 		case requireCeilings:
 			engine, _ := r.Engine(s.Digest)
 			p.judgeCeilings(&req, r, engine, cs)

@@ -82,7 +82,7 @@ const (
 // askedBy names the requirements of a policy that are about an item.
 func askedBy(name string) []string {
 	return map[string][]string{
-		readySignature: {RequireSignature}, readyProvenance: {RequireProvenance}, readyParity: {RequireParity, RequireRecordedCases, requireReports},
+		readySignature: {RequireSignature}, readyProvenance: {RequireProvenance, requireCIJob}, readyParity: {RequireParity, RequireRecordedCases, requireReports},
 		readyRecorded: {RequireRecordedCases}, readyReproducible: {RequireReproducibleBytes, RequireReproducibleSemantic},
 		readyUnrestricted: {requireQuarantine, requireUnrestricted}, readyApprovals: {requireApprovals}, readyCoverage: {requireCoverage},
 		readyAccuracy: {requireAccuracy}, readySafe: {requireOperators},

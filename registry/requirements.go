@@ -4,7 +4,7 @@ package registry
 // false for a requirement that needs no evidence of its own.
 func RequirementRole(requirement string) (role Role, ok bool) {
 	switch requirement {
-	case RequireSignature, RequireProvenance, RequireReproducibleBytes, RequireReproducibleSemantic:
+	case RequireSignature, RequireProvenance, requireCIJob, RequireReproducibleBytes, RequireReproducibleSemantic:
 		return RoleBuilder, true
 	case RequireParity, RequireRecordedCases:
 		return RoleVerifier, true
@@ -23,7 +23,7 @@ func (req Requirement) AwaitedRole() (role Role, ok bool) {
 	switch req.Name {
 	case requireCoverage, requireReports:
 		return RoleVerifier, true
-	case RequireReproducibleBytes, RequireReproducibleSemantic: // the provenance that is there says that it is not
+	case RequireReproducibleBytes, RequireReproducibleSemantic, requireCIJob: // the provenance that is there says that it is not
 		return RoleBuilder, len(req.Evidence) == 0
 	}
 	return RequirementRole(req.Name)

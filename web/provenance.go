@@ -179,12 +179,23 @@ func commitOf(claim registry.Claim) []branch {
 	for _, file := range git.Changed {
 		commit.Parts = append(commit.Parts, branch{Text: registry.PlainText(file), Note: "differs from the commit"})
 	}
-	if run := origin.CI.Run(); run != "" {
-		commit.Parts = append(commit.Parts, branch{Text: "CI run", Note: registry.PlainText(run)})
-	} else if origin.CI != nil && origin.CI.Issuer == "" {
-		commit.Parts = append(commit.Parts, branch{Text: "claims to be a CI job", Note: "not verified"})
-	}
+	commit.Parts = append(commit.Parts, jobOf(origin.CI)...)
 	return []branch{commit}
+}
+
+// jobOf is the CI job that built. What only the job says is not shown as proven.
+func jobOf(ci *registry.CIOrigin) []branch {
+	switch {
+	case ci == nil:
+		return nil
+	case ci.Run() != "":
+		return []branch{{Text: "CI run", Note: registry.PlainText(ci.Run())}}
+	case ci.Issuer != "":
+		return []branch{{Text: "CI job", Note: "by a token of " + registry.PlainText(ci.Issuer)}}
+	case ci.ClaimedRun() != "":
+		return []branch{{Text: "claims to be the CI run", Note: ci.ClaimedRun() + ", not verified"}}
+	}
+	return []branch{{Text: "claims to be a CI job", Note: "not verified"}}
 }
 
 // derivation is the tree from the source of a release through its variants to its engines.

@@ -27,6 +27,6 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	app := &app{ui: ui.New(program, os.Stdout, os.Stderr, os.Getenv), getenv: os.Getenv}
+	app := &app{ui: ui.New(program, os.Stdout, os.Stderr, os.Getenv), getenv: command.KeepJobSecret()}
 	return command.Run(ctx, app.root(), app.ui, &app.subject, os.Args[1:])
 }

@@ -86,7 +86,7 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at, With: a.with, Reference: a.reference, TakeOver: &a.takeOver}
 	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with,
-		Reference: a.reference, Secrets: append(secretVariables(), "ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+		Reference: a.reference, Secrets: append(secretVariables(), command.JobSecret),
 		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
 		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
 	}

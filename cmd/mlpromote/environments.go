@@ -136,6 +136,9 @@ func asksFor(e registry.Environment) string {
 	for _, precision := range slices.Sorted(maps.Keys(e.Ceilings)) {
 		all = append(all, "ceilings of "+precision)
 	}
+	if e.CIJob != nil {
+		all = append(all, e.CIJob.String())
+	}
 	if e.Approvals.Count > 0 {
 		all = append(all, e.Approvals.String())
 	}

@@ -36,7 +36,7 @@ func run() int {
 	debug.SetGCPercent(gcPercent)
 	app := &app{
 		ui:      ui.New("mlpromote", os.Stdout, os.Stderr, os.Getenv),
-		getenv:  os.Getenv,
+		getenv:  command.KeepJobSecret(),
 		stdin:   os.Stdin,
 		version: version,
 	}

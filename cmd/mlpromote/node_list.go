@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,8 +47,13 @@ does not report, or whose report has expired, is not listed.`,
 // nodeLines has a line for each report.
 func nodeLines(indent string, reports []registry.NodeReport) []string {
 	var lines []string
+	shared := registry.SharedNames(reports)
 	for _, r := range reports {
-		lines = append(lines, ui.Plain(indent+nodeverbs.NodeText(r)))
+		line := indent + nodeverbs.NodeText(r)
+		if n := shared[r.NodeName()]; n > 0 {
+			line += fmt.Sprintf("; %d machines or callers report by this name", n)
+		}
+		lines = append(lines, ui.Plain(line))
 	}
 	return lines
 }

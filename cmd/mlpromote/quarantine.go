@@ -100,7 +100,9 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 			return err
 		}
 	}
-	q := approver.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
+	q := approver.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now, Unread: func(u approver.Unread) {
+		a.ui.Note("%s/%s@%s cannot be read, so whether it has this is not known: %s", u.Environment, u.Model, u.Release, u.Reason)
+	}}
 	places, err := a.quarantined(ctx, i, q, text, f.environment)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func (a *app) restrict(ctx context.Context, i *wiring.Instance, change approver.
 
 func concernsAny(all []approver.Restricted) bool {
 	for _, r := range all {
-		if len(r.Heads)+len(r.Nodes) > 0 {
+		if len(r.Heads)+len(r.Nodes)+len(r.Unread) > 0 {
 			return true
 		}
 	}
@@ -126,6 +126,9 @@ func restrictedText(all []approver.Restricted) string {
 			}
 		}
 		lines = append(lines, nodeLines("  ", r.Nodes)...)
+		for _, u := range r.Unread {
+			line("  cannot be read: %s@%s: %s", u.Model, u.Release, u.Reason)
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -287,17 +287,34 @@ func harmless() []attempt {
 		}},
 		{"... and make the report of another node disappear", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			fleet := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet", Grants: []registry.Grant{
-				{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: registrytest.Model}}})
-			if _, err := w.nodes.ReportNode(fleet, w.report("edge-7")); err != nil {
-				t.Fatal(err)
+			may := []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: registrytest.Model}}
+			thief, _ := registry.PrincipalOf(w.ctx(t))
+			fleet := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet", Grants: may})
+			same := registry.WithPrincipal(t.Context(), registry.Principal{Name: thief.Name, Grants: may}) // a node with the token that was stolen
+			mine := w.report("edge-7")
+			mine.Machine = strings.Repeat("5", 64)
+			var said []registry.NodeReport
+			for _, c := range []struct {
+				ctx context.Context
+				r   registry.NodeReport
+			}{{fleet, w.report("edge-7")}, {same, mine}} {
+				stored, err := w.nodes.ReportNode(c.ctx, c.r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				said = append(said, stored)
 			}
-			_, _ = w.nodes.ReportNode(w.ctx(t), w.report("edge-7"))
+			forged := w.report("edge-7")
+			forged.Engine = w.first.Engines[len(w.first.Engines)-1].Digest
+			for _, machine := range []string{"", strings.Repeat("6", 64), said[1].Machine + said[1].Machine} {
+				forged.Machine = machine
+				_, _ = w.nodes.ReportNode(w.ctx(t), forged)
+			}
 			all, err := registry.AllNodeReports(fleet, w.nodes, "prod", registrytest.Model)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return !slices.ContainsFunc(all, func(r registry.NodeReport) bool { return r.Node == "edge-7" && r.Reporter == "token:fleet" })
+			return !slices.Contains(all, said[0]) || !slices.Contains(all, said[1])
 		}},
 		{"read cases and reference model", func(t *testing.T, w *stolen) bool {
 			t.Helper()

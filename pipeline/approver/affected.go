@@ -50,15 +50,26 @@ func (r Restricter) describe(ctx context.Context, signed registry.SignedRestrict
 	}
 	for _, head := range heads {
 		found, err := r.affected(ctx, signed, head, types)
-		if err != nil {
+		switch {
+		case unreadable(err):
+			out.unread(head.Model, head.Release, err)
+		case err != nil:
 			return out, err
-		}
-		if len(found.Engines) > 0 {
+		case len(found.Engines) > 0:
 			out.Heads = append(out.Heads, found)
 		}
 	}
-	out.Nodes, err = r.restrictedNodes(ctx, signed)
-	return out, err
+	return out, r.addNodes(ctx, signed, &out)
+}
+
+// unread notes a release that could not be read, once.
+func (r *Restricted) unread(model string, release registry.Digest, err error) {
+	for _, u := range r.Unread {
+		if u.Model == model && u.Release == release {
+			return
+		}
+	}
+	r.Unread = append(r.Unread, Unread{r.Environment, model, release, err.Error()})
 }
 
 // affected finds what is restricted at one head.

@@ -10,7 +10,8 @@ import (
 // Find lists the places of a release or an engine, by environment in the order of the chain,
 // then by model and version. An empty model means every model, an empty environment every
 // environment. A place per environment and model is enough for an engine: evidence about it
-// counts for every release that has it. Errors: CodeNotFound if there is none.
+// counts for every release that has it. Nothing is known of a release that cannot
+// be read: [Quarantiner.Unread] gets it. Errors: CodeNotFound if there is no place.
 func (q Quarantiner) Find(ctx context.Context, environment, model string, subject registry.Digest) ([]Place, error) {
 	var places []Place
 	for _, e := range q.Environments.List {
@@ -90,6 +91,12 @@ func (q Quarantiner) findIn(ctx context.Context, environment,
 func (q Quarantiner) holds(ctx context.Context, environment,
 	model string, release, subject registry.Digest) (Place, bool, error) {
 	r, err := q.Registry.Release(ctx, environment, model, string(release))
+	if unreadable(err) {
+		if q.Unread != nil {
+			q.Unread(Unread{environment, model, release, err.Error()})
+		}
+		return Place{}, false, nil
+	}
 	if err != nil {
 		return Place{}, false, err
 	}

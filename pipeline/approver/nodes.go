@@ -31,37 +31,37 @@ func nodesOf(ctx context.Context, from registry.NodeReporter, environment, model
 	return reports, err
 }
 
-// restrictedNodes lists the nodes of an environment that report an engine which is restricted, at a head or not. A release
-// that is no longer there counts as restricted: nothing says what it was made from.
-func (r Restricter) restrictedNodes(ctx context.Context, signed registry.SignedRestrictions) ([]registry.NodeReport, error) {
+// addNodes adds the nodes of an environment that report an engine which is restricted, at a head or not. A release that is no
+// longer there, or that cannot be read, counts as restricted: nothing says what it was made from.
+func (r Restricter) addNodes(ctx context.Context, signed registry.SignedRestrictions, out *Restricted) error {
 	reports, err := nodesOf(ctx, r.Nodes, signed.Environment, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	known := make(map[string]map[registry.Digest]bool) // by model and release: its engines that are restricted
-	var found []registry.NodeReport
 	for _, n := range reports {
 		key := n.Model + "@" + string(n.Release)
 		engines, ok := known[key]
 		if !ok {
-			if engines, err = r.restrictedEngines(ctx, signed, n); err != nil {
-				return nil, err
+			engines, err = r.restrictedEngines(ctx, signed, n)
+			if err != nil && !unreadable(err) {
+				return err
+			}
+			if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+				out.unread(n.Model, n.Release, err)
 			}
 			known[key] = engines
 		}
 		if engines == nil || engines[n.Engine] {
-			found = append(found, n)
+			out.Nodes = append(out.Nodes, n)
 		}
 	}
-	return found, nil
+	return nil
 }
 
-// restrictedEngines lists the restricted engines of the release of a report; nil if the release is gone.
+// restrictedEngines lists the restricted engines of the release of a report.
 func (r Restricter) restrictedEngines(ctx context.Context, signed registry.SignedRestrictions, n registry.NodeReport) (map[registry.Digest]bool, error) {
 	release, err := r.Registry.Release(ctx, n.Environment, n.Model, string(n.Release))
-	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

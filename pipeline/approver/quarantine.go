@@ -24,6 +24,7 @@ type Quarantiner struct {
 	Environments registry.Environments
 	Sign         registry.SignEvidence // asked for the approver's role
 	Now          registry.Clock
+	Unread       func(Unread) // is told which releases could not be looked at; nil: nobody
 }
 
 // Place is a release in an environment that is the subject, or has it among its engines.

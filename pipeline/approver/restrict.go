@@ -42,6 +42,8 @@ type Restricted struct {
 	Heads       []RestrictedHead       `json:"heads"`
 	// Nodes report that they have an engine that is restricted, of a head or of another release.
 	Nodes []registry.NodeReport `json:"nodes,omitempty"`
+	// Unread are releases at a head or on a node that could not be read. No node is given them, and none of them may be used.
+	Unread []Unread `json:"unread,omitempty"`
 }
 
 // tries is how often a list is signed again because another one came first.

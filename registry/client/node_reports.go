@@ -13,7 +13,7 @@ var _ registry.NodeReporter = (*Client)(nil)
 
 // ReportNode says that a node has an engine.
 func (c *Client) ReportNode(ctx context.Context, r registry.NodeReport) (registry.NodeReport, error) {
-	body := wire.NodeReport{Node: r.Node, NodeType: r.NodeType, Environment: r.Environment, Model: r.Model, Release: r.Release, Engine: r.Engine}
+	body := wire.NodeReport{Node: r.Node, NodeType: r.NodeType, Environment: r.Environment, Model: r.Model, Release: r.Release, Engine: r.Engine, Machine: r.Machine}
 	var stored registry.NodeReport
 	if _, err := c.send(ctx, http.MethodPost, wire.NodeReportsPath, body, &stored); err != nil {
 		return registry.NodeReport{}, err

@@ -156,6 +156,7 @@ type environment struct {
 	Operators digests   `yaml:"operators"`
 	Accuracy  *accuracy `yaml:"accuracy"`
 	Ceilings  ceilings  `yaml:"ceilings"`
+	CIJob     *ciJob    `yaml:"ci-job"`
 	Approvals approvals `yaml:"approvals"`
 	Reports   reports   `yaml:"reports"`
 	Coverage  coverage  `yaml:"coverage"`
@@ -209,7 +210,7 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 			e.Value.Decode(&written)
 		}
 		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
-			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings),
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), CIJob: written.CIJob.rule(),
 			Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(),
 			Freeze: written.Freeze, BreakGlass: written.Break})
 	}

@@ -11,7 +11,7 @@ import (
 // content exists must be able to finish its work within it.
 const MinGrace = time.Minute
 
-// Config configures a Collector. All fields except Current, Alone and Sweep are
+// Config configures a Collector. All fields except Current, Alone, Sweep and Expire are
 // required.
 type Config struct {
 	Environments registry.Environments
@@ -34,6 +34,8 @@ type Config struct {
 	Alone bool
 	// Sweep removes leftovers of broken uploads and returns their number. It may be nil.
 	Sweep func(ctx context.Context) (int, error)
+	// Expire deletes rows of the catalog that have expired, such as reports of nodes, and returns their number. It may be nil.
+	Expire func(ctx context.Context) (int, error)
 }
 
 // Collector deletes unreferenced content: records of manifests, members, and bytes
@@ -74,6 +76,7 @@ type Collected struct {
 	Bytes               int64               `json:"bytes"`     // of those blobs
 	Leftovers           int                 `json:"leftovers"` // of broken uploads
 	Intents             int                 `json:"intents"`   // abandoned promotions that were deleted
+	Expired             int                 `json:"expired"`   // reports of nodes that no longer count
 	SkippedRepositories []SkippedRepository `json:"skippedRepositories,omitempty"`
 }
 
@@ -115,11 +118,23 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 	if err != nil {
 		return did, err
 	}
-	if err := c.collectBytes(ctx, turn, s.now, &did); err != nil || c.Sweep == nil {
+	if err := c.collectBytes(ctx, turn, s.now, &did); err != nil {
 		return did, err
 	}
-	did.Leftovers, err = c.Sweep(ctx)
-	return did, err
+	return did, c.remnants(ctx, &did)
+}
+
+// remnants deletes what is neither content nor its records.
+func (c *Collector) remnants(ctx context.Context, did *Collected) (err error) {
+	if c.Sweep != nil {
+		if did.Leftovers, err = c.Sweep(ctx); err != nil {
+			return err
+		}
+	}
+	if c.Expire != nil {
+		did.Expired, err = c.Expire(ctx)
+	}
+	return err
 }
 
 // update decides about a repository and applies the decision. It first checks without a lock

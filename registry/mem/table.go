@@ -1,10 +1,12 @@
 package mem
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -17,7 +19,10 @@ type Table[T any] struct {
 	documents map[string][]byte // JSON, so that nobody shares what is kept
 }
 
-var _ registry.NodeTypes = (*Table[registry.Node])(nil)
+var (
+	_ registry.NodeTypes   = (*Table[registry.Node])(nil)
+	_ registry.NodeReports = (*Table[registry.NodeReport])(nil)
+)
 
 // NewTable is an empty table.
 func NewTable[T any]() *Table[T] { return &Table[T]{documents: make(map[string][]byte)} }
@@ -106,4 +111,38 @@ func (t *Table[T]) Delete(ctx context.Context, name string) error {
 	}
 	delete(t.documents, name)
 	return nil
+}
+
+// CountNames counts the documents whose names begin with prefix, up to most.
+func (t *Table[T]) CountNames(ctx context.Context, prefix string, most int) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := 0
+	for name := range t.documents {
+		if strings.HasPrefix(name, prefix) && n < most {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// DeleteSame removes a document if it is still the one that was read.
+func (t *Table[T]) DeleteSame(ctx context.Context, read registry.Named[T]) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	body, err := json.Marshal(read.Document)
+	if err != nil {
+		return false, registry.Errorf(registry.CodeInvalid, "%s: %w", read.Name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !bytes.Equal(t.documents[read.Name], body) {
+		return false, nil
+	}
+	delete(t.documents, read.Name)
+	return true, nil
 }

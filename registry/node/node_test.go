@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -227,5 +228,36 @@ func TestDescribeEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := node.Describe(ctx, node.Options{Root: t.TempDir()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+}
+
+// A machine proves who it is without saying its identity, and one without an identity has none.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "id")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const id = "0123456789abcdef0123456789abcdef"
+	one, err := node.Machine(file(id + "\n"))
+	if err != nil || len(one) != 64 || strings.Contains(one, id[:8]) {
+		t.Errorf("a machine proves itself by %q, error %v", one, err)
+	}
+	if again, err := node.Machine(file(id)); err != nil || again != one {
+		t.Errorf("the same machine proves itself by %q, error %v, want %q", again, err, one)
+	}
+	if other, err := node.Machine(file("1" + id[1:])); err != nil || other == one {
+		t.Errorf("another machine proves itself by %q, error %v", other, err)
+	}
+	for name, path := range map[string]string{"a short identity": file("short"), "no file": filepath.Join(t.TempDir(), "none")} {
+		if proof, err := node.Machine(path); !registry.HasCode(err, registry.CodeInvalid) || proof != "" {
+			t.Errorf("%s: %q, error %v, want CodeInvalid", name, proof, err)
+		}
+	}
+	if _, err := node.Machine(node.MachineID); err != nil {
+		t.Errorf("this machine: %v", err)
 	}
 }

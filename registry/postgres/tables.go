@@ -80,3 +80,19 @@ func (d documents) DeleteDocument(ctx context.Context, kind, name string) error 
 	n, err := d.db.queries().DocumentDelete(ctx, dbsqlc.DocumentDeleteParams{Kind: kind, Name: name})
 	return d.db.interpretError(kind+" "+name, catalog.Found(n, err))
 }
+
+// CountDocuments counts rows between two names.
+func (d documents) CountDocuments(ctx context.Context, kind, after, before string, most int) (int, error) {
+	ctx, cancel := d.db.limit(ctx)
+	defer cancel()
+	n, err := d.db.queries().DocumentCount(ctx, dbsqlc.DocumentCountParams{Kind: kind, After: after, Before: before, Most: pageLimit(most)})
+	return int(n), d.db.interpretError(kind+"s", err)
+}
+
+// DeleteDocumentWith deletes the row of a document that has this body.
+func (d documents) DeleteDocumentWith(ctx context.Context, kind, name, body string) (bool, error) {
+	ctx, cancel := d.db.limit(ctx)
+	defer cancel()
+	n, err := d.db.queries().DocumentDeleteWith(ctx, dbsqlc.DocumentDeleteWithParams{Kind: kind, Name: name, Body: body})
+	return n > 0, d.db.interpretError(kind+" "+name, err)
+}

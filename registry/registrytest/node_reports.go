@@ -112,6 +112,8 @@ func testNodeReportRefused(t *testing.T, n NodeReporting) {
 		"a name with a slash":      {func(x *registry.NodeReport) { x.Node = "a/b" }, registry.CodeInvalid},
 		"a name that is too long":  {func(x *registry.NodeReport) { x.Node = strings.Repeat("a", 254) }, registry.CodeInvalid},
 		"a node type with a space": {func(x *registry.NodeReport) { x.NodeType = "g6 xlarge" }, registry.CodeInvalid},
+		"a machine of spaces":      {func(x *registry.NodeReport) { x.Machine = strings.Repeat(" ", 64) }, registry.CodeInvalid},
+		"a short machine":          {func(x *registry.NodeReport) { x.Machine = "ab" }, registry.CodeInvalid},
 		"no engine":                {func(x *registry.NodeReport) { x.Engine = "" }, registry.CodeInvalid},
 		"another engine":           {func(x *registry.NodeReport) { x.Engine = r.Digest }, registry.CodeNotFound},
 		"an unknown release":       {func(x *registry.NodeReport) { x.Release = "sha256:" + registry.Digest(strings.Repeat("0", 64)) }, registry.CodeNotFound},

@@ -34,7 +34,8 @@ func TestTables(t *testing.T, open func(t *testing.T) Tables) {
 		t.Run("node reports", func(t *testing.T) {
 			t.Parallel()
 			one := registry.NodeReport{Node: "a", Environment: "prod", Model: Model, ReportedOn: time.Unix(1, 0).UTC(), ExpiresOn: time.Unix(2, 0).UTC()}
-			testTable(t, func(t *testing.T) registry.NodeReports { return open(t).NodeReports }, one, registry.NodeReport{Node: "b"})
+			testTable(t, func(t *testing.T) registry.Table[registry.NodeReport] { return open(t).NodeReports }, one, registry.NodeReport{Node: "b"})
+			testCounted(t, open(t).NodeReports)
 		})
 	}
 	t.Run("apart", func(t *testing.T) {
@@ -45,6 +46,41 @@ func TestTables(t *testing.T, open func(t *testing.T) Tables) {
 		wantCode(t, err, registry.CodeNotFound)
 		wantCode(t, tables.Runtimes.Delete(t.Context(), "a"), registry.CodeNotFound)
 	})
+}
+
+// testCounted is the contract of what reports have beyond a table.
+func testCounted(t *testing.T, table registry.NodeReports) {
+	t.Helper()
+	one := registry.NodeReport{Node: "a", Environment: "prod", ExpiresOn: time.Unix(2, 500).UTC()}
+	for _, name := range []string{"p/@a/1", "p/@a/2", "p/@a/2/3", "p/@a0", "p/@b/1", "p/"} {
+		must(t, table.Put(t.Context(), name, one))
+	}
+	for _, c := range []struct {
+		prefix     string
+		most, want int
+	}{{"p/@a/", 10, 3}, {"p/@a/", 2, 2}, {"p/@b/", 10, 1}, {"p/@c/", 10, 0}, {"p/@", 10, 5}} {
+		n, err := table.CountNames(t.Context(), c.prefix, c.most)
+		must(t, err)
+		if n != c.want {
+			t.Errorf("%d names begin with %q, up to %d; want %d", n, c.prefix, c.most, c.want)
+		}
+	}
+	named := registry.Named[registry.NodeReport]{Name: "p/@b/1", Document: one}
+	later := one
+	later.ExpiresOn = time.Unix(3, 0).UTC()
+	must(t, table.Put(t.Context(), named.Name, later))
+	for _, c := range []struct {
+		read registry.NodeReport
+		want bool
+	}{{one, false}, {later, true}, {later, false}} {
+		gone, err := table.DeleteSame(t.Context(), registry.Named[registry.NodeReport]{Name: named.Name, Document: c.read})
+		must(t, err)
+		if gone != c.want {
+			t.Errorf("a report that expires at %v was deleted: %v, want %v", c.read.ExpiresOn, gone, c.want)
+		}
+	}
+	_, err := table.Get(t.Context(), named.Name)
+	wantCode(t, err, registry.CodeNotFound)
 }
 
 func testTable[T any](t *testing.T, open func(t *testing.T) registry.Table[T], one, other T) {

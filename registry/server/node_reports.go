@@ -12,7 +12,7 @@ func (s server) reportNode(r *request) (*response, error) {
 		return nil, err
 	}
 	stored, err := s.Nodes.ReportNode(r.Context(), registry.NodeReport{
-		Node: body.Node, NodeType: body.NodeType, Environment: body.Environment, Model: body.Model, Release: body.Release, Engine: body.Engine,
+		Node: body.Node, NodeType: body.NodeType, Environment: body.Environment, Model: body.Model, Release: body.Release, Engine: body.Engine, Machine: body.Machine,
 	})
 	if err != nil {
 		return nil, err

@@ -42,11 +42,11 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 		return r, err
 	}
 	caller, _ := registry.PrincipalOf(ctx)
+	r = r.Bound()
 	r.Version, r.Label, r.Reporter = release.Tag(), release.Engines[at].Label(), caller.Name
 	r.ReportedOn, r.ExpiresOn = now.UTC(), now.UTC().Add(n.Life)
 	if _, err := n.Table.Get(ctx, r.Name()); registry.HasCode(err, registry.CodeNotFound) {
-		err = n.makeRoom(ctx, r, now)
-		if err != nil {
+		if err := n.makeRoom(ctx, r, now); err != nil {
 			return r, err
 		}
 	} else if err != nil {
@@ -55,40 +55,44 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 	return r, n.Table.Put(ctx, r.Name(), r)
 }
 
-// makeRoom deletes the forgotten reports of an environment and model, and refuses one too many of a caller. Silent nodes of
-// the caller are forgotten early where that makes room.
+// makeRoom refuses one too many of a caller. Silent nodes of the caller are forgotten early where that makes room.
 func (n NodeReports) makeRoom(ctx context.Context, r registry.NodeReport, now time.Time) error {
-	mine := 0
-	var silent []string
-	err := n.each(ctx, registry.NodeReportsOf(r.Environment, r.Model), "", func(name string, there registry.NodeReport) (bool, error) {
-		switch {
-		case there.Forgotten(now, n.Life):
-			return true, n.forget(ctx, name)
-		case there.Reporter == r.Reporter && there.Expired(now):
-			silent = append(silent, name)
-		case there.Reporter == r.Reporter:
-			mine++
-		}
-		return true, nil
-	})
-	if err == nil && mine+len(silent) >= registry.MaxNodeReports {
-		err = n.forget(ctx, silent...)
+	prefix := registry.NodeReportsBy(r.Environment, r.Model, r.Reporter)
+	mine, err := n.Table.CountNames(ctx, prefix, registry.MaxNodeReports)
+	if err != nil || mine < registry.MaxNodeReports {
+		return err
 	}
-	if err == nil && mine >= registry.MaxNodeReports {
-		return registry.Lastingf(registry.CodeFull, "node report: %s reported %d nodes with %s in %s already: want a token for each part of the fleet",
-			r.Reporter, mine, r.Model, r.Environment)
+	freed, err := n.remove(ctx, prefix, func(there registry.NodeReport) bool { return there.Expired(now) })
+	if err != nil || freed > 0 {
+		return err
 	}
-	return err
+	return registry.Lastingf(registry.CodeFull, "node report: %s reported %d nodes with %s in %s already: want a token for each part of the fleet",
+		r.Reporter, mine, r.Model, r.Environment)
 }
 
-// forget deletes reports. Another replica may have been first.
-func (n NodeReports) forget(ctx context.Context, names ...string) error {
-	for _, name := range names {
-		if err := n.Table.Delete(ctx, name); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
-			return err
-		}
+// Expire deletes all reports that may be forgotten, also those of models of which no node speaks any more. It returns how many.
+func (n NodeReports) Expire(ctx context.Context) (int, error) {
+	now, err := n.Clock.CatalogTime(ctx)
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	return n.remove(ctx, "", func(there registry.NodeReport) bool { return there.Forgotten(now) })
+}
+
+// remove deletes reports whose names have a prefix, and returns how many. One that comes again meanwhile stays.
+func (n NodeReports) remove(ctx context.Context, prefix string, which func(registry.NodeReport) bool) (int, error) {
+	deleted := 0
+	err := n.each(ctx, prefix, "", func(name string, r registry.NodeReport) (bool, error) {
+		if !which(r) {
+			return true, nil
+		}
+		gone, err := n.Table.DeleteSame(ctx, registry.Named[registry.NodeReport]{Name: name, Document: r})
+		if gone {
+			deleted++
+		}
+		return true, err
+	})
+	return deleted, err
 }
 
 // each reads reports whose names have a prefix, after one of them, until do says that it is enough.
@@ -124,7 +128,7 @@ func (n NodeReports) NodeReports(ctx context.Context, environment, model, after 
 
 // SilentNodes lists the reports that have expired and are not forgotten.
 func (n NodeReports) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
-	return n.list(ctx, environment, model, after, limit, func(r registry.NodeReport, now time.Time) bool { return r.Expired(now) && !r.Forgotten(now, n.Life) })
+	return n.list(ctx, environment, model, after, limit, func(r registry.NodeReport, now time.Time) bool { return r.Expired(now) && !r.Forgotten(now) })
 }
 
 // list lists a page of the reports that are wanted.

@@ -106,6 +106,88 @@ func TestNodeReportsOfCallers(t *testing.T) {
 	}
 }
 
+// Machines that share a token and a name have a line each: none replaces or hides what another one said, whatever it sends, and the
+// lists do not give away by what a machine is known.
+func TestNodeReportsOfMachines(t *testing.T) {
+	t.Parallel()
+	w, clock := setup(t), registrytest.NewClock()
+	r := w.Promoted(t, registrytest.Build{})
+	nodes := service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour}
+	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet"})
+	report := func(machine string) registry.NodeReport {
+		one, err := nodes.ReportNode(ctx, registry.NodeReport{Node: "edge-7", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest, Machine: machine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	proof := strings.Repeat("a", 64)
+	real := report(proof)
+	if strings.Contains(real.Machine, "aaaa") || len(real.Machine) != 32 {
+		t.Errorf("the report gives %q away", real.Machine)
+	}
+	clock.Pass(time.Minute)
+	for _, machine := range []string{"", strings.Repeat("b", 64), real.Machine + real.Machine} {
+		report(machine)
+	}
+	all, err := registry.AllNodeReports(ctx, nodes, "prod", r.Model)
+	if err != nil || len(all) != 4 || !slices.Contains(all, real) {
+		t.Errorf("reports %+v, error %v, want 4, and as it was %+v", all, err, real)
+	}
+	if shared := registry.SharedNames(all); len(shared) != 1 || shared[real.NodeName()] != 4 {
+		t.Errorf("shared names %v, want that of the node, 4 times", shared)
+	}
+	again := report(proof)
+	if all, err = registry.AllNodeReports(ctx, nodes, "prod", r.Model); err != nil || len(all) != 4 || !slices.Contains(all, again) {
+		t.Errorf("reports %+v, error %v, want that the machine replaced its own", all, err)
+	}
+	if shared := registry.SharedNames(all[:1]); len(shared) != 0 {
+		t.Errorf("shared names of one report: %v", shared)
+	}
+}
+
+// What is forgotten is deleted also where no node speaks of the model any more, and what comes again meanwhile stays.
+func TestNodeReportsExpire(t *testing.T) {
+	t.Parallel()
+	clock, table := registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	put := func(model, node string, life time.Duration) registry.NodeReport {
+		one := registry.NodeReport{Node: node, Environment: "prod", Model: model, Reporter: "token:fleet", ReportedOn: clock.Now().UTC(), ExpiresOn: clock.Now().Add(life).UTC()}
+		if err := table.Put(t.Context(), one.Name(), one); err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	put("audio/old", "a", time.Minute)
+	put("vision/old", "b", time.Minute)
+	renewed := put("audio/renewed", "d", time.Minute)
+	clock.Pass(time.Minute)
+	kept := put("vision/silent", "c", time.Minute)
+	clock.Pass(time.Minute)
+	nodes := service.NodeReports{Table: renewing{table, renewed}, Clock: standingClock{clock}}
+	if n, err := nodes.Expire(t.Context()); err != nil || n != 2 {
+		t.Errorf("%d reports expired, error %v, want 2", n, err)
+	}
+	left, err := table.List(t.Context(), "", 10)
+	if err != nil || len(left) != 2 || left[0].Document.Node != "d" || left[1].Document != kept {
+		t.Errorf("left are %+v, error %v, want that which came again and that which is silent", left, err)
+	}
+}
+
+// renewing is a table in which a node reports again after a page was read.
+type renewing struct {
+	registry.NodeReports
+	again registry.NodeReport
+}
+
+func (r renewing) List(ctx context.Context, after string, limit int) ([]registry.Named[registry.NodeReport], error) {
+	page, err := r.NodeReports.List(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	r.again.ExpiresOn = r.again.ExpiresOn.Add(time.Hour)
+	return page, r.Put(ctx, r.again.Name(), r.again)
+}
+
 // Who may read one model sees no other one, neither in a list nor in where its next page begins.
 func TestNodeReportsOfOneModel(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,18 @@ func (d documents) DeleteDocument(ctx context.Context, kind, name string) error 
 	return d.db.interpretError(kind+" "+name, catalog.Found(n, err))
 }
 
+// CountDocuments counts rows between two names.
+func (d documents) CountDocuments(ctx context.Context, kind, after, before string, most int) (int, error) {
+	n, err := d.db.read().DocumentCount(ctx, dbsqlc.DocumentCountParams{Kind: kind, After: after, Before: before, Most: int64(most)})
+	return int(n), d.db.interpretError(kind+"s", err)
+}
+
+// DeleteDocumentWith deletes the row of a document that has this body.
+func (d documents) DeleteDocumentWith(ctx context.Context, kind, name, body string) (bool, error) {
+	n, err := d.db.write().DocumentDeleteWith(ctx, dbsqlc.DocumentDeleteWithParams{Kind: kind, Name: name, Body: body})
+	return n > 0, d.db.interpretError(kind+" "+name, err)
+}
+
 // steadyDocuments remembers documents, and that there is none of a name. Nodes ask for node types
 // and runtimes with every resolve.
 type steadyDocuments struct{ documents }

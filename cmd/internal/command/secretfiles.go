@@ -33,3 +33,19 @@ func SecretFiles(getenv func(string) string, names ...string) (func(string) stri
 		return getenv(name)
 	}, nil
 }
+
+// JobSecret is the variable with which a job of GitHub Actions can ask for tokens in its name.
+const JobSecret = "ACTIONS_ID_TOKEN_REQUEST_TOKEN" //nolint:gosec // a name
+
+// KeepJobSecret takes [JobSecret] out of the environment of this process, so that nothing that it starts has it: no credential
+// helper, no plugin of a key service, no converter. It returns os.Getenv with the variable as it was.
+func KeepJobSecret() (getenv func(string) string) {
+	secret := os.Getenv(JobSecret)
+	_ = os.Unsetenv(JobSecret) // it fails for names with "=" alone
+	return func(name string) string {
+		if name == JobSecret {
+			return secret
+		}
+		return os.Getenv(name)
+	}
+}

@@ -10,19 +10,23 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 )
 
 // Report tells the service which engine lies on this node. within is what comes before its name on the command line.
 func (v Verbs) Report(within string) *cobra.Command {
-	var name, nodeType string
+	var name, nodeType, machine string
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Tell the service which engine this node has",
 		Long: `Compares the folder with its manifest, and reports the release and the engine in it, so that
 mlpromote quarantine can list the nodes that have what must not be used. It does not say that the
 engine runs, and it judges nothing: mlpromote trust does. A report expires; repeat it, for example
-every hour. The service must take reports: mlpromote serve --node-reports.`,
+every hour. The service must take reports: mlpromote serve --node-reports.
+
+Machines that share a token cannot replace reports of one another: each sends a digest of its
+/etc/machine-id. In a container, mount that file of the host, or name another one of this machine.`,
 		Example: "  " + within + " report /srv/digits --name edge-7 --node-type g6.xlarge",
 		Args:    command.Exactly("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -32,13 +36,17 @@ every hour. The service must take reports: mlpromote serve --node-reports.`,
 					return registry.Errorf(registry.CodeInvalid, "--name: this machine has no host name: %w", err)
 				}
 			}
+			proof, err := node.Machine(machine)
+			if err != nil {
+				return err
+			}
 			record, ref, err := pull.Checker{ReadPart: oci.ReadPart}.Inventory(args[0])
 			if err != nil {
 				return err
 			}
 			return v.With(c.Context(), func(r *connect.Registry) error {
 				stored, err := r.Nodes.ReportNode(c.Context(), registry.NodeReport{
-					Node: name, NodeType: nodeType, Environment: ref.Environment, Model: ref.Model, Release: record.Release, Engine: ref.Digest,
+					Node: name, NodeType: nodeType, Environment: ref.Environment, Model: ref.Model, Release: record.Release, Engine: ref.Digest, Machine: proof,
 				})
 				if err != nil {
 					return err
@@ -49,6 +57,7 @@ every hour. The service must take reports: mlpromote serve --node-reports.`,
 	}
 	c.Flags().StringVar(&name, "name", "", "what the node is called (default: the host name)")
 	c.Flags().StringVar(&nodeType, "node-type", "", "node type of the node, if it has one")
+	c.Flags().StringVar(&machine, "machine-id", node.MachineID, "file that tells this machine from others with its name and token")
 	return c
 }
 

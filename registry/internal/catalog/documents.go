@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"unicode/utf8"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -15,6 +16,15 @@ type Documents interface {
 	// ListDocuments returns up to limit rows after a name, in byte order of their names.
 	ListDocuments(ctx context.Context, kind, after string, limit int) ([]DocumentRow, error)
 	DeleteDocument(ctx context.Context, kind, name string) error
+}
+
+// CountedDocuments are rows that can be counted by the beginning of their names.
+type CountedDocuments interface {
+	Documents
+	// CountDocuments counts the rows whose names are between two, up to most.
+	CountDocuments(ctx context.Context, kind, after, before string, most int) (int, error)
+	// DeleteDocumentWith deletes a row if it has this body, and reports whether it did.
+	DeleteDocumentWith(ctx context.Context, kind, name, body string) (bool, error)
 }
 
 // DocumentRow is a row without its kind.
@@ -81,8 +91,28 @@ func TrustBundles(d Documents) registry.TrustBundles {
 }
 
 // NodeReports is the table of what nodes reported.
-func NodeReports(d Documents) registry.NodeReports {
-	return table[registry.NodeReport]{d, nodeReportKind}
+func NodeReports(d CountedDocuments) registry.NodeReports {
+	return countedTable[registry.NodeReport]{table[registry.NodeReport]{d, nodeReportKind}, d}
+}
+
+// countedTable is a table with counts.
+type countedTable[T any] struct {
+	table[T]
+	counted CountedDocuments
+}
+
+// CountNames counts the documents whose names begin with prefix.
+func (t countedTable[T]) CountNames(ctx context.Context, prefix string, most int) (int, error) {
+	return t.counted.CountDocuments(ctx, t.kind, prefix, prefix+string(utf8.MaxRune), most)
+}
+
+// DeleteSame deletes a document if it is still the one that was read.
+func (t countedTable[T]) DeleteSame(ctx context.Context, read registry.Named[T]) (bool, error) {
+	body, err := json.Marshal(read.Document)
+	if err != nil {
+		return false, registry.Errorf(registry.CodeInvalid, "%s %s: %w", t.kind, read.Name, err)
+	}
+	return t.counted.DeleteDocumentWith(ctx, t.kind, read.Name, string(body))
 }
 
 // table stores the documents of one kind as JSON.

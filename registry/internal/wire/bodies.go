@@ -191,4 +191,5 @@ type NodeReport struct {
 	Model       string          `json:"model"`
 	Release     registry.Digest `json:"release"`
 	Engine      registry.Digest `json:"engine"`
+	Machine     string          `json:"machine,omitempty"` // what only that machine has
 }

@@ -166,11 +166,11 @@ func ask(ctx context.Context, helper, host string) (Login, error) {
 	return Login{authn.AuthConfig{Username: found.Username, Password: found.Secret}, helper}, nil
 }
 
-// withoutOurs removes this program's own environment variables, which hold passwords, tokens
-// and paths to them.
+// withoutOurs removes this program's own environment variables, which hold passwords, tokens and paths to them, and those
+// by which a job of GitHub asks for tokens in its name.
 func withoutOurs(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
-		return strings.HasPrefix(entry, "COSIGN_") || strings.HasPrefix(entry, "MLPROMOTE_")
+		return strings.HasPrefix(entry, "COSIGN_") || strings.HasPrefix(entry, "MLPROMOTE_") || strings.HasPrefix(entry, "ACTIONS_ID_TOKEN_REQUEST_")
 	})
 }
 

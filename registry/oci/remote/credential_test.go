@@ -139,14 +139,14 @@ func TestCloudHelperFails(t *testing.T) {
 // A helper finds the credentials of its cloud, and none of ours.
 func TestHelperEnvironment(t *testing.T) {
 	dir := onlyHere(t)
-	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token", "AWS_PROFILE": "team"} {
+	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "job", "AWS_PROFILE": "team"} {
 		t.Setenv(name, value)
 	}
 	t.Setenv("DOCKER_CONFIG", filepath.Join(dir, "docker"))
 	write(t, filepath.Join(dir, "docker", "config.json"), aliceSecret, 0o600)
 	for host, helper := range map[string]string{"two.example.com": "test", "team.azurecr.io": "acr-env"} {
 		write(t, filepath.Join(dir, "bin", "docker-credential-"+helper),
-			"#!/bin/sh\necho '{\"Username\": \"bob\", \"Secret\": \"'$COSIGN_PASSWORD$MLPROMOTE_TOKEN' '$AWS_PROFILE'\"}'\n", 0o755)
+			"#!/bin/sh\necho '{\"Username\": \"bob\", \"Secret\": \"'$COSIGN_PASSWORD$MLPROMOTE_TOKEN$ACTIONS_ID_TOKEN_REQUEST_TOKEN' '$AWS_PROFILE'\"}'\n", 0o755)
 		found, err := new(Repositories).Credential(t.Context(), host)
 		if err != nil || found.Password != " team" {
 			t.Errorf("%s: it sees %q, error %v; want team alone", host, found.Password, err)

@@ -10,3 +10,11 @@ SELECT name, body FROM documents WHERE kind = @kind AND name > @after ORDER BY n
 
 -- name: DocumentDelete :execrows
 DELETE FROM documents WHERE kind = @kind AND name = @name;
+
+-- name: DocumentCount :one
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM documents WHERE kind = @kind AND name > @after AND name < @before LIMIT @most
+) AS found;
+
+-- name: DocumentDeleteWith :execrows
+DELETE FROM documents WHERE kind = @kind AND name = @name AND body = @body;

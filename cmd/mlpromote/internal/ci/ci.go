@@ -3,6 +3,7 @@
 package ci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -100,29 +101,62 @@ func claimNames() []string {
 	}
 }
 
+// RunVariable names the URL of the run where the CI system sets no variable with it, such as Tekton.
+const RunVariable = "MLPROMOTE_CI_RUN_URL"
+
+// Run is the URL of the run, as variables of the job say it; empty outside of a job, or where they say none. Any step of the job
+// can set them. Sources: https://docs.github.com/en/actions/reference/workflows-and-actions/variables,
+// https://docs.gitlab.com/ci/variables/predefined_variables/ and https://www.jenkins.io/doc/book/pipeline/jenkinsfile/,
+// "Using environment variables".
+func Run(getenv func(string) string) string {
+	switch {
+	case getenv(RunVariable) != "":
+		return registry.RunURL(getenv(RunVariable))
+	case getenv("GITHUB_ACTIONS") == "true" && getenv("GITHUB_REPOSITORY") != "" && getenv("GITHUB_RUN_ID") != "":
+		text := cmp.Or(getenv("GITHUB_SERVER_URL"), "https://github.com") + "/" + getenv("GITHUB_REPOSITORY") + "/actions/runs/" + getenv("GITHUB_RUN_ID")
+		if attempt := getenv("GITHUB_RUN_ATTEMPT"); attempt != "" {
+			text += "/attempts/" + attempt
+		}
+		return registry.RunURL(text)
+	case getenv("GITLAB_CI") == "true":
+		return registry.RunURL(getenv("CI_JOB_URL"))
+	}
+	return registry.RunURL(getenv("BUILD_URL")) // of Jenkins
+}
+
 // variables are what the variables of a job say, by the names of claims; nil outside of a job.
 func variables(getenv func(string) string) map[string]string {
-	var names map[string]string
+	all := make(map[string]string)
+	for claim, variable := range variableNames(getenv) {
+		if text := getenv(variable); text != "" {
+			all[claim] = registry.PlainText(text)
+		}
+	}
+	if run := Run(getenv); run != "" {
+		all[registry.ClaimRun] = run
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// variableNames are the variables of a system, by the names of claims.
+func variableNames(getenv func(string) string) map[string]string {
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
-		names = map[string]string{
+		return map[string]string{
 			"repository": "GITHUB_REPOSITORY", "repository_id": "GITHUB_REPOSITORY_ID", "sha": "GITHUB_SHA", "ref": "GITHUB_REF",
 			"workflow_ref": "GITHUB_WORKFLOW_REF", "workflow_sha": "GITHUB_WORKFLOW_SHA", "run_id": "GITHUB_RUN_ID", "run_attempt": "GITHUB_RUN_ATTEMPT",
 			"event_name": "GITHUB_EVENT_NAME", "runner_environment": "RUNNER_ENVIRONMENT",
 		}
 	case getenv("GITLAB_CI") == "true":
-		names = map[string]string{
+		return map[string]string{
 			"project_path": "CI_PROJECT_PATH", "project_id": "CI_PROJECT_ID", "sha": "CI_COMMIT_SHA", "ref": "CI_COMMIT_REF_NAME",
 			"pipeline_id": "CI_PIPELINE_ID", "pipeline_source": "CI_PIPELINE_SOURCE", "job_id": "CI_JOB_ID",
 		}
-	default:
-		return nil
+	case getenv("JENKINS_URL") != "":
+		return map[string]string{"job_name": "JOB_NAME", "build_number": "BUILD_NUMBER", "sha": "GIT_COMMIT"}
 	}
-	all := make(map[string]string)
-	for claim, variable := range names {
-		if text := getenv(variable); text != "" {
-			all[claim] = registry.PlainText(text)
-		}
-	}
-	return all
+	return nil
 }

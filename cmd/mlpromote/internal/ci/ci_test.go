@@ -144,3 +144,30 @@ func changed(token string) string {
 	parts[1] = parts[1][:20] + map[bool]string{true: "B", false: "A"}[parts[1][20] == 'A'] + parts[1][21:]
 	return strings.Join(parts, ".")
 }
+
+// The URL of a run comes from what each system sets, and from nothing that is no URL.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		variables map[string]string
+		want      string
+	}{
+		"GitHub":                   {map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "t/m", "GITHUB_RUN_ID": "7"}, "https://github.com/t/m/actions/runs/7"},
+		"GitHub Enterprise Server": {map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://gh.example", "GITHUB_REPOSITORY": "t/m", "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "2"}, "https://gh.example/t/m/actions/runs/7/attempts/2"},
+		"GitLab":                   {map[string]string{"GITLAB_CI": "true", "CI_JOB_URL": "https://gitlab.example/t/m/-/jobs/7"}, "https://gitlab.example/t/m/-/jobs/7"},
+		"Jenkins":                  {map[string]string{"JENKINS_URL": "https://jenkins.example/", "BUILD_URL": "https://jenkins.example/job/m/7/"}, "https://jenkins.example/job/m/7/"},
+		"Tekton":                   {map[string]string{"MLPROMOTE_CI_RUN_URL": "https://tekton.example/#/namespaces/ml/pipelineruns/m-7"}, "https://tekton.example/#/namespaces/ml/pipelineruns/m-7"},
+		"no CI":                    {nil, ""},
+		"a hostile one":            {map[string]string{"BUILD_URL": "https://x.example/\n::error::x"}, ""},
+		"a script":                 {map[string]string{"GITLAB_CI": "true", "CI_JOB_URL": "javascript:alert(1)"}, ""},
+	} {
+		getenv := func(variable string) string { return c.variables[variable] }
+		if got := ci.Run(getenv); got != c.want {
+			t.Errorf("%s: run %q, want %q", name, got, c.want)
+		}
+		job, err := ci.Job(t.Context(), getenv)
+		if err != nil || job.Run() != "" || job.ClaimedRun() != c.want {
+			t.Errorf("%s: job %+v, error %v, want that it claims %q and proves nothing", name, job, err, c.want)
+		}
+	}
+}

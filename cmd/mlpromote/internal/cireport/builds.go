@@ -91,6 +91,14 @@ func (g *gathering) builds(ctx context.Context) {
 	}
 }
 
+// took is how long the steps took that were no others' work.
+func (b Built) took() string {
+	if b.Cached == b.Steps {
+		return "-"
+	}
+	return took(b.Elapsed)
+}
+
 func (p provenance) built() *Built {
 	var b Built
 	for _, s := range p.RunDetails.Byproducts {
@@ -212,8 +220,7 @@ func buildsTable(r Report) string {
 		case r.Current != "":
 			why = md(r.Current) + " has no engine of this label that can be compared"
 		}
-		rows = append(rows, []string{md(e.Label), registry.Count(e.Built.Steps, "step"), registry.Count(e.Built.Cached, "step"),
-			e.Built.Elapsed.Round(100 * time.Millisecond).String(), why})
+		rows = append(rows, []string{md(e.Label), registry.Count(e.Built.Steps, "step"), registry.Count(e.Built.Cached, "step"), e.Built.took(), why})
 	}
 	if len(rows) == 1 {
 		return ""

@@ -30,6 +30,11 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 		Allowed: promotion.Decision.Allowed() && err == nil, LeftOut: found.LeftOut, Steps: steps(found), Engines: []Engine{},
 	}
 	g.Page = g.page("release")
+	if from := found.Origin; from != nil && from.CI != nil {
+		if g.Run = from.CI.Run(); g.Run == "" {
+			g.Run, g.RunClaimed = from.CI.ClaimedRun(), from.CI.ClaimedRun() != ""
+		}
+	}
 	g.Requirements = withRemedies(promotion, ref.Environment+"/"+ref.Model+":"+found.Release.Tag())
 	for n := range g.Requirements {
 		g.Requirements[n].Page = g.page(g.Requirements[n].Subject)

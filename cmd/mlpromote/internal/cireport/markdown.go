@@ -75,7 +75,18 @@ func now(r Report) string {
 	if r.Current != "" {
 		text = "It has " + md(r.Current) + " now."
 	}
-	return text + " " + link("`"+code(r.Release)+"`", r.Page) + "\n"
+	return text + " " + link("`"+code(r.Release)+"`", r.Page) + builtIn(r) + "\n"
+}
+
+// builtIn says which CI run built the release.
+func builtIn(r Report) string {
+	switch {
+	case r.Run == "":
+		return ""
+	case r.RunClaimed:
+		return ", built in " + link("a CI run", r.Run) + ", as the job claims"
+	}
+	return ", built in " + link("this CI run", r.Run)
 }
 
 // requirementsTable lists what is unmet or refused, each with the command that meets it, and counts the rest.
@@ -301,7 +312,20 @@ func costs(r Report) string {
 	if r.Steps.Cost != nil {
 		cost = fmt.Sprintf(", which cost %.2f", *r.Steps.Cost)
 	}
-	return fmt.Sprintf("Build: %s, %d of them from a cache; the others took %s%s.\n", registry.Count(r.Steps.Count, "step"), r.Steps.Cached, r.Steps.Elapsed.Round(100*time.Millisecond), cost)
+	if r.Steps.Cached == r.Steps.Count {
+		return fmt.Sprintf("Build: %s, all from a cache%s.\n", registry.Count(r.Steps.Count, "step"), cost)
+	}
+	return fmt.Sprintf("Build: %s, %d of them from a cache; the others took %s%s.\n",
+		registry.Count(r.Steps.Count, "step"), r.Steps.Cached, took(r.Steps.Elapsed), cost)
+}
+
+// took is how long steps took. A time that was measured is never shown as none.
+func took(elapsed time.Duration) string {
+	const shortest = 100 * time.Millisecond
+	if elapsed < shortest {
+		return "less than " + shortest.String()
+	}
+	return elapsed.Round(shortest).String()
 }
 
 // table is a table in GitHub's Markdown. The cells are Markdown already.

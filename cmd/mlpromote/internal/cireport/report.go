@@ -19,6 +19,9 @@ type Report struct {
 	Model       string `json:"model"`
 	Version     string `json:"version"`
 	Destination string `json:"destination"` // environment
+	// Run is the URL of the CI run that built the release, and RunClaimed is true if only the job says so.
+	Run        string `json:"run,omitempty"`
+	RunClaimed bool   `json:"runClaimed,omitempty"`
 	// Current is the version that the destination has now; empty if it has none.
 	Current      string                `json:"current,omitempty"`
 	Unchanged    bool                  `json:"unchanged"` // it is the release that is there

@@ -125,6 +125,23 @@ func TestMarkdown(t *testing.T) {
 	if loose, other := strings.Index(text, "Limits that are looser"), strings.Index(text, "Changes that callers"); loose > other {
 		t.Errorf("loosened limits are not first:\n%s", text)
 	}
+	r := unmetReport()
+	r.Run = "https://gitlab.example/t/m/-/jobs/7"
+	if text := Markdown(r); !strings.Contains(text, ", built in [this CI run]("+r.Run+")\n") {
+		t.Errorf("the run is missing in\n%s", text)
+	}
+	r.RunClaimed = true
+	if text := Markdown(r); !strings.Contains(text, ", built in [a CI run]("+r.Run+"), as the job claims\n") {
+		t.Errorf("the claim is missing in\n%s", text)
+	}
+	r.Steps, r.Engines[0].Built = &Steps{Count: 3, Cached: 3}, &Built{Steps: 3, Cached: 3}
+	r.Engines[1].Built = &Built{Steps: 2, Cached: 1, Elapsed: 12 * time.Millisecond}
+	text = Markdown(r)
+	for _, want := range []string{"Build: 3 steps, all from a cache.", " | 3 steps | 3 steps | - |", " | 2 steps | 1 step | less than 100ms |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
 	allowed := Markdown(Report{Model: "m", Version: "1.0.0", Destination: "prod", Allowed: true})
 	if !strings.Contains(allowed, "**may be promoted to prod**") || !strings.Contains(allowed, "It has no release yet.") {
 		t.Errorf("an allowed promotion reads\n%s", allowed)

@@ -20,6 +20,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ci"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
@@ -65,21 +66,53 @@ which is never read as a flag. MLPROMOTE_CI_JUNIT, MLPROMOTE_CI_CODEQUALITY and 
 files for what ci report says in these formats after a build and a verification.`,
 		Example: "  mlpromote ci step build -f mlpromote.yaml\n  mlpromote ci step promote --to prod --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			typed := len(args) > 0
+			if !typed {
 				args = v.variables()
 			}
 			if !slices.Contains(verbs(), args[0]) {
 				return command.Usage(c, errors.New("want one of "+strings.Join(verbs(), ", ")+", as VERB or in MLPROMOTE_STEP"))
 			}
+			if typed && asksHelp(args) {
+				return help(c, args[0])
+			}
 			args, err := v.ownOutput(args)
 			if err != nil {
 				return command.Usage(c, err)
 			}
-			return v.step(c.Context(), shared(c), args)
+			return v.step(c.Context(), shared(c), v.withReason(args))
 		},
 	}
 	c.Flags().SetInterspersed(false) // what comes behind VERB is its own
 	return c
+}
+
+// withReason says in the history which run promotes, where the job gives no reason of its own.
+func (v Verb) withReason(args []string) []string {
+	run := ci.Run(v.Getenv)
+	given := slices.ContainsFunc(args, func(a string) bool { return a == "--reason" || strings.HasPrefix(a, "--reason=") })
+	if args[0] != "promote" || run == "" || given {
+		return args
+	}
+	return slices.Insert(slices.Clone(args), 1, "--reason=by a CI job that says it is "+run)
+}
+
+// asksHelp reports whether arguments ask for help on their verb.
+func asksHelp(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
+}
+
+// help prints the help of a verb. Only a person who types it gets it: a job whose variables ask for help does not end well
+// with nothing done.
+func help(c *cobra.Command, verb string) error {
+	of, _, err := c.Root().Find([]string{verb})
+	if err != nil {
+		return err
+	}
+	return of.Help()
 }
 
 // ownOutput takes --output out of the arguments of the verb: the step reads what the verb prints, so the flag says how the step
@@ -198,7 +231,8 @@ func (v Verb) masks(sys system) string {
 	return text.String()
 }
 
-// run runs this program with the verb. It has our environment: it is what a step without this verb would start.
+// run runs this program with the verb. It has our environment, and what we keep out of that of others: it is what a step without this
+// verb would start.
 func (v Verb) run(ctx context.Context, args []string) (printed []byte, exit int, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -206,6 +240,9 @@ func (v Verb) run(ctx context.Context, args []string) (printed []byte, exit int,
 	}
 	child := exec.CommandContext(ctx, program, args...)
 	child.Env = append(os.Environ(), "NO_COLOR=1")
+	if secret := v.Getenv(command.JobSecret); secret != "" {
+		child.Env = append(child.Env, command.JobSecret+"="+secret)
+	}
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = 20 * time.Second
 	var stdout limited

@@ -89,7 +89,7 @@ func TestRefuseMarkers(t *testing.T) {
 		"two lines":       {"a: one\n  two # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
 		"an alias":        {"a: &x 1\nb: *x # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
 		"another field":   {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"tag\": \"v1\"}\n", `unknown field "tag"`},
-		"another form":    {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want one of [ref uri digest repository version]"},
+		"another form":    {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want ref, uri, digest, repository or version"},
 		"both":            {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"a/b\", \"node-type\": \"c\"}\n", "not both"},
 		"two markers":     {"a: 1 # {\"$mlpromote\": \"vision/digits\"} # {\"$mlpromote\": \"vision/digits\"}\n", "something behind it"},
 		"a strange model": {"a: 1 # {\"$mlpromote\": \"../x\"}\n", "deploy.yaml:1: "},

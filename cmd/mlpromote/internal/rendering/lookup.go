@@ -3,6 +3,8 @@ package rendering
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -53,6 +55,10 @@ func (l *lookup) find(ctx context.Context, m Marker) (Target, error) {
 // resolved is the engine that nodes of a type get. Resolve itself refuses what may not be used.
 func (l *lookup) resolved(ctx context.Context, m Marker) (Target, error) {
 	node, err := l.registry.NodeTypes.Get(ctx, m.NodeType)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return Target{}, registry.WithHint(registry.Errorf(registry.CodeNotFound, "node type %s is unknown", m.NodeType),
+			"mlpromote node-type list shows those that the registry knows")
+	}
 	if err != nil {
 		return Target{}, err
 	}
@@ -69,9 +75,9 @@ func engineOf(r registry.Release, label string) (*registry.Engine, error) {
 		if e.Label() == label {
 			return &r.Engines[i], nil
 		}
-		labels = append(labels, e.Label())
+		labels = append(labels, strconv.Quote(e.Label()))
 	}
-	return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.200q", r.Model, r.Tag(), label), "it has %q", labels)
+	return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.200q", r.Model, r.Tag(), label), "it has %s", strings.Join(labels, ", "))
 }
 
 // usable checks that what a file is to name may be used: by what resolve requires of a promoted release, or of one where

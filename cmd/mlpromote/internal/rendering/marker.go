@@ -77,7 +77,7 @@ func (m *Marker) check() error {
 	case m.Engine != "" && m.NodeType != "":
 		return registry.Errorf(registry.CodeInvalid, "marker of %s: want engine or node-type, not both", m.Model)
 	case !slices.Contains(forms(), m.Write):
-		return registry.Errorf(registry.CodeInvalid, "marker of %s: write %.100q: want one of %v", m.Model, m.Write, forms())
+		return registry.Errorf(registry.CodeInvalid, "marker of %s: write %.100q: want ref, uri, digest, repository or version", m.Model, m.Write)
 	}
 	return nil
 }

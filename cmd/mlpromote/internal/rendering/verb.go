@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,7 @@ func (v Verb) render(ctx context.Context, i *wiring.Instance, environment string
 		}
 	}
 	if len(out.Places) == 0 {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "no value is marked in %q", names),
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "no value is marked in %s", strings.Join(names, ", ")),
 			`want a comment behind a value: # {"$mlpromote": MODEL}`)
 	}
 	if check && out.Changed > 0 {

@@ -99,6 +99,9 @@ func (v Verbs) collect(ctx context.Context, i *wiring.Instance, keep gc.Retentio
 	if !alone && did.Marked > 0 {
 		v.UI.Note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
 	}
+	if did.Expired > 0 {
+		v.UI.Note("deleted %s of nodes, which no longer counted", registry.Count(did.Expired, "report"))
+	}
 	return v.UI.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads",
 		registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }

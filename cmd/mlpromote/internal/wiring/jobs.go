@@ -4,6 +4,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/scrub"
+	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // CollectorConfig is what collects in a data directory.
@@ -12,6 +13,7 @@ func CollectorConfig(here *Local, environments registry.Environments, keep gc.Re
 		Environments: environments, Store: here.DB, Catalog: here.DB, Intents: here.DB, Blobs: here.Blobs, Remover: here.Blobs.remover,
 		Garbage: here.DB, Clock: here.DB, Owner: here.Blobs.owner, Lock: here.DB,
 		Retention: keep, Alone: alone, Sweep: here.Blobs.Uploads.Sweep,
+		Expire: service.NodeReports{Table: here.DB.NodeReports(), Clock: here.DB}.Expire,
 	}
 }
 

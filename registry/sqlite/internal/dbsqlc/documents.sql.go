@@ -9,6 +9,31 @@ import (
 	"context"
 )
 
+const documentCount = `-- name: DocumentCount :one
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM documents WHERE kind = ?1 AND name > ?2 AND name < ?3 LIMIT ?4
+) AS found
+`
+
+type DocumentCountParams struct {
+	Kind   string
+	After  string
+	Before string
+	Most   int64
+}
+
+func (q *Queries) DocumentCount(ctx context.Context, arg DocumentCountParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, documentCount,
+		arg.Kind,
+		arg.After,
+		arg.Before,
+		arg.Most,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const documentDelete = `-- name: DocumentDelete :execrows
 DELETE FROM documents WHERE kind = ?1 AND name = ?2
 `
@@ -20,6 +45,24 @@ type DocumentDeleteParams struct {
 
 func (q *Queries) DocumentDelete(ctx context.Context, arg DocumentDeleteParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, documentDelete, arg.Kind, arg.Name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const documentDeleteWith = `-- name: DocumentDeleteWith :execrows
+DELETE FROM documents WHERE kind = ?1 AND name = ?2 AND body = ?3
+`
+
+type DocumentDeleteWithParams struct {
+	Kind string
+	Name string
+	Body string
+}
+
+func (q *Queries) DocumentDeleteWith(ctx context.Context, arg DocumentDeleteWithParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, documentDeleteWith, arg.Kind, arg.Name, arg.Body)
 	if err != nil {
 		return 0, err
 	}

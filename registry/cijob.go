@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// requireCIJob applies in every environment with a [CIJob].
+const requireCIJob = "ci-job"
+
+// CIJob is the CI job that must have built what is promoted to an environment. Only claims count that the builder read from a token
+// which Issuer signed for that job: what variables of a job say, any step of it can set. It is the builder's word that it saw the
+// token. The zero CIJob is invalid.
+type CIJob struct {
+	Issuer string            `json:"issuer"`           // URL of who signs the tokens of jobs
+	Claims map[string]string `json:"claims,omitempty"` // each must be in the token with exactly this value
+}
+
+// Validate checks the form. Errors: CodeInvalid.
+func (j *CIJob) Validate() error {
+	if j == nil {
+		return nil
+	}
+	if !IsIssuerURL(j.Issuer) {
+		return Errorf(CodeInvalid, "ci-job: issuer %.200q: want the https URL of who signs the tokens of the jobs", j.Issuer)
+	}
+	for name, value := range j.Claims {
+		if name == "" || value == "" {
+			return Errorf(CodeInvalid, "ci-job: claims: %.100q: %.100q: want the name of a claim and its value", name, value)
+		}
+	}
+	return nil
+}
+
+// String describes the job: "a CI job of https://gitlab.com with project_id 7".
+func (j *CIJob) String() string {
+	text := "a CI job of " + j.Issuer
+	for n, name := range slices.Sorted(maps.Keys(j.Claims)) {
+		text += map[bool]string{true: " with ", false: " and "}[n == 0] + name + " " + j.Claims[name]
+	}
+	return text
+}
+
+// differs says why an origin is not this job; empty if it is.
+func (j *CIJob) differs(o *Origin) string {
+	switch {
+	case o == nil || o.CI == nil:
+		return "its provenance names no CI job"
+	case o.CI.Issuer == "":
+		return "its provenance has only what variables of a job claim (" + cmpText(o.CI.Unverified, "no token was verified") + ")"
+	case o.CI.Issuer != j.Issuer:
+		return fmt.Sprintf("the token of its job is of %.200q", o.CI.Issuer)
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Claims)) {
+		if o.CI.Claims[name] != j.Claims[name] {
+			return fmt.Sprintf("the token of its job has %s %.200q", name, o.CI.Claims[name])
+		}
+	}
+	return ""
+}
+
+func cmpText(text, otherwise string) string {
+	if text = PlainText(strings.TrimSpace(text)); text != "" {
+		return text
+	}
+	return otherwise
+}
+
+// judgeCIJob requires that a provenance that counts names the job.
+func (p Policy) judgeCIJob(req *Requirement, provenances []Claim) {
+	req.Detail = "no provenance of a trusted builder: run mlpromote build in " + p.CIJob.String()
+	for _, c := range provenances {
+		why := p.CIJob.differs(c.Statement.Origin())
+		if why == "" {
+			req.Met, req.Detail, req.Evidence = true, "built in "+p.CIJob.String(), nil
+			req.cite(c)
+			return
+		}
+		req.Detail = "want that it was built in " + p.CIJob.String() + ": " + why
+		req.cite(c)
+	}
+}

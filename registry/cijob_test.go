@@ -1,0 +1,74 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// builtIn is provenance that names a CI job.
+func builtIn(subject registry.Digest, ci *registry.CIOrigin) registry.Claim {
+	return claim(registry.PredicateProvenance, subject, builder, registry.RoleBuilder, map[string]any{"buildDefinition": map[string]any{
+		"internalParameters": map[string]any{"origin": registry.Origin{CI: ci}}}})
+}
+
+// Only what a token of the right issuer says of a job is proven. What variables claim, and tokens of others, are not.
+func TestCIJob(t *testing.T) {
+	t.Parallel()
+	const issuer = "https://gitlab.example"
+	want := map[string]string{"project_id": "7", "ref_protected": "true"}
+	for name, c := range map[string]struct {
+		engine *registry.CIOrigin
+		says   string // what is unmet; empty: met
+	}{
+		"proven":               {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "7", "ref_protected": "true", "job_id": "1"}}, ""},
+		"claimed by variables": {&registry.CIOrigin{Claimed: want, Unverified: "there is no token"}, "only what variables of a job claim (there is no token)"},
+		"claimed with an issuer that nobody verified": {&registry.CIOrigin{Claimed: map[string]string{"iss": issuer, "project_id": "7"}}, "only what variables of a job claim"},
+		"another issuer":  {&registry.CIOrigin{Issuer: "https://evil.example", Claims: want}, `of "https://evil.example"`},
+		"another project": {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "8", "ref_protected": "true"}}, `project_id "8"`},
+		"without a claim": {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "7"}, Claimed: want}, `ref_protected ""`},
+		"no job":          {nil, "names no CI job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample()
+			policy := registry.Policy{Require: []string{"ci-job"}, CIJob: &registry.CIJob{Issuer: issuer, Claims: want}}
+			proven := &registry.CIOrigin{Issuer: issuer, Claims: want}
+			claims := []registry.Claim{builtIn(r.Digest, proven)}
+			for n, e := range r.Engines {
+				if n == 0 {
+					claims = append(claims, builtIn(e.Digest, c.engine))
+				} else {
+					claims = append(claims, builtIn(e.Digest, proven))
+				}
+			}
+			d := policy.Check(r, claims)
+			if d.Allowed() != (c.says == "") {
+				t.Errorf("allowed: %v, unmet: %+v", d.Allowed(), d.Unmet())
+			}
+			if unmet := d.Unmet(); c.says != "" && (len(unmet) != 1 || unmet[0].Subject != r.Engines[0].Label() || !strings.Contains(unmet[0].Detail, c.says)) {
+				t.Errorf("unmet: %+v, want %q of the first engine", unmet, c.says)
+			}
+			if release := policy.Check(r, claims[1:]); release.Allowed() {
+				t.Error("a release of which nothing names a job is allowed")
+			}
+			other := claims[1]
+			other.Roles = []registry.Role{registry.RoleVerifier}
+			if only := policy.Check(r, append([]registry.Claim{other}, claims[2:]...)); only.Allowed() {
+				t.Error("provenance by a verifier counts")
+			}
+		})
+	}
+}
+
+func TestCIJobValidate(t *testing.T) {
+	t.Parallel()
+	for name, j := range map[string]*registry.CIJob{
+		"no issuer": {}, "a name": {Issuer: "gitlab"}, "in the clear": {Issuer: "http://gitlab.example"}, "an empty claim": {Issuer: "https://a.example", Claims: map[string]string{"sub": ""}},
+	} {
+		if err := j.Validate(); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+}

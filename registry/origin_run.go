@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"net/url"
+	"strings"
+)
+
+// ClaimRun is the name under which [CIOrigin.Claimed] has the URL of the run, as variables of the job say it.
+const ClaimRun = "run_url"
+
+// maxRunURL is how long the URL of a run may be.
+const maxRunURL = 1024
+
+// Run is the URL of the CI run that the verified claims name; empty where they name none. Sources:
+// https://docs.github.com/en/actions/reference/security/oidc and
+// https://docs.gitlab.com/ci/secrets/id_token_authentication/.
+func (c *CIOrigin) Run() string {
+	if c == nil || c.Issuer == "" {
+		return ""
+	}
+	has := c.Claims
+	switch server := gitHubServer(c.Issuer); {
+	case server != "" && has["repository"] != "" && has["run_id"] != "":
+		text := server + "/" + has["repository"] + "/actions/runs/" + has["run_id"]
+		if has["run_attempt"] != "" {
+			text += "/attempts/" + has["run_attempt"]
+		}
+		return RunURL(text)
+	case has["project_path"] != "" && has["job_id"] != "":
+		return RunURL(c.Issuer + "/" + has["project_path"] + "/-/jobs/" + has["job_id"])
+	}
+	return ""
+}
+
+// ClaimedRun is the URL of the CI run that the job claims to be: nothing confirms it.
+func (c *CIOrigin) ClaimedRun() string {
+	if c == nil {
+		return ""
+	}
+	return RunURL(c.Claimed[ClaimRun])
+}
+
+// RunURL is text if it can be the URL of a run that people follow: empty for anything else.
+func RunURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxRunURL || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
+		PlainText(text) != text || strings.ContainsAny(text, " <>\"'`|\\()[]") {
+		return ""
+	}
+	return text
+}
+
+// gitHubServer is the server whose jobs an issuer signs tokens for: github.com, which lets an enterprise have an issuer of its own
+// below the common one, an instance with data residency, or a GitHub Enterprise Server. Empty for any other issuer.
+func gitHubServer(issuer string) string {
+	u, err := url.Parse(issuer)
+	if err != nil || u.Scheme != "https" {
+		return ""
+	}
+	subdomain, ok := strings.CutPrefix(u.Host, "token.actions.")
+	switch {
+	case u.Host == "token.actions.githubusercontent.com":
+		return "https://github.com"
+	case ok && u.Path == "" && strings.HasSuffix(subdomain, ".ghe.com"):
+		return "https://" + subdomain
+	case u.Path == "/_services/token":
+		return "https://" + u.Host
+	}
+	return ""
+}
