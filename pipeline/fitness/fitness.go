@@ -32,12 +32,12 @@ func read(root string) Reading {
 	}
 	names, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq")) // a fixed pattern
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		khz, parsed := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-		if err != nil || parsed != nil || !(khz > 0) {
+		text, _ := os.ReadFile(name)                                         // of a file that cannot be read: none
+		khz, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32) // of what is no number: 0
+		if khz == 0 {
 			return Reading{r.Counted, r.Busy, r.Steal, 0}
 		}
-		r.MHz += khz / 1000 / float64(len(names))
+		r.MHz += float64(khz) / 1000 / float64(len(names))
 	}
 	return r
 }

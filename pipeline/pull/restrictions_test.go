@@ -23,6 +23,8 @@ func (s silent) Resolve(_ context.Context, _ registry.ResolveQuery) (registry.Re
 	return s.answer, nil
 }
 
+const prodEnvironment = "oci://local/prod/"
+
 // A pull holds the engine against the list by itself, and keeps the list in the folder.
 func TestPullHoldsAgainstRestrictions(t *testing.T) {
 	t.Parallel()
@@ -78,11 +80,40 @@ func TestPullHoldsAgainstRestrictions(t *testing.T) {
 			t.Errorf("with a list that is %s: error %v, want %q that says %q", c.name, err, c.code, c.says)
 		}
 	}
+	for _, c := range []struct {
+		name string
+		list []byte
+		code registry.Code
+	}{
+		{"none", nil, ""}, {"the same", first.Bundle, ""}, {"one that restricts it", second.Bundle, registry.CodePolicy}, {"garbage", []byte("none"), registry.CodeTrust},
+		{"of another environment", staging.Bundle, registry.CodeTrust},
+	} {
+		known := func(environment string) []byte {
+			if environment != prodEnvironment {
+				t.Errorf("asked for the list of %s, want that of %s", environment, prodEnvironment)
+			}
+			return c.list
+		}
+		if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Known: known}); (err == nil) != (c.code == "") || err != nil && !registry.HasCode(err, c.code) {
+			t.Errorf("with an accepted trust bundle whose list is %s: error %v, want %q", c.name, err, c.code)
+		}
+	}
+	foreign := w.at(pull.Dir, "bundles", staging.Digest.Encoded()+".sigstore.json")
+	if err := os.WriteFile(foreign, staging.Bundle, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{}); err != nil {
+		t.Errorf("with a list of another environment in the folder: %v", err)
+	}
 	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Restrictions: second.Bundle}); !registry.HasCode(err, registry.CodeTrust) ||
 		!strings.Contains(err.Error(), "is older than list 3") {
 		t.Errorf("an older list than that of the folder: error %v", err)
+	}
+	older := func(string) []byte { return second.Bundle }
+	if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Known: older}); err != nil {
+		t.Errorf("a trust bundle with an older list than that of the folder: %v", err)
 	}
 }

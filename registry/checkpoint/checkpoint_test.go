@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +220,8 @@ func TestProofHasOneForm(t *testing.T) {
 	for name, bad := range map[string]string{
 		"empty":              "",
 		"another version":    replaced(0, "c2sp.org/tlog-proof@v2\n"),
+		"the first line":     lines[0],
+		"two lines":          lines[0] + lines[1] + "\n" + strings.Join(lines[6:], ""),
 		"no extra":           replaced(1, ""),
 		"extra is no base64": replaced(1, "extra !\n"),
 		"extra is no event":  replaced(1, "extra e30=\n"),
@@ -231,6 +234,46 @@ func TestProofHasOneForm(t *testing.T) {
 	} {
 		if p, err := checkpoint.ParseProof([]byte(bad)); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: read as %+v, error %v; want CodeInvalid", name, p, err)
+		}
+	}
+}
+
+// What a key signed counts in its window, and until the key was retired.
+func TestCountsAt(t *testing.T) {
+	t.Parallel()
+	at := func(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC) }
+	for name, c := range map[string]struct {
+		signed checkpoint.Signed
+		at     time.Time
+		counts bool
+	}{
+		"by a trusted key":               {checkpoint.Signed{Key: registry.KeyTrusted}, at(1), true},
+		"by a key that is retired later": {checkpoint.Signed{Key: registry.KeyRetired, RetiredAt: at(2)}, at(1), true},
+		"when the key was retired":       {checkpoint.Signed{Key: registry.KeyRetired, RetiredAt: at(1)}, at(1), true},
+		"after the key was retired":      {checkpoint.Signed{Key: registry.KeyRetired, RetiredAt: at(1)}, at(2), false},
+		"by a revoked key":               {checkpoint.Signed{Key: registry.KeyRevoked}, at(1), false},
+		"by a key in no state":           {checkpoint.Signed{}, at(1), false},
+		"in the window of the key":       {checkpoint.Signed{Key: registry.KeyTrusted, Window: registry.Window{From: at(1), Until: at(3)}}, at(2), true},
+		"before the window of the key":   {checkpoint.Signed{Key: registry.KeyTrusted, Window: registry.Window{From: at(1), Until: at(3)}}, at(0), false},
+		"after the window of the key":    {checkpoint.Signed{Key: registry.KeyTrusted, Window: registry.Window{From: at(1), Until: at(3)}}, at(4), false},
+	} {
+		if err := c.signed.CountsAt(c.at); (err == nil) != c.counts || err != nil && !registry.HasCode(err, registry.CodeTrust) {
+			t.Errorf("%s: error %v, want that it counts: %t", name, err, c.counts)
+		}
+	}
+}
+
+// A note is read up to its limit, which no checkpoint needs.
+func TestPeekRefuses(t *testing.T) {
+	t.Parallel()
+	note := signed(t, newSigner(t), seen(t, history(t, "event", 3), 3).Checkpoint)
+	full := append(slices.Clone(note), bytes.Repeat([]byte{'x'}, checkpoint.MaxNote-len(note))...)
+	for name, c := range map[string]struct {
+		note  []byte
+		valid bool
+	}{"as it is": {note, true}, "as large as it may be": {full, true}, "larger": {append(slices.Clone(full), 'x'), false}, "a text without signatures": {[]byte("text\n"), false}} {
+		if got, err := checkpoint.Peek(c.note); (err == nil) != c.valid || c.valid && got.Size != 3 || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: got %+v, error %v; want valid %t", name, got, err, c.valid)
 		}
 	}
 }

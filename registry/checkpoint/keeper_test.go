@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -195,5 +196,67 @@ func TestKeeperAfterARename(t *testing.T) {
 	c.events = extend(t, c.events[:2], "another", 5)
 	if _, err := keeperOf(t, c, kept, own).Checkpoint(t.Context()); !registry.HasCode(err, registry.CodeTrust) {
 		t.Errorf("a history that contradicts the one before the rename: error %v, want CodeTrust", err)
+	}
+}
+
+// unreadable are kept checkpoints in a database that does not answer.
+type unreadable struct{ registry.Checkpoints }
+
+var errUnreadable = errors.New("the database does not answer")
+
+func (unreadable) List(context.Context, string, int) ([]registry.Named[registry.KeptCheckpoint], error) {
+	return nil, errUnreadable
+}
+
+func (unreadable) Get(context.Context, string) (registry.KeptCheckpoint, error) {
+	return registry.KeptCheckpoint{}, errUnreadable
+}
+
+// A keeper that cannot read what it needs says so, and signs and proves nothing.
+func TestKeeperWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	events, own := history(t, "event", 3), newSigner(t)
+	for name, change := range map[string]func(*checkpoint.Keeper){
+		"the history": func(k *checkpoint.Keeper) {
+			k.History = func(context.Context, registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+				return func(yield func(registry.Event, error) bool) { yield(registry.Event{}, errUnreadable) }
+			}
+		},
+		"kept checkpoints": func(k *checkpoint.Keeper) { k.Kept = unreadable{k.Kept} },
+	} {
+		k := newKeeper(t, events, own)
+		change(k)
+		note, made := k.Checkpoint(t.Context())
+		proof, proved := k.Proof(t.Context(), 1)
+		size, every := k.Every(t.Context(), 1)
+		if !errors.Is(every, errUnreadable) || size != 0 {
+			t.Errorf("%s: made a checkpoint of %d events, error %v; want that of the database", name, size, every)
+		}
+		if !errors.Is(made, errUnreadable) || !errors.Is(proved, errUnreadable) || !errors.Is(k.Check(t.Context()), errUnreadable) || note != nil || proof != nil {
+			t.Errorf("%s: got %s, error %v, and %s, error %v; want that of the database", name, note, made, proof, proved)
+		}
+	}
+	refuses := newKeeper(t, events, own)
+	refuses.Sign = func(context.Context, registry.Role, string, string) ([]byte, error) { return nil, errUnreadable }
+	if note, err := refuses.Checkpoint(t.Context()); !errors.Is(err, errUnreadable) || note != nil {
+		t.Errorf("a key that cannot sign: got %s, error %v", note, err)
+	}
+	if proof, err := refuses.Proof(t.Context(), 1); !errors.Is(err, errUnreadable) || proof != nil {
+		t.Errorf("a key that cannot sign: got the proof %s, error %v", proof, err)
+	}
+	if size, err := refuses.Every(t.Context(), 1); !errors.Is(err, errUnreadable) {
+		t.Errorf("a key that cannot sign: made a checkpoint of %d events, error %v", size, err)
+	}
+	alone, err := newKeeper(t, events[:1], own).Proof(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := checkpoint.ParseProof(alone); err != nil || len(p.Path) != 0 || p.Event.Seq != 1 {
+		t.Errorf("a proof of the only event: %+v, error %v; want no path", p, err)
+	}
+	for seq, exists := range map[int64]bool{0: false, 1: true, 3: true, 4: false} {
+		if _, err := newKeeper(t, events, own).Proof(t.Context(), seq); (err == nil) != exists || err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+			t.Errorf("a proof of event %d: error %v, want it %t", seq, err, exists)
+		}
 	}
 }

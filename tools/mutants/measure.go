@@ -90,6 +90,7 @@ func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch 
 	if err != nil {
 		return t, err
 	}
+	program.skip = o.skip
 	begin := time.Now()
 	if out, err := program.run(ctx, 0, 20*time.Minute); err != nil {
 		return t, fmt.Errorf("tests of %s fail without a change: %w\n%s", t.pkg, err, out)
@@ -176,7 +177,7 @@ const (
 // try runs the tests on a mutant, from the program if that has it.
 func (p program) try(ctx context.Context, m mutant, number int, scratch string, limit time.Duration) (outcome, error) {
 	if !p.has[number] {
-		return alone(ctx, p.pkg, m, scratch, limit)
+		return alone(ctx, p, m, scratch, limit)
 	}
 	_, err := p.run(ctx, number, limit)
 	switch {
@@ -189,7 +190,8 @@ func (p program) try(ctx context.Context, m mutant, number int, scratch string, 
 }
 
 // alone compiles and runs the package's tests on a mutant.
-func alone(ctx context.Context, p pkg, m mutant, scratch string, limit time.Duration) (outcome, error) {
+func alone(ctx context.Context, program program, m mutant, scratch string, limit time.Duration) (outcome, error) {
+	p := program.pkg
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return "", err
 	}
@@ -201,7 +203,7 @@ func alone(ctx context.Context, p pkg, m mutant, scratch string, limit time.Dura
 	if err := errors.Join(os.WriteFile(changed, m.apply(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return "", err
 	}
-	out, err := test(ctx, p, overlay, limit)
+	out, err := program.test(ctx, overlay, limit)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -213,16 +215,16 @@ func alone(ctx context.Context, p pkg, m mutant, scratch string, limit time.Dura
 	return killed, nil
 }
 
-// test runs the tests of a package with the files of the overlay. The limit is as for [program.run].
-func test(ctx context.Context, p pkg, overlay string, limit time.Duration) ([]byte, error) {
+// test runs the tests of the package with the files of the overlay. The limit is as for [program.run].
+func (p program) test(ctx context.Context, overlay string, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-overlay", overlay}
-	for _, s := range p.suites() {
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-skip", p.skip, "-overlay", overlay}
+	for _, s := range p.pkg.suites() {
 		args = append(args, s.importPath)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.WaitDelay = p.Module.Dir, 10*time.Second
+	cmd.Dir, cmd.WaitDelay = p.pkg.Module.Dir, 10*time.Second
 	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1") // or a killed mutant leaves a file in testdata
 	return cmd.CombinedOutput()
 }

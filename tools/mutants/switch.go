@@ -21,6 +21,7 @@ import (
 type program struct {
 	path string // of the executable of the first suite of the package; those of others have their number behind
 	pkg  pkg
+	skip string       // pattern of the tests that do not run
 	has  map[int]bool // by number of the mutant; the first is 1
 }
 
@@ -183,7 +184,7 @@ func (p program) run(ctx context.Context, number int, limit time.Duration) (out 
 func (p program) runSuite(ctx context.Context, executable, dir string, number int, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, executable, "-test.failfast", "-test.timeout="+limit.String())
+	cmd := exec.CommandContext(ctx, executable, "-test.failfast", "-test.timeout="+limit.String(), "-test.skip="+p.skip)
 	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
 	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1", fmt.Sprint("MUTANT=", number)) // or a killed mutant leaves a file in testdata
 	var out bytes.Buffer
