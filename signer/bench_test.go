@@ -1,6 +1,10 @@
 package signer_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
 	"os"
 	"strings"
 	"testing"
@@ -46,6 +50,45 @@ func BenchmarkSignRelease(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkBareSign makes as many signatures over the same bytes as a build of six engines, and nothing else.
+func BenchmarkBareSign(b *testing.B) {
+	key, all := bareKey(b), statements(b)
+	for b.Loop() {
+		for _, statement := range all {
+			digest := sha256.Sum256(statement)
+			if _, err := ecdsa.SignASN1(rand.Reader, key, digest[:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkBareVerify verifies a bare signature over a statement with provenance.
+func BenchmarkBareVerify(b *testing.B) {
+	key, all := bareKey(b), statements(b)
+	statement := all[len(all)-1]
+	digest := sha256.Sum256(statement)
+	signature, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		digest = sha256.Sum256(statement)
+		if !ecdsa.VerifyASN1(&key.PublicKey, digest[:], signature) {
+			b.Fatal("the signature is not verified")
+		}
+	}
+}
+
+func bareKey(b *testing.B) *ecdsa.PrivateKey {
+	b.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return key
 }
 
 // BenchmarkVerify verifies a bundle with provenance, as resolve does when it has not seen it.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
@@ -34,6 +35,16 @@ func BenchmarkStep(b *testing.B) {
 	for _, step := range []string{"build", "verify", "promote"} {
 		run(script, step) // what follows finds everything done
 	}
+	reports := func(on bool) {
+		for _, name := range []string{"JUNIT", "CODEQUALITY", "ANNOTATIONS"} {
+			variable := "MLPROMOTE_CI_" + name + "=" + filepath.Join(state, name)
+			if on {
+				env = append(env, variable)
+			} else {
+				env = slices.DeleteFunc(env, func(v string) bool { return v == variable })
+			}
+		}
+	}
 	b.Run("nothing", func(b *testing.B) {
 		for b.Loop() {
 			run(nothing, "")
@@ -41,6 +52,13 @@ func BenchmarkStep(b *testing.B) {
 	})
 	for _, step := range []string{"build", "promote"} {
 		b.Run(step, func(b *testing.B) {
+			for b.Loop() {
+				run(script, step)
+			}
+		})
+		b.Run(step+" with reports", func(b *testing.B) {
+			reports(true)
+			defer reports(false)
 			for b.Loop() {
 				run(script, step)
 			}
