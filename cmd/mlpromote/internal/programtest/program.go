@@ -39,11 +39,17 @@ type build struct {
 
 var built, shifted, node, shiftedNode build
 
+// BuiltVariable has the path of the program where a test that built it runs itself again.
+const BuiltVariable = "MLPROMOTE_TEST_BUILT"
+
 // Program gives the path of the program, which is built once for all tests of a process, and
 // never with the race detector, under which it opens a key in two seconds and not in a fifth
 // of one. TestMain of the package runs [Main].
 func Program(tb testing.TB) string {
 	tb.Helper()
+	if path := os.Getenv(BuiltVariable); path != "" {
+		return path
+	}
 	return built.program(tb)
 }
 
