@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,16 @@ func TestProofs(t *testing.T) {
 	}
 }
 
+// extra is the line of a proof for an event.
+func extra(t *testing.T, e registry.Event) string {
+	t.Helper()
+	text, err := registry.CanonicalJSON(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "extra " + base64.StdEncoding.EncodeToString(text) + "\n"
+}
+
 func TestProofHasOneForm(t *testing.T) {
 	t.Parallel()
 	data, err := newKeeper(t, history(t, "event", 5), newSigner(t)).Proof(t.Context(), 3)
@@ -224,6 +235,9 @@ func TestProofHasOneForm(t *testing.T) {
 		"two lines":          lines[0] + lines[1] + "\n" + strings.Join(lines[6:], ""),
 		"no extra":           replaced(1, ""),
 		"extra is no base64": replaced(1, "extra !\n"),
+		"an event alone":     replaced(1, strings.TrimPrefix(lines[1], "extra ")),
+		"event number 0":     replaced(1, extra(t, registry.Event{})),
+		"a negative number":  replaced(1, extra(t, registry.Event{Seq: -1})),
 		"extra is no event":  replaced(1, "extra e30=\n"),
 		"another index":      replaced(2, "index 3\n"),
 		"index with a zero":  replaced(2, "index 02\n"),

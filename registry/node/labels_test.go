@@ -85,6 +85,21 @@ func TestFromLabels(t *testing.T) {
 	}
 }
 
+// A node has as many GPUs as a document can list, and none if its labels count none.
+func TestFromLabelsCounts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"0": 0, "1": 1, "256": 256} {
+		if n, err := node.FromLabels(gpu("nvidia.com/gpu.count", text)); err != nil || len(n.Accelerators) != want {
+			t.Errorf("count %s: %d accelerators, error %v; want %d", text, len(n.Accelerators), err, want)
+		}
+	}
+	for _, text := range []string{"257", "-1", "1.5"} {
+		if n, err := node.FromLabels(gpu("nvidia.com/gpu.count", text)); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("count %s: %+v, error %v; want CodeInvalid", text, n, err)
+		}
+	}
+}
+
 func TestFromLabelsRefuses(t *testing.T) {
 	t.Parallel()
 	for says, labels := range map[string]map[string]string{

@@ -77,8 +77,11 @@ func TestAccelerators(t *testing.T) {
 			query: "0, NVIDIA H200, 9.0, 143771, 580.65.06, Enabled\n1, NVIDIA H200, 9.0, 143771, 580.65.06, Disabled\n",
 			list: "GPU 0: NVIDIA H200 (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)\n" +
 				"  MIG 1g.18gb     Device  0: (UUID: MIG-1a)\n  MIG 1c.3g.71gb  Device  1: (UUID: MIG-1b)\n" +
-				"GPU 1: NVIDIA H200 (UUID: GPU-2)\n",
+				"\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n",
 			want: []registry.NodeAccelerator{instance("1g.18gb"), instance("1c.3g.71gb"), h200},
+		},
+		"a line that is neither": {
+			query: "0, NVIDIA H200, 9.0, 143771, 580.65.06, Enabled\n", list: "GPU 0: NVIDIA H200 (UUID: GPU-2)\n  a device\n", note: "want a GPU or a MIG device",
 		},
 		"no instances": {
 			query: "0, NVIDIA H200, 9.0, 143771, 580.65.06, Enabled\n", list: "GPU 0: NVIDIA H200 (UUID: GPU-2)\n",

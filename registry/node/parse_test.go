@@ -65,6 +65,9 @@ func TestParseFileRefuses(t *testing.T) {
 		"half a profile":    {`1g.18gb`, `1g`, `accelerators[0].mig "1g"`},
 		"a driver's name":   {`580.65.06`, `newest`, `accelerators[0].driver "newest"`},
 		"a range":           {`1.30.0`, `>=1.30`, `runtimes.onnxruntime ">=1.30"`},
+		"a hyphen first":    {`"onnxruntime"`, `"-onnxruntime"`, `runtimes: name "-onnxruntime"`},
+		"a plus in a name":  {`"onnxruntime"`, `"onnx+runtime"`, `runtimes: name "onnx+runtime"`},
+		"a long name":       {`"onnxruntime"`, `"` + strings.Repeat("a", 64) + `"`, "runtimes: name"},
 		"no runtime's name": {`"onnxruntime"`, `""`, `runtimes: name ""`},
 		"a note in lines":   {`"emulated"`, `"a\nb"`, "notes[0]"},
 	} {
@@ -78,6 +81,12 @@ func TestParseFileRefuses(t *testing.T) {
 			checkRefused(t, err, registry.CodeInvalid, path, tc.says)
 		})
 	}
+	t.Run("as long as it may be", func(t *testing.T) {
+		t.Parallel()
+		if _, err := node.ParseFile(write(t, nodeDocument+strings.Repeat(" ", 1<<20-len(nodeDocument)))); err != nil {
+			t.Errorf("error %v, want none", err)
+		}
+	})
 	t.Run("too long", func(t *testing.T) {
 		t.Parallel()
 		path := write(t, nodeDocument+strings.Repeat(" ", 1<<20))
@@ -136,6 +145,9 @@ func TestParseRuntimeRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want %q", arg, err, says)
 		}
+	}
+	if r, err := node.ParseRuntime(t.TempDir()); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("a folder: %+v, error %v, want CodeInvalid", r, err)
 	}
 	if _, err := node.ParseRuntime("onnxruntime"); len(registry.Hints(err)) != 1 {
 		t.Errorf("hints %q, want one that shows both forms", registry.Hints(err))

@@ -24,6 +24,13 @@ func TestRun(t *testing.T) {
 	if _, err = node.Run(t.Context(), "there-is-no-such-program"); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("a program that is not there: %v, want %v", err, exec.ErrNotFound)
 	}
+	const most = 256 << 10
+	if out, err = node.Run(t.Context(), "sh", "-c", "head -c 262144 /dev/zero"); err != nil || len(out) != most {
+		t.Errorf("as much as is read: %d bytes, error %v, want %d", len(out), err, most)
+	}
+	if out, err = node.Run(t.Context(), "sh", "-c", "head -c 262145 /dev/zero"); err == nil {
+		t.Errorf("a byte more: %d bytes, and no error", len(out))
+	}
 	endless := "while :; do echo " + strings.Repeat("x", 4096) + "; done"
 	if out, err = node.Run(t.Context(), "sh", "-c", endless); err == nil || len(out) > 256<<10 {
 		t.Errorf("a program that does not stop: %d bytes, error %v", len(out), err)
