@@ -26,6 +26,7 @@ type builtEngine struct {
 	records []tuningRecord
 	made    howMade
 	tie     format.Tie // what the engine says of itself
+	census  *registry.Census
 	steps   []takenStep
 	loaded  bool // it ran on a case here
 	planned plan.Engine
@@ -190,6 +191,7 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 	if built.tie, err = checkTied(planned, tool.Profile, built.files); err != nil {
 		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}
+	built.census = census(tool.Profile, built.files, model)
 	return built, nil
 }
 

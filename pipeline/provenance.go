@@ -246,6 +246,9 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 		"toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made,
 		"tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck,
 	})
+	if e.census != nil {
+		internal["operators"] = e.census
+	}
 	calibration := b.calibrationOf(e)
 	internal["calibration"] = calibration
 	for _, d := range calibration {

@@ -1,9 +1,9 @@
 package web
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -20,6 +20,16 @@ type compareView struct {
 	Rows            []comparedEngine
 }
 
+// Uncounted reports whether operators of an engine were not counted.
+func (v compareView) Uncounted() bool {
+	return slices.ContainsFunc(v.Rows, func(c comparedEngine) bool { return c.Unknown })
+}
+
+// SameOperators reports whether operators are known of each engine that both releases have, and the same.
+func (v compareView) SameOperators() bool {
+	return !slices.ContainsFunc(v.Rows, func(c comparedEngine) bool { return c.Unknown || len(c.Changed) > 0 })
+}
+
 // side is one of the two releases.
 type side struct {
 	Version, URL, Environment string
@@ -30,6 +40,17 @@ type side struct {
 type comparedEngine struct {
 	Label string
 	A, B  *engineRow // nil: the release does not have it
+
+	Operators string // how their operators compare; empty if one release does not have it
+	Unknown   bool   // they do not
+	Changed   []operatorChange
+}
+
+// operatorChange is an operator that one of two engines has more often.
+type operatorChange struct {
+	Name    string
+	State   state
+	Was, Is string
 }
 
 // figures are those of one release.
@@ -65,33 +86,27 @@ func (s *site) comparePage(r *http.Request, model string) (answer, error) {
 		}
 	}
 	a, b := sides[0], sides[1]
-	view := compareView{
-		Model: model, ModelURL: modelURL(model), A: sideOf(a), B: sideOf(b), Changes: differences(a.Release, b.Release), Rows: enginesOf(a, b),
+	found, err := registry.CompareSides(r.Context(), s.Compare, a.side(), b.side())
+	if err != nil {
+		return answer{}, err
 	}
-	if s.Compare != nil {
-		was, is := located(a), located(b)
-		forth, err := s.Compare(r.Context(), is, was)
-		if err != nil {
-			return answer{}, err
-		}
-		back, err := s.Compare(r.Context(), was, is)
-		if err != nil {
-			return answer{}, err
-		}
-		view.Looser, view.Tighter, view.Interface, view.Documents = plain(forth.Looser), plain(back.Looser), plain(forth.Interface), true
+	view := compareView{
+		Model: model, ModelURL: modelURL(model), A: sideOf(a), B: sideOf(b), Changes: plain(found.Changes), Rows: enginesOf(a, b, found.Engines),
+		Looser: plain(found.Looser), Tighter: plain(found.Tighter), Interface: plain(found.Differs), Documents: !found.Partly,
 	}
 	return answer{
 		template: "compare", title: view.A.Version + " and " + view.B.Version + " of " + model, nav: "Models", body: view,
-		api: modelAPI(model, "release", "environment", b.environment, "ref", string(b.Digest)),
+		api: modelAPI(model, "comparison", "from", string(a.Digest), "to", string(b.Digest)),
 	}, nil
+}
+
+// side is the release as the registry compares it.
+func (in read) side() registry.ReleaseSide {
+	return registry.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.claims}
 }
 
 func sideOf(in read) side {
 	return side{in.Tag(), releaseURL(in.Model, in.Digest, in.environment), in.environment, digestOf(in.Digest)}
-}
-
-func located(in read) registry.Located {
-	return registry.Located{Repository: registry.Repository(in.environment, in.Model), Release: in.Release}
 }
 
 func plain(lines []string) []string {
@@ -102,26 +117,49 @@ func plain(lines []string) []string {
 	return all
 }
 
-// enginesOf lists the engines of two releases by label.
-func enginesOf(a, b read) []comparedEngine {
+// enginesOf describes the engines of two releases, by label.
+func enginesOf(a, b read, compared []registry.ComparedEngine) []comparedEngine {
 	var all []comparedEngine
-	at := make(map[string]int)
-	for _, in := range []read{a, b} {
-		for _, e := range in.Engines {
-			view := row(in, e)
-			i, ok := at[e.Label()]
-			if !ok {
-				i = len(all)
-				at[e.Label()], all = i, append(all, comparedEngine{Label: registry.PlainText(e.Label())})
-			}
-			if in.Digest == b.Digest && in.environment == b.environment {
-				all[i].B = &view
-			}
-			if in.Digest == a.Digest && in.environment == a.environment {
-				all[i].A = &view
-			}
-		}
+	for _, c := range compared {
+		one := comparedEngine{Label: registry.PlainText(c.Label), A: rowOf(a, c.From), B: rowOf(b, c.To)}
+		one.census(c)
+		all = append(all, one)
 	}
-	slices.SortStableFunc(all, func(x, y comparedEngine) int { return cmp.Compare(x.Label, y.Label) })
 	return all
+}
+
+// rowOf describes an engine of a release; nil if it has none.
+func rowOf(in read, d registry.Digest) *engineRow {
+	e, ok := in.Engine(d)
+	if !ok {
+		return nil
+	}
+	view := row(in, e)
+	return &view
+}
+
+// census says which operators changed.
+func (c *comparedEngine) census(of registry.ComparedEngine) {
+	switch {
+	case of.From == "" || of.To == "":
+	case of.OperatorsOf == "":
+		c.Operators, c.Unknown = "not counted", true
+	case len(of.Operators) == 0:
+		c.Operators = "the same"
+	default:
+		c.Operators = registry.Count(len(of.Operators), "operator differs", "operators differ")
+	}
+	if of.OperatorsOf == registry.CensusOfGraph {
+		c.Operators += ", counted in the graph that its compiler took"
+	}
+	for _, o := range of.Operators {
+		change := operatorChange{Name: registry.PlainText(strings.TrimPrefix(o.Operator, "ai.onnx.")), Was: number(int64(o.Was)), Is: number(int64(o.Is)), State: stateOf(classPlain, "other count")}
+		switch {
+		case o.Was == 0:
+			change.State = stateOf(classWait, "appeared")
+		case o.Is == 0:
+			change.State = stateOf(classWait, "vanished")
+		}
+		c.Changed = append(c.Changed, change)
+	}
 }

@@ -58,11 +58,11 @@ type requirement struct {
 const subjectsShown = 3
 
 // Of names the subjects in a list, or counts them where there are many.
-func (r requirement) Of() string {
+func (r requirement) Of() []string {
 	if len(r.Subjects) > subjectsShown {
-		return fmt.Sprintf("%d, such as %s", len(r.Subjects), r.Subjects[len(r.Subjects)-1])
+		return []string{fmt.Sprintf("%d, such as %s", len(r.Subjects), r.Subjects[len(r.Subjects)-1])}
 	}
-	return strings.Join(r.Subjects, ", ")
+	return r.Subjects
 }
 
 // ignored is evidence that does not count.

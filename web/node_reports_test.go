@@ -68,7 +68,7 @@ func TestNodeReports(t *testing.T) {
 			`<span class="num">1 node</span>`, "not the head", "late-1", "silent", "lost-1", `<span class="num">2 nodes</span>`, "new-1", "new-2", "20 min ago", "by jane",
 			"/api/v1/node-reports?environment=prod&amp;model=vision%2Fdigits", "silent=true")
 	}
-	wantPage(t, "by node type", f.get(everything(), digitsOnNodes), http.StatusOK, `<td data-label="Report it" class="whole num">2 nodes</td>`)
+	wantPage(t, "by node type", f.get(everything(), digitsOnNodes), http.StatusOK, `<td data-label="That report" class="whole num">2 nodes</td>`)
 	wantPage(t, "all models", f.get(everything(), "/nodes"), http.StatusOK, "vision/digits", "late-1")
 
 	f.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})

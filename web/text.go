@@ -131,6 +131,19 @@ func latency(ns int64) string {
 	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
 }
 
+// between describes bounds of a latency in nanoseconds; 0 is one that is not known.
+func between(low, high int64) string {
+	switch {
+	case low <= 0 && high <= 0:
+		return ""
+	case high <= 0:
+		return "at least " + latency(low)
+	case low <= 0:
+		return "at most " + latency(high)
+	}
+	return latency(low) + " to " + latency(high)
+}
+
 // Addresses of pages. A component of a model's name begins with a letter or digit, so that "-" ends the name.
 const (
 	modelsPath = "/models/"

@@ -260,6 +260,18 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: got %d, want 400", what, got.Code)
 		}
 	}
+	census := func(environment string, r registry.Release, e registry.Engine, counts map[string]int) {
+		w.AttachTo(t, environment, r, e.Digest, registry.PredicateProvenance, map[string]any{"buildDefinition": map[string]any{
+			"internalParameters": map[string]any{"operators": registry.Census{Of: registry.CensusOfGraph, Counts: counts}}}})
+	}
+	beside := func() *httptest.ResponseRecorder {
+		return w.get(everything(), modelPage+"/-/compare?a="+string(first.Digest)+"&b="+string(second.Digest))
+	}
+	wantPage(t, "before operators were counted", beside(), http.StatusOK, "not counted")
+	census("prod", first, first.Engines[1], map[string]int{"ai.onnx.Conv": 3, "ai.onnx.Gemm": 2})
+	census("staging", second, second.Engines[0], map[string]int{"ai.onnx.Conv": 4, "com.microsoft.QGemm": 2})
+	wantPage(t, "with operators", beside(), http.StatusOK, "3 operators differ, counted in the graph that its compiler took",
+		"<b>Conv</b> <span class=\"num\">3 → 4</span>", "vanished</span> <b>Gemm</b>", "appeared</span> <b>com.microsoft.QGemm</b>", "/comparison?from=sha256")
 	wantPage(t, "the same twice", w.get(everything(), modelPage+"/-/compare?a="+string(first.Digest)+"&b="+string(first.Digest)), http.StatusOK, "nothing but its version")
 }
 

@@ -102,6 +102,8 @@ func ofModels() map[string]operation {
 		about + wire.OpEngines:  {id: "engines", tag: "releases", answer: []registry.Engine{}, statuses: []int{422}, examples: release},
 		about + wire.OpEngine: {id: "engine", tag: "releases", answer: registry.Engine{}, statuses: []int{422}, examples: []example{
 			one("by digest", "model", exampleModel, "environment", "prod", "digest", exampleEngine)}},
+		about + wire.OpComparison: {id: "comparison", tag: "releases", answer: registry.ReleaseComparison{}, statuses: []int{422}, examples: []example{
+			one("with itself", "model", exampleModel, "from", exampleRelease, "to", exampleRelease)}},
 		about + wire.OpEvidence:    {id: "evidence", tag: "evidence", answer: wire.Claims{}, statuses: []int{422}, examples: release},
 		about + wire.OpQuarantines: {id: "quarantines", tag: "evidence", answer: []wire.Quarantine{}, statuses: []int{422}, examples: release},
 		about + wire.OpBundle: {id: "bundle", tag: "evidence", kind: wire.BundleType, statuses: []int{422}, examples: []example{

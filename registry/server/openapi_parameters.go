@@ -6,7 +6,7 @@ import "mlpromote.dev/mlpromote/registry"
 func required() []string {
 	return []string{
 		"resolveFacts environment", "releases environment", "release environment",
-		"engines environment", "engine environment", "engine digest",
+		"engines environment", "engine environment", "engine digest", "comparison from", "comparison to",
 		"evidence environment", "bundle environment", "bundle digest", "restrictions environment", "nodeReports environment", "promotionCheck environment",
 	}
 }
@@ -27,6 +27,8 @@ func known() map[string]object {
 		"version":     text("Tag of a release; absent: the head."),
 		"variant":     text("Only engines of this variant."),
 		"digest":      text("Digest of a manifest."),
+		"from":        text("Digest of the release that was."),
+		"to":          text("Digest of the release that is compared with it."),
 		"nodeType":    text("Name of a node type, in place of facts."),
 		"cursor":      text("Start of the page, from the Link header of the previous page."),
 		"limit": {

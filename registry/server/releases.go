@@ -69,6 +69,26 @@ func (s server) engine(r *request) (*response, error) {
 	return a.with("Cache-Control", forever), nil
 }
 
+// comparison returns what differs between two releases of a model.
+func (s server) comparison(r *request) (*response, error) {
+	var sides [2]registry.ReleaseSide
+	for i, name := range []string{"from", "to"} {
+		d := registry.Digest(r.Values.Get(name))
+		if err := d.Validate(); err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "%s=%.80q: want the digest of a release", name, d)
+		}
+		var err error
+		if sides[i], err = registry.ReadSide(r.Context(), s.Registry, r.Name, d); err != nil {
+			return nil, err
+		}
+	}
+	c, err := registry.CompareSides(r.Context(), s.Compare, sides[0], sides[1])
+	if err != nil {
+		return nil, err
+	}
+	return ok(c)
+}
+
 // evidence returns the evidence about a release: claims that verify, and ignored evidence.
 func (s server) evidence(r *request) (*response, error) {
 	release, environment, err := s.named(r)

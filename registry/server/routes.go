@@ -90,6 +90,7 @@ func table() []route {
 		{Route{get, modelPrefix + wire.OpEngine, read, true, "An engine by digest", one}, server.engine},
 		{Route{get, modelPrefix + wire.OpEvidence, read, true, "The evidence for a release and its engines: verified and ignored", about}, server.evidence},
 		{Route{get, modelPrefix + wire.OpQuarantines, read, true, "The quarantines of a release and its engines that are not lifted", about}, server.quarantines},
+		{Route{get, modelPrefix + wire.OpComparison, read, true, "What differs between two releases, each in the last environment that has it", []string{"from", "to"}}, server.comparison},
 		{Route{get, modelPrefix + wire.OpBundle, read, true, "The bytes of one piece of evidence", one}, server.bundle},
 		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence: reports, approvals, quarantines and their lifts", nil}, server.attach},
 		{Route{post, modelPrefix + wire.OpAttestations, registry.PermissionAttest, true, "Have the service sign an approval, its withdrawal or a quarantine in the caller's name", nil}, server.attest},

@@ -27,6 +27,8 @@ type Config struct {
 
 	// Preview decides about promotions without carrying them out. It checks permissions as Registry does.
 	Preview registry.Previewer
+	// Compare compares limits and interfaces of two releases that the caller may read. Nil: they are not compared.
+	Compare registry.CompareReleases
 	// URL is where people reach the pages of the service; empty: answers have no links.
 	URL string
 

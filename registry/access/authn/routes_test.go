@@ -141,6 +141,8 @@ func (c caller) may(permission registry.Permission, environment string) bool {
 		return p.May(permission, "prod", "")
 	case environment == bothEnds:
 		return p.May(permission, "staging", registrytest.Model) && p.May(permission, "prod", registrytest.Model)
+	case environment == eitherEnd:
+		return p.May(permission, "staging", registrytest.Model) || p.May(permission, "prod", registrytest.Model)
 	case environment == someOfProd:
 		return p.MayIn(permission, "prod")
 	}
@@ -157,12 +159,13 @@ type row struct {
 }
 
 // all stands for what belongs to no model, wholeProd for every model in prod, and someOfProd for
-// any model there. bothEnds takes it in both environments of a promotion.
+// any model there. bothEnds takes it in both environments of a promotion, eitherEnd in one of them.
 const (
 	all        = "all"
 	wholeProd  = "prod, every model"
 	someOfProd = "prod, any model"
 	bothEnds   = "staging and prod"
+	eitherEnd  = "staging or prod"
 )
 
 // expected is who may do what over REST, by method and pattern. A route that is not here
@@ -212,6 +215,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + ofModel(wire.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
 		"GET " + ofModel(wire.OpEngines):        {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpEngine):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpComparison):     {{"?from=" + string(h.release.Digest) + "&to=" + string(h.release.Digest), nil, read, eitherEnd}},
 		"GET " + ofModel(wire.OpEvidence):       {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpQuarantines):    {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpBundle):         {{oneInProd, nil, read, "prod"}},

@@ -37,11 +37,12 @@ const (
 	ModelsPath        = ModelListPath + "/"
 
 	OpResolve        = "resolve"
-	OpReleases       = "releases" // ?environment=
-	OpRelease        = "release"  // ?environment=&ref=: tag or digest; absent: the head
-	OpEngines        = "engines"  // ?environment=&ref=
-	OpEngine         = "engine"   // ?environment=&digest=
-	OpBundle         = "bundle"   // ?environment=&digest=
+	OpReleases       = "releases"   // ?environment=
+	OpRelease        = "release"    // ?environment=&ref=: tag or digest; absent: the head
+	OpEngines        = "engines"    // ?environment=&ref=
+	OpEngine         = "engine"     // ?environment=&digest=
+	OpComparison     = "comparison" // ?from=&to=
+	OpBundle         = "bundle"     // ?environment=&digest=
 	OpPublications   = "publications"
 	OpEvidence       = "evidence"    // ?environment=&ref=
 	OpQuarantines    = "quarantines" // ?environment=&ref=

@@ -10,7 +10,7 @@ import (
 
 func operations() []string {
 	return []string{
-		wire.OpResolve, wire.OpReleases, wire.OpRelease, wire.OpEngines, wire.OpEngine, wire.OpBundle, wire.OpPublications,
+		wire.OpResolve, wire.OpReleases, wire.OpRelease, wire.OpEngines, wire.OpEngine, wire.OpComparison, wire.OpBundle, wire.OpPublications,
 		wire.OpEvidence, wire.OpQuarantines, wire.OpPromotions, wire.OpRollbacks, wire.OpHolds, wire.OpHoldReleases, wire.OpAcceptances,
 	}
 }
