@@ -121,6 +121,11 @@ func (p *Pipeline) Bisect(ctx context.Context, ref registry.Ref, o BisectOptions
 	if b.made, b.known = v.howMade(c.engine.Digest); v.tools[onnxRuntime].Importer == nil {
 		return Bisection{}, registry.Errorf(registry.CodeUnavailable, "the toolchain %s here cannot show inner tensors of models", onnxRuntime)
 	}
+	if o.Layers > 0 {
+		if err := hasLayerCosts(c, b.made); err != nil {
+			return Bisection{}, err
+		}
+	}
 	found := Bisection{
 		Ref:    registry.Ref{Environment: v.environment, Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
 		Engine: c.engine.Label(), Digest: c.engine.Digest, Precision: c.engine.Precision,

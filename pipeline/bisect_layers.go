@@ -29,13 +29,18 @@ type LayerCost struct {
 	Without    *registry.Figure `json:"withoutDb,omitempty"`    // all but it; absent too where it is the only one
 }
 
-// layerCosts measures an engine that ONNX Runtime's quantizer made int8. Errors: CodeInvalid for another one.
-func (v verification) layerCosts(ctx context.Context, c candidate, made howMade, limit time.Duration) (_ *LayerCosts, err error) {
+// hasLayerCosts refuses an engine whose layers were not quantized by what can quantize each alone. Errors: CodeInvalid.
+func hasLayerCosts(c candidate, made howMade) error {
 	method, _ := made.Quantize["method"].(string)
 	if made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || method != plan.MethodStatic && method != plan.MethodDynamic {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: what each layer costs is known of engines that %s quantized to int8 only",
+		return registry.Errorf(registry.CodeInvalid, "%s: the cost of each layer can be found for engines that %s quantized to int8, and no others: leave out --layers",
 			c.engine.Label(), onnxRuntime)
 	}
+	return nil
+}
+
+// layerCosts measures an engine that ONNX Runtime's quantizer made int8. Errors: CodeInvalid for another one.
+func (v verification) layerCosts(ctx context.Context, c candidate, made howMade, limit time.Duration) (_ *LayerCosts, err error) {
 	ctx, done := v.p.report().stepIn(ctx, "find what the layers of "+c.engine.Label()+" cost")
 	defer func() { done("", err) }()
 	a, err := v.analysis(c, made, func() (material, error) { return v.calibration(ctx) })

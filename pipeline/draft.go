@@ -3,12 +3,11 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -30,6 +30,7 @@ type DraftModel struct {
 	// build may find shapes that the file does not say.
 	iface  validators.Interface
 	source spec.Source // without its path
+	assets []string    // files in the folder of the model that every engine needs
 }
 
 // DraftFormat recognizes the format of a model's file or folder by its content. Errors:
@@ -40,11 +41,7 @@ func DraftFormat(file string) (string, error) {
 		return "", registry.Errorf(registry.CodeInvalid, "model: %w", err)
 	}
 	if info.IsDir() {
-		if _, err := os.Stat(filepath.Join(file, "saved_model.pb")); errors.Is(err, fs.ErrNotExist) {
-			return "", registry.Errorf(registry.CodeInvalid,
-				"%s: a folder without saved_model.pb, so no SavedModel: want a model's file, or the folder of a SavedModel", file)
-		}
-		return spec.FormatSavedModel, nil
+		return draftFolder(file)
 	}
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -81,6 +78,23 @@ func DraftFormat(file string) (string, error) {
 			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
 	}
 	return formatOf(kind), nil
+}
+
+// draftFolder recognizes the format of a model's folder.
+func draftFolder(folder string) (string, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return "", registry.Errorf(registry.CodeInvalid, "model: %w", err)
+	}
+	defer root.Close()
+	if _, err := root.Stat("saved_model.pb"); err == nil {
+		return spec.FormatSavedModel, nil
+	}
+	if format.IsHuggingFace(root) {
+		return spec.FormatHuggingFace, nil
+	}
+	return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel, and without a config.json of transformers: "+
+		"want a model's file, or the folder of a SavedModel or of save_pretrained", folder)
 }
 
 // formatOf is the format that a spec has for files of a kind: ONNX, or what its reader refuses, where there is none.
@@ -137,7 +151,7 @@ func OpenDraft(file string) (DraftModel, error) {
 	model, err := openModel(file)
 	if err != nil {
 		return DraftModel{}, registry.WithHint(err,
-			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras and jax.export; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
+			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras, jax.export and folders of transformers; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
 			strings.Join(spec.Formats()[1:], "|"))
 	}
 	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})
@@ -166,7 +180,7 @@ func checkOutputs(model *format.Model) error {
 
 // OpenDraft reads a model in a format that has to be imported, by the toolchain of that format.
 // trusted are types in a skops file that may be loaded. Errors: those of the importer.
-func (p *Pipeline) OpenDraft(ctx context.Context, file, format string, trusted []string) (DraftModel, error) {
+func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, trusted []string) (DraftModel, error) {
 	folder, err := confined.New(filepath.Dir(file), "the folder of the model")
 	if err != nil {
 		return DraftModel{}, err
@@ -176,7 +190,7 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, format string, trusted [
 		return DraftModel{}, err
 	}
 	defer os.RemoveAll(scratch)
-	d := DraftModel{file: file, source: spec.Source{Format: format, Trust: spec.Trust{Types: trusted}}}
+	d := DraftModel{file: file, source: spec.Source{Format: sourceFormat, Trust: spec.Trust{Types: trusted}}}
 	source := d.source
 	source.Path.Written = filepath.Base(file)
 	m, err := p.imported(ctx, &spec.Spec{Files: folder, Source: source}, worker{scratch, nil})
@@ -184,6 +198,9 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, format string, trusted [
 		return DraftModel{}, err
 	}
 	d.model = m.model
+	if sourceFormat == spec.FormatHuggingFace {
+		d.assets = tokenizerOf(m.source.files)
+	}
 	if d.iface, err = interfaceOf(m.model); err != nil {
 		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
 	}
@@ -196,17 +213,31 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, format string, trusted [
 	return d, err
 }
 
+// tokenizerOf are the files of a folder of transformers that turn text, images or sound into tensors.
+func tokenizerOf(files []toolchain.Input) []string {
+	var names []string
+	for _, in := range files {
+		if name := path.Base(in.Name); format.IsTokenizer(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Draft is a commented spec for the model, as it would lie at specFile, with one
 // target such as "linux/amd64/v1". Where cases were imported, casesFolder has them; nil
 // generates them. Errors: CodeInvalid also for a model that does not lie below the folder of
 // specFile, since no spec can name it.
 func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, casesFolder string) (Drafted, error) {
-	relative, err := below(specFile, d.file, d.source.Format == spec.FormatSavedModel)
+	relative, err := below(specFile, d.file, spec.InFolder(d.source.Format))
 	if err != nil {
 		return Drafted{}, err
 	}
 	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types,
 		Target: target, Kinds: draftedKinds(d.model)}
+	for _, name := range d.assets {
+		options.Assets = append(options.Assets, path.Join(relative, name))
+	}
 	uses := d.model.Uses()
 	options.Interface, options.Sizes = proposedSizes(d.iface, uses)
 	if imported != nil {

@@ -198,7 +198,7 @@ func (r *Replayed) summarize(v verification, c candidate, report *registry.Parit
 			}
 		}
 		if w := reported.Worst; w != nil && r.Case != nil && w.Case == *r.Case {
-			shown.Reported = w
+			shown.Reported = &registry.Worst{Case: w.Case, Index: inCase(w.Index, shown.Engine.Shape), Reference: w.Reference, Engine: w.Engine}
 		}
 		r.Outputs = append(r.Outputs, shown)
 	}
@@ -210,6 +210,14 @@ func (r *Replayed) summarize(v verification, c candidate, report *registry.Parit
 			}
 		}
 	}
+}
+
+// inCase is an index in the output of one case, without the batch of one that a report may have counted.
+func inCase(index, shape []int64) []int64 {
+	if len(index) == len(shape) && len(shape) > 0 && shape[0] == 1 {
+		return index[1:]
+	}
+	return index
 }
 
 // summaryOf describes a tensor.

@@ -21,8 +21,8 @@ type source struct {
 
 // openSource reads the source of a spec after the format check. Errors: those of checkSource.
 func openSource(files specFiles, s spec.Source) (source, error) {
-	if s.Format == spec.FormatSavedModel {
-		inputs, err := savedInputs(files, s.Path.Written)
+	if spec.InFolder(s.Format) {
+		inputs, err := folderInputs(files, s)
 		return source{files: inputs}, err
 	}
 	if s.Format != spec.FormatONNX {
@@ -74,8 +74,8 @@ func operatorInputs(files specFiles, paths []spec.Path) ([]toolchain.Input, erro
 // is loaded and is not trusted; CodeInvalid for what is not what the spec says it is.
 func checkSource(files specFiles, s spec.Source) error {
 	switch s.Format {
-	case spec.FormatSavedModel:
-		_, err := checkSavedModel(files, s.Path.Written)
+	case spec.FormatSavedModel, spec.FormatHuggingFace:
+		_, err := checkFolder(files, s)
 		return err
 	case spec.FormatONNX:
 		return files.look(s.Path.Written, func(f *os.File) error {
@@ -116,25 +116,28 @@ func checkForeign(s spec.Source, f *os.File) error {
 // foreignName is what an importer sees the file as, whatever it is called here.
 func foreignName(s spec.Source) string { return "source." + s.Format }
 
-// checkSavedModel lets the folder of a SavedModel pass, and gives the names of its files.
-func checkSavedModel(files specFiles, folder string) ([]string, error) {
-	root, err := files.OpenRoot(folder)
+// checkFolder lets the folder of a model pass, and gives the names of its files.
+func checkFolder(files specFiles, s spec.Source) ([]string, error) {
+	root, err := files.OpenRoot(s.Path.Written)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
+	if s.Format == spec.FormatHuggingFace {
+		return format.CheckHuggingFaceIn(root, format.Limits{})
+	}
 	return format.CheckSavedModelIn(root, format.Limits{})
 }
 
-// savedInputs are the files of a SavedModel, below the folder that the importer sees it as.
-func savedInputs(files specFiles, folder string) ([]toolchain.Input, error) {
-	names, err := checkSavedModel(files, folder)
+// folderInputs are the files of a model in a folder, below the folder that the importer sees it as.
+func folderInputs(files specFiles, s spec.Source) ([]toolchain.Input, error) {
+	names, err := checkFolder(files, s)
 	if err != nil {
 		return nil, err
 	}
 	var inputs []toolchain.Input
 	for _, name := range names {
-		in, err := files.input(path.Join(folder, name), toolchain.RoleModel, path.Join("source", name), nil)
+		in, err := files.input(path.Join(s.Path.Written, name), toolchain.RoleModel, path.Join("source", name), nil)
 		if err != nil {
 			return nil, err
 		}

@@ -22,13 +22,13 @@ func (a *app) initCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [MODEL]",
 		Short: "Write a commented spec for a model",
-		Long: `Reads a model and writes a spec of at most 26 lines, and beside it its JSON Schema for
+		Long: `Reads a model and writes a spec of at most 27 lines, and beside it its JSON Schema for
 editors. Without an argument, the only .onnx file here is meant. If there is no registry here yet,
 it also writes the rules of a new one, environments.yaml in the data directory.
 
 MODEL is an ONNX file, a skops file of scikit-learn, a model of XGBoost (.json, .ubj) or
 LightGBM (.txt), PMML, a TensorFlow Lite file, a .keras file, a file of jax.export, or the
-folder of a TensorFlow SavedModel. All but ONNX are imported by a toolchain, which is installed
+folder of a TensorFlow SavedModel or of save_pretrained of transformers. All but ONNX are imported by a toolchain, which is installed
 if need be. --trust names types in a skops file that may be loaded although skops does not know
 them.
 

@@ -49,7 +49,13 @@ quarantines stand, and who approved it. REF defaults to the last build here.`,
 // or without a tag.
 func (a *app) modelOrReference(i *wiring.Instance, verb, environment string, args []string) (registry.Ref, error) {
 	if environment == "" {
-		return a.reference(i, args)
+		ref, err := a.reference(i, args)
+		if err == nil && len(args) == 1 {
+			if _, err = i.Envs.Find(ref.Environment); err != nil {
+				err = registry.WithHint(err, "for a model, name its environment too: mlpromote %s %s --env ENV", verb, args[0])
+			}
+		}
+		return ref, err
 	}
 	if len(args) == 0 {
 		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "%s --env %s: want a model, for example vision/digits", verb, environment)

@@ -86,7 +86,7 @@ func (c checker) oneOf(path []any, what, word string, available, others []string
 }
 
 func (c checker) checkSources() {
-	c.exists(c.Source.Path, c.Source.Format == FormatSavedModel, "source", "path")
+	c.exists(c.Source.Path, InFolder(c.Source.Format), "source", "path")
 	c.checkFormat()
 	if c.Calibration != nil {
 		c.existsFolder(c.Calibration.Path, "calibration", "path")

@@ -26,6 +26,7 @@ type DraftOptions struct {
 	Quantized string               // precision of a model that is quantized already; empty if it is not
 	Kinds     []DraftedKind        // of the outputs, in the order of the graph
 	Sizes     string               // why open dimensions have the sizes of Interface; may be empty
+	Assets    []string             // files that every engine needs, such as a tokenizer; may be empty
 }
 
 // DraftedKind is the kind that an output is guessed to be.
@@ -35,12 +36,12 @@ type DraftedKind struct {
 }
 
 // maxDraftLines bounds a draft, so that it can be read at a glance.
-const maxDraftLines = 26
+const maxDraftLines = 27
 
 // maxDraftKinds bounds the outputs whose kinds a draft says.
 const maxDraftKinds = 6
 
-// Draft writes a commented spec of at most 26 lines that [Load] accepts where the
+// Draft writes a commented spec of at most 27 lines that [Load] accepts where the
 // file is: the model is named after its file, and judged in fp32 on generated cases.
 // Errors: CodeInvalid for a path that YAML cannot hold.
 func Draft(o DraftOptions) ([]byte, error) {
@@ -58,6 +59,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 		"version: 0.1.0                      # semantic version: a new one for every change of the model",
 		"source: " + draftSource(o, source),
 	}
+	lines = append(lines, draftAssets(o.Assets)...)
 	lines = append(lines, draftShapes(o.Interface, o.Sizes)...)
 	lines = append(lines, draftKinds(o.Kinds)...)
 	variants := []string{
@@ -102,6 +104,18 @@ func draftSource(o DraftOptions, path string) string {
 		text += ", trust: {types: [" + strings.Join(types, ", ") + "]}"
 	}
 	return text + "}"
+}
+
+// draftAssets writes the files that go along with every engine.
+func draftAssets(paths []string) []string {
+	if len(paths) == 0 {
+		return nil
+	}
+	quoted := make([]string, len(paths))
+	for i, p := range paths {
+		quoted[i] = quoteIfNeeded(p)
+	}
+	return []string{"assets: [" + strings.Join(quoted, ", ") + "]   # part of every engine"}
 }
 
 // draftCases writes the section cases.

@@ -36,17 +36,20 @@ const (
 	FormatJAX        = "jax"      // a program that jax.export wrote
 	// FormatTorchExport is a program that torch.export saved, in a .pt2 archive; only with Trust.Pickle.
 	FormatTorchExport = "torch-export"
+	// FormatHuggingFace is a folder that save_pretrained of transformers wrote: configuration, weights as safetensors, tokenizer.
+	FormatHuggingFace = "huggingface"
 )
 
 // Formats lists the formats of sources.
 func Formats() []string {
-	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM, FormatPMML, FormatKeras, FormatJAX, FormatTorchExport}
+	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM,
+		FormatPMML, FormatKeras, FormatJAX, FormatTorchExport, FormatHuggingFace}
 }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
-	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel, its folder"`
-	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export"`
+	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel and huggingface, its folder"`
+	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export,huggingface"`
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
@@ -62,6 +65,9 @@ const (
 	// ArchitectureEncoder is a transformer encoder over tokens.
 	ArchitectureEncoder = "encoder"
 )
+
+// InFolder reports whether a source of the format is a folder, not a file.
+func InFolder(format string) bool { return format == FormatSavedModel || format == FormatHuggingFace }
 
 // Architecture is the network that weights belong to: layers, one after the other.
 type Architecture struct {

@@ -119,7 +119,7 @@ func importers() []Source {
 		},
 		{
 			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Imports: []string{"torch-export"},
+			Imports: []string{"torch-export", "huggingface"},
 		},
 	}
 }

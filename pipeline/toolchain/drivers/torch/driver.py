@@ -1,9 +1,9 @@
 """Driver for PyTorch, protocol mlpromote.driver/v1. Verbs:
 
 probe   versions of the tools.
-import  role "model", one file source.torch-export that torch.export.save wrote, to model.onnx, by
-        torch.onnx.
-run     such a program on cases: what PyTorch predicts.
+import  role "model", either one file source.torch-export that torch.export.save wrote, or the files of a folder that
+        save_pretrained of transformers wrote below source/, to model.onnx, by torch.onnx.
+run     such a model on cases: what PyTorch predicts.
 """
 
 import os
@@ -12,29 +12,35 @@ import sys
 os.environ.update(CUDA_VISIBLE_DEVICES="")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from protocol import Refused, main, model_of, options_of, versions, write  # noqa: E402
+import exported  # noqa: E402
+import pretrained  # noqa: E402
+from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from running import run  # noqa: E402
 
 OPSET = 18  # the earliest that torch.onnx writes
 
 
 def probe(_request):
-    return versions("torch", "onnxscript", "onnx", "numpy")
+    return versions("torch", "transformers", "onnxscript", "onnx", "numpy")
 
 
 def import_(request):
     options_of(request, {})
-    import exported
-
-    program = exported.opened(model_of(request, exported.SUFFIX))
-    model = converted(program, list(exported.inputs_of(program)), exported.outputs_of(program))
+    if any(i["name"] == "source/" + pretrained.CONFIG for i in inputs_of(request, "model")):
+        program, dims, outputs, names = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG))
+        model = converted(program, list(dims), outputs)
+    else:
+        program = exported.opened(model_of(request, exported.SUFFIX))
+        inputs, names = list(exported.inputs_of(program)), {}
+        model, dims = converted(program, inputs, exported.outputs_of(program)), {name: {0: "batch"} for name in inputs[:1]}
+    called(model, dims)
+    checked(model)
     write(request, "model.onnx", model.SerializeToString(deterministic=True))
-    return {"operators": len(model.graph.node)}
+    return {"operators": len(model.graph.node), "names": names}
 
 
 def converted(program, inputs, outputs):
     """What torch.onnx makes of it, without the lines of code that each node is from."""
-    import onnx
     import torch
 
     try:
@@ -43,7 +49,7 @@ def converted(program, inputs, outputs):
     except (MemoryError, ImportError):
         raise
     except Exception as e:  # whatever the translation of an operator stumbles upon
-        raise Refused("unsupported_op", f"torch.onnx cannot convert this program: {' '.join(str(e.__cause__ or e).split())[:300]}") from e
+        raise Refused("unsupported_op", f"torch.onnx cannot convert this model: {' '.join(str(e.__cause__ or e).split())[:300]}") from e
     del model.metadata_props[:]
     for part in (model.graph, *model.functions):
         del part.metadata_props[:]
@@ -53,31 +59,40 @@ def converted(program, inputs, outputs):
     for value in (*model.graph.value_info, *model.graph.input, *model.graph.output, *model.graph.initializer):
         del value.metadata_props[:]
         value.doc_string = ""
-    called(model)
-    try:
-        onnx.checker.check_model(model, full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as e:
-        raise Refused("unsupported_op", f"what torch.onnx made of this program is not valid ONNX: {' '.join(str(e).split())[:300]}") from None
     return model
 
 
-def called(model):
-    """The first dimension of the first input is the batch where it is open: torch calls it s77 or so."""
-    first = [v.type.tensor_type.shape.dim for v in model.graph.input][:1]
-    old = first[0][0].dim_param if first and len(first[0]) else ""
-    if not old:
-        return
+def checked(model):
+    import onnx
+
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as e:
+        raise Refused("unsupported_op", f"what torch.onnx made of this model is not valid ONNX: {' '.join(str(e).split())[:300]}") from None
+
+
+def called(model, names):
+    """Names the open dimensions, {input: {position: name}}. torch calls them s77 or so, and those of two inputs differently."""
+    new = {}
+    for value in model.graph.input:
+        for position, name in names.get(value.name, {}).items():
+            dims = value.type.tensor_type.shape.dim
+            if position < len(dims) and dims[position].dim_param:
+                new[dims[position].dim_param] = name
     for value in (*model.graph.input, *model.graph.output, *model.graph.value_info):
         for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param == old:
-                dim.dim_param = "batch"
+            if dim.dim_param in new:
+                dim.dim_param = new[dim.dim_param]
 
 
 def run_(request):
     options_of(request, {})
-    import exported
+    return run(lambda path, threads, _options: kind(path).Engine(path, threads))(request)
 
-    return run(lambda path, threads, _options: exported.Engine(path, threads))(request)
+
+def kind(path):
+    """The module that knows files of this name."""
+    return pretrained if os.path.basename(path) == pretrained.CONFIG else exported
 
 
 if __name__ == "__main__":

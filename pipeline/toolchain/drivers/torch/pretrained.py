@@ -1,0 +1,156 @@
+"""Folders that save_pretrained of transformers wrote: configuration, weights as safetensors, tokenizer.
+
+Only classes of transformers itself are made, and only safetensors are read: no code and no pickle of the folder.
+"""
+
+import inspect
+import json
+import os
+
+from protocol import Refused
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+
+CONFIG = "config.json"
+# Inputs of a model of text, in the order in which tokenizers give them.
+TEXT = ("input_ids", "attention_mask", "token_type_ids")
+# Outputs, by what they are called in transformers. Others are states and caches.
+OUTPUTS = ("logits", "start_logits", "end_logits", "prediction_logits", "seq_relationship_logits", "logits_per_image", "pred_boxes", "last_hidden_state", "pooler_output")
+# Sizes to trace with. Of 1, torch.export would take the dimension as fixed.
+BATCH, SEQUENCE = 2, 9
+
+
+def opened(path):
+    """The model in the folder of a config.json, and its configuration."""
+    import torch
+    import transformers
+
+    folder = os.path.dirname(path)
+    with open(path, encoding="utf-8") as f:
+        name = json.load(f)["architectures"][0]
+    found = getattr(transformers, name, None) if isinstance(name, str) else None
+    if not (isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)):
+        raise Refused("unsupported_format", f"config.json: transformers {transformers.__version__} has no model {name!r}")
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model, loaded = found.from_pretrained(
+            folder, config=config, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+        )
+    except (MemoryError, ImportError):
+        raise
+    except Exception as e:  # whatever a damaged folder makes it raise
+        raise Refused("bad_input", f"transformers {transformers.__version__} cannot load the model: {' '.join(str(e).split())[:300]}") from None
+    if loaded["missing_keys"] or loaded["mismatched_keys"]:
+        wrong = sorted(map(str, [*loaded["missing_keys"], *loaded["mismatched_keys"]]))
+        raise Refused("bad_input", f"the weights do not fit {name}: {len(wrong)} would be drawn at random, such as {wrong[0]}")
+    return model.eval(), config
+
+
+def inputs_of(model, config, folder):
+    """{name: tensor to trace with}, in the order of the model's forward. Dimensions of size BATCH and SEQUENCE are open."""
+    if model.main_input_name == "pixel_values":
+        return {"pixel_values": image(getattr(config, "vision_config", config))}
+    if model.main_input_name != "input_ids" or config.is_encoder_decoder:
+        raise Refused("unsupported_format", f"a model of {type(model).__name__} takes {model.main_input_name}, or has an encoder and a decoder: export its parts with torch.export")
+    takes = inspect.signature(model.forward).parameters
+    return {name: tokens(name) for name in text_inputs(folder) if name in takes}
+
+
+def image(config):
+    import torch
+
+    size = getattr(config, "image_size", None)
+    height, width = size if isinstance(size, (list, tuple)) else (size, size)
+    if not isinstance(height, int) or not isinstance(width, int):
+        raise Refused("unsupported_format", "config.json: no image_size, so the shape of pixel_values is unknown: export the model with torch.export")
+    return torch.zeros(BATCH, config.num_channels, height, width)
+
+
+def tokens(name):
+    import torch
+
+    return (torch.zeros if name == "token_type_ids" else torch.ones)(BATCH, SEQUENCE, dtype=torch.int64)
+
+
+def open_dims(tensor):
+    """{position: name} of the dimensions that a caller chooses."""
+    return {0: "batch", 1: "sequence"} if tensor.ndim == 2 else {0: "batch"}
+
+
+def text_inputs(folder):
+    """What the tokenizer gives; without one, tokens and which of them are padding."""
+    try:
+        with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as f:
+            names = json.load(f).get("model_input_names")
+    except (OSError, ValueError, AttributeError):
+        names = None
+    return [n for n in TEXT if n in names] if isinstance(names, list) and "input_ids" in names else list(TEXT[:2])
+
+
+def predictor(model, inputs):
+    """A module of tensors to tensors, and the names of its outputs."""
+    import torch
+
+    options = {"return_dict": True}
+    if "use_cache" in inspect.signature(model.forward).parameters:
+        options["use_cache"] = False
+    with torch.no_grad():
+        made = model(**inputs, **options)
+    outputs = [n for n in OUTPUTS if isinstance(made.get(n), torch.Tensor)]
+    if not outputs:
+        raise Refused("unsupported_format", f"{type(model).__name__} gives {', '.join(map(str, made))[:200]}, expected one of {', '.join(OUTPUTS)}")
+    if outputs[0].endswith("logits"):  # of which hidden states are the step before
+        outputs = [n for n in outputs if n not in ("last_hidden_state", "pooler_output")]
+
+    class Predictor(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *given):
+            made = self.model(**dict(zip(inputs, given)), **options)
+            return tuple(made[n] for n in outputs)
+
+    return Predictor().eval(), outputs
+
+
+def program_of(path):
+    """The model as a program of torch.export, {name of input: names of its open dimensions}, the names of its outputs,
+    and the names of classes as the protocol has them."""
+    import torch
+
+    model, config = opened(path)
+    inputs = inputs_of(model, config, os.path.dirname(path))
+    module, outputs = predictor(model, inputs)
+    dims = {name: open_dims(tensor) for name, tensor in inputs.items()}
+    shapes = {"given": tuple({d: torch.export.Dim.AUTO for d in of} for of in dims.values())}
+    try:
+        with torch.no_grad():
+            program = torch.export.export(module, tuple(inputs.values()), dynamic_shapes=shapes)
+    except (MemoryError, ImportError):
+        raise
+    except Exception as e:  # whatever the model's code stumbles upon
+        raise Refused("unsupported_op", f"torch.export cannot trace {type(model).__name__}: {' '.join(str(e).split())[:300]}") from None
+    return program, dims, outputs, names_of(config, outputs)
+
+
+def names_of(config, outputs):
+    """{"outputs": {"logits": names of the classes}}, where a person has named them."""
+    names = [config.id2label.get(i) for i in range(len(config.id2label or {}))]
+    named = names and all(isinstance(n, str) for n in names) and names != [f"LABEL_{i}" for i in range(len(names))]
+    return {"outputs": {"logits": names}} if named and outputs == ["logits"] else {"outputs": {}}
+
+
+class Engine:
+    def __init__(self, path, threads):
+        import torch
+
+        torch.set_num_threads(threads)
+        model, config = opened(path)
+        inputs = inputs_of(model, config, os.path.dirname(path))
+        self.torch, (self.module, self.outputs) = torch, predictor(model, inputs)
+        self.inputs = {n: (t.numpy().dtype, [-1 if d in open_dims(t) else size for d, size in enumerate(t.shape)]) for n, t in inputs.items()}
+
+    def run(self, feed):
+        with self.torch.no_grad():
+            return [t.numpy() for t in self.module(*[self.torch.from_numpy(feed[name]) for name in self.inputs])]

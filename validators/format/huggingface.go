@@ -1,0 +1,187 @@
+package format
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Files of a folder that save_pretrained of transformers writes (huggingface.co/docs/transformers).
+const (
+	huggingFaceConfig  = "config.json"
+	huggingFaceWeights = "model.safetensors"
+	huggingFaceIndex   = "model.safetensors.index.json"
+	// maxHuggingFaceJSON limits the configuration and the index of the weights in bytes each.
+	maxHuggingFaceJSON = 8 << 20
+)
+
+// huggingFaceData are files that belong to the model beside its configuration and weights: how text becomes tokens,
+// and how images and sound become tensors.
+var huggingFaceData = []string{
+	"added_tokens.json", "generation_config.json", "merges.txt", "preprocessor_config.json", "processor_config.json", "sentencepiece.bpe.model",
+	"special_tokens_map.json", "spiece.model", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt",
+}
+
+// IsTokenizer reports whether a file in a folder of transformers says how text becomes tokens, or images and sound tensors.
+func IsTokenizer(name string) bool {
+	return slices.Contains(huggingFaceData, name) && name != "generation_config.json"
+}
+
+// saveSafely is the way out for weights in a pickle.
+const saveSafely = `save the model where it can be loaded: model.save_pretrained("folder") writes model.safetensors`
+
+// IsHuggingFace reports whether an open folder has the configuration of a model of transformers.
+func IsHuggingFace(root *os.Root) bool {
+	config, err := readHuggingFace(root)
+	return err == nil && (config.ModelType != "" || len(config.Architectures) > 0)
+}
+
+// huggingFaceModel is what decides of config.json. AutoMap names classes in Python files of the folder.
+type huggingFaceModel struct {
+	Architectures []string        `json:"architectures"`
+	ModelType     string          `json:"model_type"`
+	AutoMap       json.RawMessage `json:"auto_map"`
+}
+
+// CheckHuggingFaceIn checks an open folder that save_pretrained of transformers wrote. It returns the files that belong to the
+// model, config.json first, with slashes. It ignores other files in the folder.
+//
+// Errors: [registry.CodeUnsafe] for a model whose network is Python code of its own, for weights that are only there as a
+// pickle, and for a link or a special file; [registry.CodeInvalid] for what is no such folder or is beyond lim.
+func CheckHuggingFaceIn(root *os.Root, lim Limits) ([]string, error) {
+	config, err := readHuggingFace(root)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(root.Name(), huggingFaceConfig)
+	switch {
+	case len(config.AutoMap) > 0 && string(config.AutoMap) != "null":
+		return nil, registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: auto_map names Python code of the model's own, which runs when it is loaded", file),
+			"export the model where it can be loaded: torch.onnx.export(model, args, \"model.onnx\")")
+	case len(config.Architectures) != 1 || config.ModelType == "":
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: want model_type, and architectures with one name: save the model again with save_pretrained", file)
+	}
+	weights, err := huggingFaceWeightsOf(root)
+	if err != nil {
+		return nil, err
+	}
+	names := append([]string{huggingFaceConfig}, weights...)
+	for _, name := range huggingFaceData {
+		if _, err := root.Lstat(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names, checkHuggingFaceFiles(root, names, lim)
+}
+
+// readHuggingFace reads the configuration.
+func readHuggingFace(root *os.Root) (huggingFaceModel, error) {
+	var config huggingFaceModel
+	return config, readSmallJSON(root, huggingFaceConfig, &config)
+}
+
+// readSmallJSON reads a JSON file of an open folder.
+func readSmallJSON(root *os.Root, name string, into any) error {
+	file := filepath.Join(root.Name(), name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s cannot be read; check the path: %w", file, err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxHuggingFaceJSON {
+		return registry.Errorf(registry.CodeInvalid, "%s: want a regular file of at most %d MiB", file, maxHuggingFaceJSON>>20)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxHuggingFaceJSON))
+	if err == nil {
+		err = json.Unmarshal(content, into)
+	}
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	return nil
+}
+
+// huggingFaceWeightsOf lists the files of the weights: one, or those that an index names.
+func huggingFaceWeightsOf(root *os.Root) ([]string, error) {
+	if _, err := root.Lstat(huggingFaceWeights); err == nil {
+		return []string{huggingFaceWeights}, nil
+	}
+	if _, err := root.Lstat(huggingFaceIndex); err != nil {
+		return nil, noHuggingFaceWeights(root)
+	}
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := readSmallJSON(root, huggingFaceIndex, &index); err != nil {
+		return nil, err
+	}
+	names := []string{huggingFaceIndex}
+	for _, name := range index.WeightMap {
+		if path.Base(name) != name || !strings.HasSuffix(name, ".safetensors") {
+			return nil, registry.Errorf(registry.CodeUnsafe, "%s: it names %q, expected safetensors files beside it", filepath.Join(root.Name(), huggingFaceIndex), name)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names, nil
+}
+
+// noHuggingFaceWeights is the error for a folder without weights that can be read safely.
+func noHuggingFaceWeights(root *os.Root) error {
+	pickles, err := fs.Glob(root.FS(), "pytorch_model*.bin")
+	if err == nil && len(pickles) > 0 {
+		return registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its weights are only in %s, a pickle, which can run code when it is loaded",
+			root.Name(), pickles[0]), saveSafely)
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: neither %s nor %s is there", root.Name(), huggingFaceWeights, huggingFaceIndex), saveSafely)
+}
+
+// checkHuggingFaceFiles checks that weights are safetensors, and that all are regular files within the limits.
+func checkHuggingFaceFiles(root *os.Root, names []string, lim Limits) error {
+	left := lim.withDefaults().MaxBytes
+	if len(names) > maxSavedFiles {
+		return registry.Errorf(registry.CodeInvalid, "%s: its weights are in more than %d files", root.Name(), maxSavedFiles)
+	}
+	for _, name := range names {
+		file := filepath.Join(root.Name(), name)
+		info, err := root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return registry.Errorf(registry.CodeInvalid, "%s is not there, and %s names it", file, huggingFaceIndex)
+		case err != nil:
+			return registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+		case !info.Mode().IsRegular():
+			return registry.Errorf(registry.CodeUnsafe, "%s is not a regular file (%v); replace it with the data itself", file, info.Mode().Type())
+		}
+		if left -= info.Size(); left < 0 {
+			return registry.Errorf(registry.CodeInvalid, "%s: with %s it has more bytes than a model may have", root.Name(), name)
+		}
+		if strings.HasSuffix(name, ".safetensors") {
+			if err := checkIn(root, name, Safetensors, lim); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkIn does [CheckFile] for a file of an open folder.
+func checkIn(root *os.Root, name string, want Kind, lim Limits) error {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s: %w", filepath.Join(root.Name(), name), err)
+	}
+	defer f.Close()
+	return CheckFile(f, want, lim)
+}
