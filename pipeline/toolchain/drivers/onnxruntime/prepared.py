@@ -14,7 +14,22 @@ def prepare(source, model, excluded):
     quant_pre_process(source, "prepared.onnx", skip_symbolic_shape=True)
     import onnx
 
-    check_names(excluded, model, onnx.load("prepared.onnx"))
+    prepared = onnx.load("prepared.onnx")
+    check_names(excluded, model, prepared)
+    forget_shapes(prepared)
+
+
+def forget_shapes(prepared):
+    """Takes the declared shapes of initializers out, which torch.onnx writes. The quantizer transposes weights of Gemm, and
+    would find that they differ."""
+    import onnx
+
+    initialized = {i.name for i in prepared.graph.initializer}
+    kept = [v for v in prepared.graph.value_info if v.name not in initialized]
+    if len(kept) < len(prepared.graph.value_info):
+        del prepared.graph.value_info[:]
+        prepared.graph.value_info.extend(kept)
+        onnx.save(prepared, "prepared.onnx")
 
 
 def quantized_model(op_types):
