@@ -48,6 +48,7 @@ func TestMethodsWithoutCalibration(t *testing.T) {
 		"dynamic encoder":      {tickets, map[string]any{"method": "dynamic-int8"}, "ai.onnx.MatMulInteger", 0.3},
 		"dynamic per channel":  {tickets, map[string]any{"method": "dynamic-int8", "per_channel": true}, "ai.onnx.MatMulInteger", 0.4},
 		"dynamic 7 bits":       {tickets, map[string]any{"method": "dynamic-int8", "reduce_range": true}, "ai.onnx.MatMulInteger", 0.3},
+		"weights with shapes":  {"testdata/declared.onnx", map[string]any{"method": "dynamic-int8"}, "ai.onnx.MatMulInteger", 0.4}, // as torch.onnx writes them
 		"dynamic convolutions": {digits + "digits.onnx", map[string]any{"method": "dynamic-int8"}, "ai.onnx.ConvInteger", 0.3},
 		"int4 weights":         {tickets, map[string]any{"method": "weights-int4", "format": "qoperator"}, "com.microsoft.MatMulNBits", 0.85},
 		"int4 weights, qdq":    {tickets, map[string]any{"method": "weights-int4", "format": "qdq", "symmetric": false}, "ai.onnx.DequantizeLinear", 0.85},
