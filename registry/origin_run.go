@@ -9,7 +9,7 @@ import (
 const ClaimRun = "run_url"
 
 // maxRunURL is how long the URL of a run may be.
-const maxRunURL = 1024
+const maxRunURL = 512 // it is part of a reason, which has an end too
 
 // Run is the URL of the CI run that the verified claims name; empty where they name none. Sources:
 // https://docs.github.com/en/actions/reference/security/oidc and

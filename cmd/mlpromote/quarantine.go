@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -100,8 +101,12 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 			return err
 		}
 	}
+	unread := make(map[approver.Unread]bool)
 	q := approver.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now, Unread: func(u approver.Unread) {
-		a.ui.Note("%s/%s@%s cannot be read, so whether it has this is not known: %s", u.Environment, u.Model, u.Release, u.Reason)
+		if !unread[u] {
+			a.ui.Note("%s/%s@%s cannot be read, so whether it has this is not known: %s", u.Environment, u.Model, u.Release, u.Reason)
+		}
+		unread[u] = true
 	}}
 	places, err := a.quarantined(ctx, i, q, text, f.environment)
 	if err != nil {
@@ -119,7 +124,16 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 		lines = append(lines, ui.Plain(fmt.Sprintf("%s/%s:%s %s", at.Environment, at.Model, at.Version, outcome)))
 		lines = append(lines, nodeLines("  ", at.Nodes)...)
 	}
-	return a.ui.Result(strings.Join(lines, "\n"), attached)
+	return errors.Join(a.ui.Result(strings.Join(lines, "\n"), attached), leftOut(len(unread), outcome))
+}
+
+// leftOut says that releases could not be looked at: what was done may have to be done again when they are repaired.
+func leftOut(unread int, outcome string) error {
+	if unread == 0 {
+		return nil
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeTrust, "what is listed is %s, and %s could not be looked at", outcome, registry.Count(unread, "release")),
+		"run this again when they are repaired; mlpromote scrub names what is damaged")
 }
 
 // quarantined lists where the release or engine is that a ref or a bare digest names.
