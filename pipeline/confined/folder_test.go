@@ -2,12 +2,14 @@ package confined_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -153,8 +155,10 @@ func TestFolders(t *testing.T) {
 	if _, err := root.Stat("deep/own"); err != nil {
 		t.Errorf("a folder that was opened has no deep/own: %v", err)
 	}
-	if err := f.Check("own", false); err != nil {
-		t.Errorf("Check(own): %v", err)
+	for name, opens := range map[string]bool{"own": true, "data": false, "file-out": false, "nothing": false} {
+		if err := f.Check(name, false); (err == nil) != opens || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("Check(%q): error %v, want it to open: %t", name, err, opens)
+		}
 	}
 }
 
@@ -277,5 +281,122 @@ func TestExchangedWhileOpened(t *testing.T) {
 	}
 	if opened == 0 {
 		t.Error("no file was opened, so the test tried nothing")
+	}
+}
+
+// Opened lists what was opened, by this folder or a copy of it, and nothing that was only looked at or refused.
+func TestOpened(t *testing.T) {
+	t.Parallel()
+	project := place(t)
+	f, err := confined.New(project, "the folder of the spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Opened(); len(got) != 0 {
+		t.Errorf("at first %q was opened", got)
+	}
+	again := f
+	for _, name := range []string{"own", "./own", "data/up", "inside/own", "file-out", "nothing"} {
+		if file, err := again.Open(name); err == nil {
+			file.Close()
+		}
+	}
+	if err := f.Check("own", false); err != nil {
+		t.Error(err)
+	}
+	want := []string{filepath.Join(f.Path(), "data", "deep", "own"), filepath.Join(f.Path(), "own")}
+	if got := f.Opened(); !slices.Equal(got, want) {
+		t.Errorf("%q was opened, want %q", got, want)
+	}
+	var zero confined.Folder
+	if file, err := zero.Open("own"); err == nil || len(zero.Opened()) != 0 {
+		t.Errorf("the zero folder opens %v, and says that %q was opened", file, zero.Opened())
+	}
+}
+
+// A name may lead through as many links as on Linux, which bounds loops.
+func TestChainsOfLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "link0"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 41 {
+		if err := os.Symlink(fmt.Sprintf("link%d", i), filepath.Join(dir, fmt.Sprintf("link%d", i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := confined.New(dir, "the folder of the spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for links, opens := range map[int]bool{1: true, 40: true, 41: false} {
+		file, err := f.Open(fmt.Sprintf("link%d", links))
+		if err == nil {
+			file.Close()
+		}
+		if (err == nil) != opens || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("through %d links: error %v, want it to open: %t", links, err, opens)
+		}
+	}
+}
+
+// A tree has at most as many files and folders as a caller takes, and no names of what is outside.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	project := place(t)
+	f, err := confined.New(project, "the folder of the spec", filepath.Join(project, "signing"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const all = 5 // data, data/deep, data/deep/out, data/deep/own, data/up
+	for limit, fits := range map[int]bool{all: true, all - 1: false} {
+		names, err := f.Tree("data", limit)
+		if (err == nil) != fits || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("a limit of %d: %q, error %v, want it to fit: %t", limit, names, err, fits)
+		}
+		if want := []string{"data/deep/out", "data/deep/own", "data/up"}; fits && !slices.Equal(names, want) {
+			t.Errorf("got %q, want %q", names, want)
+		}
+	}
+	for name, says := range map[string]string{".": "has", "folder-out": "leads out", "nothing": "no such file", "own": "want a folder"} {
+		if names, err := f.Tree(name, 100); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("Tree(%q): %q, error %v, want %q", name, names, err, says)
+		}
+	}
+	if err := os.Link(filepath.Join(project, "signing", "builder.key"), filepath.Join(project, "data", "key")); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := f.Tree("data", 100); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "hard link") {
+		t.Errorf("a tree with a hard link to a key: %q, error %v", names, err)
+	}
+}
+
+// While a private folder cannot be searched, a file with several names may be one of its files.
+func TestHardLinksWhilePrivateFoldersCannotBeRead(t *testing.T) {
+	t.Parallel()
+	project := place(t)
+	if err := os.Link(filepath.Join(project, "data", "deep", "own"), filepath.Join(project, "twice")); err != nil {
+		t.Fatal(err)
+	}
+	for private, opens := range map[string]bool{"signing": true, "no-keys": true, "later/keys": false} {
+		f, err := confined.New(project, "the folder of the spec", filepath.Join(project, private))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !opens { // a file, so that nothing below it can be looked at
+			if err := os.WriteFile(filepath.Join(project, "later"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, links := range map[string]bool{"twice": true, "own": false} {
+			file, err := f.Open(name)
+			if err == nil {
+				file.Close()
+			}
+			if (err == nil) != (opens || !links) || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+				t.Errorf("%s with the private folder %s: error %v, want it to open: %t", name, private, err, opens || !links)
+			}
+		}
 	}
 }
