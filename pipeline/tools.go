@@ -251,6 +251,9 @@ func (r *engineRun) addCandidate(c candidate) {
 	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: c.id, Path: c.model.entry,
 		Operators: c.model.operators, Providers: c.engine.Providers, Load: load.Options})
 	r.job.Inputs = append(r.job.Inputs, c.model.inputs...)
+	if a := c.engine.Target.Accelerator; a != nil && !slices.Contains(r.job.Accelerators, a.Vendor) {
+		r.job.Accelerators = append(r.job.Accelerators, a.Vendor)
+	}
 	if len(load.Env) > 0 {
 		r.job.Run.Env = load.Env
 	}

@@ -18,7 +18,10 @@ type Job struct {
 	// result is the same on every machine.
 	Machine string
 	Run     *RunOptions // for VerbRun, else nil
-	Budget  Budget      // no part of any key
+	// Accelerators are the vendors of accelerators that engines of the run are for: "nvidia". The
+	// driver may then use their devices. Machine has which devices these are.
+	Accelerators []string
+	Budget       Budget // no part of any key
 }
 
 // The roles of inputs. Files of one role are one group: a model and its external data, the

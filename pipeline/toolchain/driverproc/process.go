@@ -20,6 +20,7 @@ type process struct {
 	program Program
 	budget  Budget
 	load    loadEnvironment
+	devices accelerators
 	log     tail
 }
 
@@ -47,7 +48,9 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 	if run == nil {
 		run = sandbox.Run
 	}
-	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args, environment(s.work(), p.load), s.work(), &p.log
+	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args,
+		p.devices.environment(environment(s.work(), p.load)), s.work(), &p.log
+	job.Devices = p.devices.devices
 	job.Read, job.Inputs, job.Temp = p.program.Reads, s.in(), s.temp()
 	job.Write = append([]string{s.work(), s.answer()}, job.Write...)
 	job.Limits, job.Most, job.Least = p.budget.limits(), p.budget.Sandbox, p.budget.Least

@@ -23,7 +23,10 @@ type Job struct {
 	Files  []File   // single files, visible at other paths, all below Inputs
 	Inputs string   // an existing empty folder that only the sandbox uses
 	Write  []string // existing folders
-	Temp   string   // an existing empty folder; replaces /tmp if possible
+	// Devices are device files that the program may use as the system allows it, such as those of
+	// a GPU. What their driver lets a program do, the sandbox does not restrict.
+	Devices []string
+	Temp    string // an existing empty folder; replaces /tmp if possible
 
 	Limits Limits
 	// Most is the strongest sandbox that is tried; the zero value tries all.

@@ -108,6 +108,17 @@ func (s *server) allow(set int, all uint64) error {
 			return err
 		}
 	}
+	if len(s.Job.Devices) > 0 && s.User == nil {
+		// As closeSystem says. What is not of this user's processes is not writable for it anyway.
+		if err := rule(set, File{From: "/proc"}, all&(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE)); err != nil {
+			return err
+		}
+	}
+	for _, path := range s.Job.Devices {
+		if err := rule(set, File{From: path}, all&(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)); err != nil {
+			return err
+		}
+	}
 	for _, path := range append(s.Job.Write, s.Job.Temp) {
 		if err := rule(set, File{From: path}, all); err != nil {
 			return err

@@ -26,16 +26,17 @@ type orders struct {
 
 // wire is a Job without the parts that are sent through pipes.
 type wire struct {
-	Path   string   `json:"path"`
-	Args   []string `json:"args"`
-	Env    []string `json:"env"`
-	Dir    string   `json:"dir"`
-	Read   []string `json:"read"`
-	Files  []File   `json:"files"`
-	Inputs string   `json:"inputs"`
-	Write  []string `json:"write"`
-	Temp   string   `json:"temp"`
-	Limits Limits   `json:"limits"`
+	Path    string   `json:"path"`
+	Args    []string `json:"args"`
+	Env     []string `json:"env"`
+	Dir     string   `json:"dir"`
+	Read    []string `json:"read"`
+	Files   []File   `json:"files"`
+	Inputs  string   `json:"inputs"`
+	Write   []string `json:"write"`
+	Devices []string `json:"devices,omitempty"`
+	Temp    string   `json:"temp"`
+	Limits  Limits   `json:"limits"`
 }
 
 // user is an unprivileged user.

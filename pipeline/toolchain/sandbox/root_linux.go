@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -64,7 +65,14 @@ func (s *server) finish() error {
 			return err
 		}
 	}
-	for _, path := range []string{"/proc", s.Job.Inputs, "/"} {
+	closed := []string{"/proc", s.Job.Inputs, "/"}
+	if len(s.Job.Devices) > 0 {
+		if err := closeSystem("/proc"); err != nil {
+			return fmt.Errorf("make what is not of processes in /proc read-only: %w", err)
+		}
+		closed = closed[1:]
+	}
+	for _, path := range closed {
 		if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 			return fmt.Errorf("make %s read-only: %w", path, err)
 		}
@@ -73,6 +81,30 @@ func (s *server) finish() error {
 		return fmt.Errorf("name the host: %w", err)
 	}
 	return os.Chdir(s.Job.Dir)
+}
+
+// closeSystem makes everything in a /proc read-only but what belongs to single processes. NVIDIA's library
+// for CUDA gives its threads names by /proc/self/task/TID/comm, and fails where it cannot.
+func closeSystem(proc string) error {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err == nil || e.Type() == fs.ModeSymlink {
+			continue
+		}
+		path := filepath.Join(proc, e.Name())
+		t, err := open(path, path, readOnlyMount|unix.MOUNT_ATTR_NOEXEC)
+		if err == nil {
+			err = unix.MoveMount(t.fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+			closeFD(t.fd)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // system opens what every program can see.
@@ -146,6 +178,11 @@ func (r *root) job(j wire) error {
 			if err := r.add(target, at, readOnlyMount); err != nil {
 				return err
 			}
+		}
+	}
+	for _, path := range j.Devices {
+		if err := r.add(path, path, deviceMount); err != nil {
+			return err
 		}
 	}
 	for _, path := range j.Write {

@@ -86,7 +86,7 @@ func Run(ctx context.Context, job Job) (End, error) {
 func newOrders(job Job, l level) orders {
 	return orders{Level: l, User: nobody(), Job: wire{
 		Path: job.Path, Args: job.Args, Env: job.Env, Dir: job.Dir, Read: readable(job), Files: job.Files,
-		Inputs: job.Inputs, Write: job.Write, Temp: job.Temp, Limits: job.Limits}}
+		Inputs: job.Inputs, Write: job.Write, Devices: job.Devices, Temp: job.Temp, Limits: job.Limits}}
 }
 
 // readable adds the program's executable to the files that it can see, if that file exists.

@@ -168,6 +168,41 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// A program with a device has that device, and can name its threads as NVIDIA's library does; the
+// system stays closed to it.
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	const device = "/dev/ptmx"
+	if _, err := os.Stat(device); err != nil {
+		t.Skip(err)
+	}
+	for _, l := range tries {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			script := `test -w ` + device + ` && ! echo 1 > /proc/sys/kernel/core_pattern && ! echo h > /proc/sysrq-trigger && cat /proc/self/comm`
+			if l.Sandbox != toolchain.SandboxLandlock || os.Geteuid() != 0 {
+				script += ` && echo named > /proc/self/task/$$/comm && test "$(cat /proc/$$/comm)" = named`
+			}
+			if l.Sandbox == toolchain.SandboxNone {
+				script = `test -e ` + device
+			}
+			job, out := shell(t, script)
+			job.Devices = []string{device}
+			end, err := on(t, l.level, job)
+			if err != nil || end.Exit != 0 {
+				t.Errorf("%+v (%v): %s", end, err, out)
+			}
+			if lacks := strings.Join(end.Enforced.Lacks, "\n"); !strings.Contains(lacks, device) {
+				t.Errorf("what is said of the sandbox does not name the device: %q", lacks)
+			}
+			job, out = shell(t, `! echo named > /proc/self/task/$$/comm`)
+			if end, err := on(t, l.level, job); l.Sandbox != toolchain.SandboxNone && (err != nil || end.Exit != 0) {
+				t.Errorf("without a device: %+v (%v): %s", end, err, out)
+			}
+		})
+	}
+}
+
 // capabilities is what a program has: root's can read and write what it is given.
 func capabilities() string {
 	if os.Geteuid() == 0 {

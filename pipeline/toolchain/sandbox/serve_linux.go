@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -98,6 +99,9 @@ func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	}
 	if err := s.weaken(); err != nil {
 		return 0, e, err
+	}
+	if n := len(s.Job.Devices); n > 0 {
+		e.Lacks = append(e.Lacks, fmt.Sprintf("devices: it uses %s", strings.Join(s.Job.Devices, ", ")))
 	}
 	e.NoNewPrivileges, e.UnprivilegedUser = true, os.Getuid() != 0 || s.User != nil
 	if s.Probe {
