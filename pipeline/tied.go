@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -30,6 +31,9 @@ func compareTied(e plan.Engine, profile toolchain.Profile, tie format.Tie) error
 		return registry.Errorf(registry.CodeInvalid, "%s", why)
 	}
 	asked := func(name string) string { text, _ := e.Compile[name].(string); return text }
+	if why := needsDriver(e.Target, tie); why != "" {
+		return registry.Errorf(registry.CodeInvalid, "%s", why)
+	}
 	device := map[string]string{"llvm-cpu": "local", "cuda": "cuda", "rocm": "hip"}[tie.Backend]
 	arch := asked("arch")
 	if device == "local" {
@@ -61,21 +65,48 @@ func tooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string
 		tie.ONNXRuntime.Because, tie.ONNXRuntime.Version, t.Name, profile.Name, asked)
 }
 
+// needsDriver says of a target for CUDA that lets in machines on which the engine's code does not run what is
+// wrong, or "". Code in PTX is compiled by the driver, for its architecture and later ones, if the driver
+// knows that version. Other code runs on its architecture alone.
+func needsDriver(t registry.Target, tie format.Tie) string {
+	a := t.Accelerator
+	switch {
+	case tie.Backend != "cuda" || a == nil:
+		return ""
+	case tie.PTX == "" && t.Compatibility == registry.CompatibilityVersionCompatible:
+		return fmt.Sprintf("the engine has no PTX, so it runs on %s alone, and target %s lets in later devices (compatibility: version-compatible)",
+			tie.Arch, t.Name)
+	case tie.Driver == "" || a.Driver != nil && (registry.Constraint{Min: tie.Driver}).Covers(*a.Driver):
+		return ""
+	}
+	have := "any driver"
+	if a.Driver != nil {
+		have = "driver " + a.Driver.String()
+	}
+	return fmt.Sprintf("the engine has code in PTX %s, which NVIDIA's drivers compile from %s on, and target %s lets in %s: ask for accelerator.driver %q",
+		tie.PTX, tie.Driver, t.Name, have, tie.Driver)
+}
+
 // reasonRuntime is the code of reasons about runtimes that an engine's target lets in.
 const reasonRuntime = "runtime"
 
 // judgeTied finds what is wrong with the target of an engine that another builder may have
 // made: a pass here would let it reach nodes that cannot load it.
 func judgeTied(c candidate) ([]registry.Reason, error) {
+	profile := c.tool.Profile
 	for _, in := range c.model.inputs {
-		if in.Name != c.model.entry || !c.tool.Profile.ONNXRuntime {
+		if in.Name != c.model.entry || !profile.ONNXRuntime && c.engine.Target.Accelerator == nil {
 			continue
 		}
-		tie, err := format.OpenTie(in.Path, onnxFormat)
+		kind := profile.Format
+		if profile.ONNXRuntime {
+			kind = onnxFormat
+		}
+		tie, err := format.OpenTie(in.Path, kind)
 		if err != nil {
 			return nil, err
 		}
-		if why := tooOld(c.engine.Target, c.tool.Profile, tie); why != "" {
+		if why := cmp.Or(tooOld(c.engine.Target, profile, tie), needsDriver(c.engine.Target, tie)); why != "" {
 			return []registry.Reason{{Code: reasonRuntime, Message: why}}, nil
 		}
 	}

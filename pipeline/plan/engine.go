@@ -30,6 +30,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {
 		return Engine{}, err
 	}
+	e.Target.Accelerator = withDriver(e.Target, profile)
 	if e.Form = requested.Form; e.Form != "" {
 		e.Compile["form"] = e.Form
 	}
@@ -58,6 +59,21 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	}
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
+}
+
+// withDriver is the accelerator of a target, with the oldest driver that loads the engines where the
+// spec does not say one and the toolchain knows it.
+func withDriver(t registry.Target, profile toolchain.Profile) *registry.TargetAccelerator {
+	if t.Accelerator == nil || t.Accelerator.Driver != nil || profile.Driver == nil {
+		return t.Accelerator
+	}
+	oldest := profile.Driver(t)
+	if oldest == "" {
+		return t.Accelerator
+	}
+	a := *t.Accelerator
+	a.Driver = &registry.Constraint{Min: oldest}
+	return &a
 }
 
 // providerOptions are what is asked of providers, by their names.

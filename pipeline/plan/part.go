@@ -113,11 +113,15 @@ func (e Engine) Makes(made registry.Engine) bool {
 }
 
 // Asked reports whether an engine of a plan is the one that a spec asks for. What only toolchains decide is not
-// compared: versions and options, and the runtimes of a target that names none.
+// compared: versions and options, and the runtimes and the driver of a target that names none.
 func (r Requested) Asked(e Engine) bool {
 	target := e.Target
 	if r.Target.Runtimes == nil {
 		target.Runtimes = nil
+	}
+	if asked, has := r.Target.Accelerator, target.Accelerator; asked != nil && has != nil && asked.Driver == nil {
+		a := *has
+		a.Driver, target.Accelerator = nil, &a
 	}
 	want, err := registry.CanonicalDigest([]any{r.Target, r.Variant, r.Precision, r.Toolchain, r.Form, r.Quantize != nil, r.Load})
 	if err != nil {

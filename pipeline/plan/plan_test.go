@@ -131,6 +131,22 @@ func TestEngineDefaults(t *testing.T) {
 		"the exact runtime": {func(a *asked) { a.ort.Profile.ExactRuntime = true }, func(e *plan.Engine) { e.Target.Runtimes["onnxruntime"] = registry.Constraint{Exact: "1.22.3"} }},
 		"runtimes of the target": {func(a *asked) { a.request.Target.Runtimes = map[string]registry.Constraint{"triton": {Min: "2"}} },
 			func(e *plan.Engine) { e.Target.Runtimes = map[string]registry.Constraint{"triton": {Min: "2"}} }},
+		"the driver of an accelerator": {func(a *asked) {
+			a.request.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}
+			a.ort.Profile.Driver = func(t registry.Target) string { return "510 for " + t.Accelerator.Arch }
+		}, func(e *plan.Engine) {
+			e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80", Driver: &registry.Constraint{Min: "510 for sm_80"}}
+		}},
+		"the driver of a target": {func(a *asked) {
+			a.request.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Driver: &registry.Constraint{Min: "600"}}
+			a.ort.Profile.Driver = func(registry.Target) string { return "510" }
+		}, func(e *plan.Engine) {
+			e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Driver: &registry.Constraint{Min: "600"}}
+		}},
+		"a driver that is not known": {func(a *asked) {
+			a.request.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"}
+			a.ort.Profile.Driver = func(registry.Target) string { return "" }
+		}, func(e *plan.Engine) { e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"} }},
 		"providers without options": {func(a *asked) { a.request.Providers = cuda(nil) }, func(e *plan.Engine) { e.Providers = cuda(nil) }},
 		"providers with options": {func(a *asked) { a.request.Providers = cuda(options["CUDAExecutionProvider"]) }, func(e *plan.Engine) {
 			e.Providers, e.Compile["provider_options"] = cuda(options["CUDAExecutionProvider"]), options
@@ -176,9 +192,12 @@ func TestEngineDefaults(t *testing.T) {
 			}
 			want.Compile, want.Tuning, p.Engines[0].Tuning = p.Engines[0].Compile, nil, nil
 			if diff := gocmp.Diff(want, p.Engines[0], gocmp.Transformer("target", func(t registry.Target) []any {
-				return []any{t.Name, t.OS, t.CPU, t.Runtimes}
+				return []any{t.Name, t.OS, t.CPU, t.Accelerator, t.Runtimes}
 			})); diff != "" {
 				t.Errorf("engine, wanted with -:\n%s", diff)
+			}
+			if !a.request.Asked(p.Engines[0]) {
+				t.Error("the engine is not the one that was asked for")
 			}
 		})
 	}

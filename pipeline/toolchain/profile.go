@@ -44,6 +44,9 @@ type Profile struct {
 	Reproducible registry.Reproducibility
 	// Cost is the default cost of a step.
 	Cost Cost
+	// Driver returns the oldest driver of an accelerator that loads engines for a target which does not say
+	// it; empty if that is not known. Nil for toolchains without such engines.
+	Driver func(t registry.Target) string
 	// CompileOptions returns the options of VerbCompile for a target and precision. Errors:
 	// CodeInvalid for a target that the toolchain does not support.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -20,6 +21,8 @@ type Tie struct {
 	Instructions string `json:"instructions,omitempty"` // instruction set of the CPU in oneDNN's terms: "AVX2"
 	Backend      string `json:"backend,omitempty"`      // backend that generated its code: "llvm-cpu", "cuda", "rocm"
 	Arch         string `json:"arch,omitempty"`         // architecture of the CPU in LLVM's terms, or of the device: "x86-64-v3", "sm_80"
+	PTX          string `json:"ptx,omitempty"`          // of code for CUDA that the driver compiles: version of its instruction set, "8.4"
+	Driver       string `json:"driver,omitempty"`       // oldest driver of the device that compiles it: "550"
 	ONNXRuntime  Need   `json:"onnxRuntime,omitzero"`   // of a graph: the oldest release that reads it
 }
 
@@ -132,15 +135,13 @@ func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
 	if err != nil {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not an IREE module: %w", err)
 	}
-	entry, err := archive.Open("module.fb")
-	if err != nil {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not an IREE module: %w", err)
+	at := slices.IndexFunc(archive.File, func(f *zip.File) bool { return f.Name == "module.fb" })
+	if at < 0 {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not an IREE module: it has no module.fb")
 	}
-	defer func() { _ = entry.Close() }() // it was only read
-	code, err := io.ReadAll(io.LimitReader(entry, maxBytecode+1))
-	if err != nil || len(code) > maxBytecode {
-		return Tie{}, registry.Errorf(registry.CodeInvalid,
-			"the module's bytecode cannot be read, or has more than %d bytes: %v", maxBytecode, err)
+	code, err := readEntry(archive.File[at])
+	if err != nil {
+		return Tie{}, err
 	}
 	var tie Tie
 	for _, found := range moduleTarget.FindAllSubmatchIndex(code, 64) {
@@ -161,6 +162,9 @@ func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
 	}
 	if tie.Backend == "" {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module does not say which device its code is for")
+	}
+	if err := tie.readPTX(archive.File); err != nil {
+		return Tie{}, err
 	}
 	return tie, nil
 }

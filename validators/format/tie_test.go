@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -19,14 +20,22 @@ func blob(requirements string) []byte {
 	return append(append(head, requirements...), "\x30\x00\x00\x00<?xml"...)
 }
 
-// module is an IREE module with this text somewhere in its bytecode.
-func module(t testing.TB, text string) []byte {
+// module is an IREE module with this text somewhere in its bytecode, and these texts in its code for CUDA.
+func module(t testing.TB, text string, ptx ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	f, err := w.CreateHeader(&zip.FileHeader{Name: "module.fb", Method: zip.Store})
 	if err == nil {
 		_, err = f.Write([]byte("\x00IREE\x00" + text + "\x00"))
+	}
+	for i, code := range ptx {
+		if err == nil {
+			f, err = w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("main_dispatch_%d_cuda_nvptx_fb.fb", i), Method: zip.Store})
+		}
+		if err == nil {
+			_, err = f.Write([]byte("\x00CUDA\x00//\n" + code + "\n.address_size 64\n"))
+		}
 	}
 	if err == nil {
 		err = w.Close()
@@ -84,6 +93,10 @@ func TestReadTie(t *testing.T) {
 		"not a blob":               {"openvino-blob", []byte("<?xml version"), format.Tie{}, "does not begin with RR_UPCVO"},
 		"module for a CPU":         {"iree-vmfb", module(t, cpuTarget), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
 		"module for CUDA":          {"iree-vmfb", module(t, cudaTarget), format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
+		"module with PTX":          {"iree-vmfb", module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "8.4", Driver: "550"}, ""},
+		"PTX of a step between":    {"iree-vmfb", module(t, cudaTarget, ".version 7.9\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "7.9", Driver: "525"}, ""},
+		"PTX for another device":   {"iree-vmfb", module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_90a"), format.Tie{}, "says that it is for sm_80, and main_dispatch_1_cuda_nvptx_fb.fb of it is for sm_90a"},
+		"PTX of the future":        {"iree-vmfb", module(t, cudaTarget, ".version 19.0\n.target sm_80"), format.Tie{}, "PTX 19.0, and which drivers"},
 		"module for both":          {"iree-vmfb", module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
 		"module for nothing":       {"iree-vmfb", module(t, ""), format.Tie{}, "does not say which device"},
 		"no module":                {"iree-vmfb", []byte("IREE"), format.Tie{}, "not an IREE module"},

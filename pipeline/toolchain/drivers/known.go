@@ -52,7 +52,7 @@ func compilers() []Source {
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Tuning: "tuning.mlir", CompileOptions: ireeOptions,
+				Tuning: "tuning.mlir", CompileOptions: ireeOptions, Driver: ireeDriver,
 			},
 		},
 		{
@@ -130,6 +130,19 @@ func allCores() toolchain.Cost { return toolchain.Cost{MemoryBytes: 512 << 20, M
 
 func oneThread() toolchain.Cost {
 	return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3}
+}
+
+// ireeDriver is the oldest driver that compiles the PTX which IREE 3.13 writes for an architecture. What an
+// engine says of itself is compared with it.
+func ireeDriver(t registry.Target) string {
+	if t.Accelerator == nil || t.Accelerator.Vendor != "nvidia" {
+		return ""
+	}
+	return map[string]string{
+		"sm_75": "510", "sm_80": "510", "sm_86": "510", // PTX 7.6
+		"sm_89":  "550", // PTX 8.4
+		"sm_120": "570", // PTX 8.7
+	}[t.Accelerator.Arch]
 }
 
 // ireeOptions depend only on the target, not on the machine that compiles.

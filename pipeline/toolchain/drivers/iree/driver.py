@@ -32,7 +32,11 @@ ENTRY = "main"
 
 
 def probe(_request):
-    return versions("iree-base-compiler", "iree-base-runtime", "onnx", "numpy")
+    """A Python that only runs engines has no compiler."""
+    from importlib.metadata import distributions
+
+    there = {d.metadata["Name"] for d in distributions()}
+    return versions("iree-base-runtime", "numpy", *(n for n in ("iree-base-compiler", "onnx") if n in there))
 
 
 def flags(options):
@@ -142,6 +146,13 @@ def refusal(text, options):
     return Refused("tool_failed", (errors or [text.strip()[-300:]])[0][:300])
 
 
+def why(e):
+    """What the runtime complains of, in one line. What it says of a device is in the cause."""
+    text = str(e.__cause__ or e)
+    found = re.search(r"CUDA error .*", text)
+    return " ".join((found.group(0) if found else text.splitlines()[0]).split())[:300]
+
+
 class Engine:
     def __init__(self, path, threads, options):
         import iree.runtime
@@ -156,12 +167,15 @@ class Engine:
         driver = {"local": local}.get(about["device"], about["device"])
         try:
             config = iree.runtime.Config(driver)
+        except (RuntimeError, ValueError) as e:  # which says nothing of the engine
+            raise Refused("unavailable", f"IREE can use no device {driver} of this machine: {why(e)}") from None
+        try:
             # The runtime's own way to map a file opens it for writing.
             with open(path, "rb") as f:
                 self.mapped = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
             self.module = iree.runtime.load_vm_module(iree.runtime.VmModule.wrap_buffer(config.vm_instance, self.mapped), config)
         except (RuntimeError, ValueError) as e:
-            raise Refused("target_mismatch", f"this machine cannot load a module for {about['device']} {about['cpu'] or about['arch']}: {str(e).splitlines()[0]}") from None
+            raise Refused("target_mismatch", f"this machine cannot load a module for {about['device']} {about['cpu'] or about['arch']}: {why(e)}") from None
         self.function = self.module[about["function"]]
         self.inputs = {i["name"]: (numpy.dtype(i["dtype"]), i["shape"]) for i in about["inputs"]}
         self.outputs = about["outputs"]
