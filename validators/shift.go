@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -15,6 +16,14 @@ type ClassShift struct {
 	// Lost is how many only the reference model has right, and Won how many only the engine has. A case with several
 	// answers counts by their shares.
 	Lost, Won float64
+	// Taken are the answers that differ, the most frequent first. Nil where the figures do not have them.
+	Taken []Taken
+}
+
+// Taken is what an engine answers in place of what its reference model does.
+type Taken struct {
+	Reference, Engine int64 // classes; -1: no answer
+	Cases             int
 }
 
 // Shifts counts by class how answers shifted, from the per-case figures of a report and the label of each case. A metric
@@ -32,6 +41,8 @@ func Shifts(figures []byte, labels []int64) ([]ClassShift, error) {
 	if len(lost) != len(labels) || len(won) != len(labels) {
 		return nil, registry.Errorf(registry.CodeInvalid, "per-case figures of %d cases, and %d labels", len(lost), len(labels))
 	}
+	reference, engine, said := read.Accuracy.AnsweredClasses()
+	said = said && len(reference) == len(labels)
 	by := make(map[int64]*ClassShift)
 	for i, class := range labels {
 		if by[class] == nil {
@@ -40,13 +51,30 @@ func Shifts(figures []byte, labels []int64) ([]ClassShift, error) {
 		by[class].Cases++
 		by[class].Lost += lost[i]
 		by[class].Won += won[i]
+		if said && reference[i] != engine[i] {
+			by[class].take(int64(reference[i]), int64(engine[i]))
+		}
 	}
 	var all []ClassShift
 	for _, s := range by {
+		slices.SortFunc(s.Taken, func(a, b Taken) int {
+			return cmp.Or(cmp.Compare(b.Cases, a.Cases), cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Engine, b.Engine))
+		})
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b ClassShift) int { return int(a.Class - b.Class) })
 	return all, nil
+}
+
+// take counts a case in which both answer differently.
+func (s *ClassShift) take(reference, engine int64) {
+	for i := range s.Taken {
+		if s.Taken[i].Reference == reference && s.Taken[i].Engine == engine {
+			s.Taken[i].Cases++
+			return
+		}
+	}
+	s.Taken = append(s.Taken, Taken{reference, engine, 1})
 }
 
 // ClassLabels returns the label of each case, if every case has one integer as its label.

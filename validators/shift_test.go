@@ -1,6 +1,8 @@
 package validators_test
 
 import (
+	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -34,7 +36,7 @@ func TestShifts(t *testing.T) {
 	}
 	got, err := validators.Shifts(rate, []int64{9, 2, 9, 2})
 	want := []validators.ClassShift{{Class: 2, Cases: 2, Won: 1}, {Class: 9, Cases: 2, Lost: 1.5}}
-	if err != nil || !slices.Equal(got, want) {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, error %v, want %v", got, err, want)
 	}
 	if got, err := validators.Shifts(other, []int64{1, 2, 3, 4}); got != nil || err != nil {
@@ -47,6 +49,45 @@ func TestShifts(t *testing.T) {
 		if got, err := validators.Shifts(c.file, c.labels); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: got %v, error %v, want it refused", name, got, err)
 		}
+	}
+}
+
+// Figures of one answer to each case say which class was taken for which; where they would make the file too large, they are left out.
+func TestShiftsSayWhatWasTaken(t *testing.T) {
+	t.Parallel()
+	scores := func(rows ...[]float32) tensor.Tensor {
+		return columnOf(t, []int64{int64(len(rows)), 3}, slices.Concat(rows...)...)
+	}
+	zero, one, two, none := []float32{1, 0, 0}, []float32{0, 1, 0}, []float32{0, 0, 1}, []float32{float32(math.NaN()), 0, 0}
+	var counter accuracy.Counter
+	labels := []int64{0, 0, 0, 0, 2, 2}
+	err := counter.Add(scores(zero, zero, zero, one, two, two), scores(one, one, none, two, two, two), columnOf(t, []int64{6}, labels...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, leftOut, err := percase.Figures{Accuracy: counter.Columns()}.Marshal()
+	if err != nil || leftOut != "" {
+		t.Fatalf("left out is %q, error %v", leftOut, err)
+	}
+	got, err := validators.Shifts(file, labels)
+	want := []validators.ClassShift{
+		{Class: 0, Cases: 4, Lost: 3, Taken: []validators.Taken{{Reference: 0, Engine: 1, Cases: 2}, {Reference: 0, Engine: -1, Cases: 1}, {Reference: 1, Engine: 2, Cases: 1}}},
+		{Class: 2, Cases: 2},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, error %v, want %v", got, err, want)
+	}
+
+	columns := accuracy.Columns{"lost": columnOf(t, []int64{115_000}, make([]float64, 115_000)...), "answer.reference": columnOf(t, []int64{115_000}, make([]int32, 115_000)...)}
+	columns["won"], columns["right"], columns["answers"] = columns["lost"], columns["lost"], columnOf(t, []int64{115_000}, make([]int64, 115_000)...)
+	columns["answer.engine"] = columns["answer.reference"]
+	file, leftOut, err = percase.Figures{Accuracy: columns}.Marshal()
+	if err != nil || leftOut != "" || file == nil {
+		t.Fatalf("of many cases: %d bytes, left out is %q, error %v", len(file), leftOut, err)
+	}
+	read, err := percase.Read(file)
+	if _, _, ok := read.Accuracy.AnsweredClasses(); ok || err != nil || len(read.Accuracy) != 4 {
+		t.Errorf("of many cases: %d columns, error %v, want those of figures", len(read.Accuracy), err)
 	}
 }
 

@@ -125,6 +125,32 @@ type shift struct {
 	Class     string
 	Cases     int
 	Lost, Won string
+	Taken     []taken
+	Rest      int // cases with other answers
+}
+
+// taken is a wrong turn: what the reference answers and what the engine does.
+type taken struct{ Reference, Engine, Cases string }
+
+// takenShown is how many of them a class lists.
+const takenShown = 5
+
+// takenOf describes what was taken for what in a class.
+func takenOf(c validators.ClassShift) (all []taken, rest int) {
+	class := func(n int64) string {
+		if n < 0 {
+			return "no answer"
+		}
+		return number(n)
+	}
+	for i, t := range c.Taken {
+		if i >= takenShown {
+			rest += t.Cases
+			continue
+		}
+		all = append(all, taken{class(t.Reference), class(t.Engine), registry.Count(t.Cases, "case")})
+	}
+	return all, rest
 }
 
 // shifts adds the classes whose answers shifted, by the per-case figures of the report.
@@ -148,10 +174,13 @@ func (s *site) shifts(ctx context.Context, view *engineView, in read, at CaseAt)
 		return err
 	}
 	for _, c := range all {
-		if c.Lost == 0 && c.Won == 0 || len(view.Shifts) == maxShifts {
+		if c.Lost == 0 && c.Won == 0 && len(c.Taken) == 0 || len(view.Shifts) == maxShifts {
 			continue
 		}
-		view.Shifts = append(view.Shifts, shift{number(c.Class), c.Cases, fmt.Sprintf("%.3g", c.Lost), fmt.Sprintf("%.3g", c.Won)})
+		one := shift{Class: number(c.Class), Cases: c.Cases, Lost: fmt.Sprintf("%.3g", c.Lost), Won: fmt.Sprintf("%.3g", c.Won)}
+		one.Taken, one.Rest = takenOf(c)
+		view.Shifts = append(view.Shifts, one)
+		view.Taken = view.Taken || len(one.Taken) > 0
 	}
 	view.Shifted = len(all) > 0
 	return nil

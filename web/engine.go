@@ -54,6 +54,7 @@ type engineView struct {
 	NoSources       string  // why no inputs are shown; empty if they are, or there are none
 	Shifted         bool    // it is known which classes shifted
 	Shifts          []shift // those that did
+	Taken           bool    // they say which class was answered
 
 	figures *namedFigures // of the parity report; nil if it names none
 }

@@ -48,7 +48,8 @@ func (w *world) reported(t *testing.T, release registry.Release) registry.Engine
 	t.Helper()
 	e := release.Engines[0]
 	figures, left, err := percase.Figures{Accuracy: accuracy.Columns{
-		"lost": column(t, 1.0, 1, 0, 0, 0), "won": column(t, 0.0, 0, 1, 0, 0), "right": column(t, 0.0, 0, 1, 1, 1), "answers": column(t, int64(1), 1, 1, 1, 1)},
+		"lost": column(t, 1.0, 1, 0, 0, 0), "won": column(t, 0.0, 0, 1, 0, 0), "right": column(t, 0.0, 0, 1, 1, 1), "answers": column(t, int64(1), 1, 1, 1, 1),
+		"answer.reference": column(t, int32(7), 7, 2, 1, 4), "answer.engine": column(t, int32(1), 1, 1, 1, 4)},
 	}.Marshal()
 	if err != nil || left != "" {
 		t.Fatalf("figures: left out %q, error %v", left, err)
@@ -80,6 +81,7 @@ func TestWorstCases(t *testing.T) {
 		`src="data:image/png;base64,iVBORw=="`, `alt="image of case 3"`, "the &lt;invoice&gt; is wrong", "1.25",
 		"Answers that shifted, by class", `<th scope="row" data-label="Label">1</th><td class="n" data-label="Cases">2</td><td class="n" data-label="Only the reference">0</td><td class="n" data-label="Only the engine">1</td>`,
 		`<th scope="row" data-label="Label">7</th><td class="n" data-label="Cases">2</td><td class="n" data-label="Only the reference">2</td>`)
+	wantPage(t, "what was taken for what", got, http.StatusOK, "Reference → engine", `7 → 1 <span class="quiet">2 cases</span>`, `2 → 1 <span class="quiet">1 case</span>`)
 	wantWithout(t, "administrator", got, `data-label="Label">4</th>`)
 	reader := may("**", "vision/digits", registry.PermissionRead)
 	got = w.get(reader, page)

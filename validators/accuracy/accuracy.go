@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -22,9 +23,16 @@ type Counter struct {
 // rated is one case: the parts of its answers that only the reference model has right, that only
 // the engine has, and that the engine has; and how many answers there are.
 type rated struct {
-	lost, won, right float64
-	answers          int
+	lost, won, right  float64
+	answers           int
+	reference, engine int32 // the class that each answers, where that is one
 }
+
+// Classes that are none.
+const (
+	noClass      int32 = -1 // there is no answer: a score is NaN
+	unknownClass int32 = -2 // the answer is not one class, or it is not known
+)
 
 // NewCounter returns a counter for a metric. probability says that outputs are probabilities and
 // not scores; seed is that of bounds by the bootstrap.
@@ -63,11 +71,47 @@ func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 		return err
 	}
 	each := len(r) / int(labels.Shape[0])
+	var said [2][]int32
+	if each == 1 && cmp.Or(c.metric.Name, Top1) == Top1 {
+		said = [2][]int32{classesOf(reference, len(r)), classesOf(engine, len(r))}
+	}
+	n := 0
 	for i := range slices.Chunk(r, each) {
-		c.addCase(i, e[:each])
+		of := rateCase(i, e[:each])
+		if said[0] != nil && said[1] != nil {
+			of.reference, of.engine = said[0][n], said[1][n]
+		}
+		c.rate(of)
 		e = e[each:]
+		n++
 	}
 	return nil
+}
+
+// classesOf are the classes that an output has as its answers to n cases; nil if they are not one small number each.
+func classesOf(output tensor.Tensor, n int) []int32 {
+	classes := make([]int32, 0, n)
+	if output = integers(output); output.DType.Class() == tensor.ClassInteger && output.Len() == n {
+		for i := range n {
+			class := output.Float64(i)
+			if class < 0 || class > math.MaxInt32 {
+				return nil
+			}
+			classes = append(classes, int32(class))
+		}
+		return classes
+	}
+	best, err := tensor.ArgmaxRows(output)
+	if err != nil || len(best) != n {
+		return nil
+	}
+	for _, class := range best {
+		if class > math.MaxInt32 {
+			return nil
+		}
+		classes = append(classes, max(int32(class), noClass)) //nolint:gosec // it is no larger
+	}
+	return classes
 }
 
 // answers says of each answer whether it is right.
@@ -108,8 +152,8 @@ func integers(t tensor.Tensor) tensor.Tensor {
 	return t
 }
 
-// addCase counts the answers to one case.
-func (c *Counter) addCase(reference, engine []bool) {
+// rateCase counts the answers to one case.
+func rateCase(reference, engine []bool) rated {
 	var right, lost, won int
 	for i, r := range reference {
 		e := engine[i]
@@ -118,7 +162,7 @@ func (c *Counter) addCase(reference, engine []bool) {
 		won += one(e && !r)
 	}
 	n := float64(len(reference))
-	c.rate(rated{float64(lost) / n, float64(won) / n, float64(right) / n, len(reference)})
+	return rated{float64(lost) / n, float64(won) / n, float64(right) / n, len(reference), unknownClass, unknownClass}
 }
 
 func one(b bool) int {

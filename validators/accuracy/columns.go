@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"maps"
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -20,6 +21,13 @@ const (
 	columnWon     = "won"
 	columnRight   = "right"
 	columnAnswers = "answers"
+)
+
+// Columns of top1 where each case has one answer: the class that a side answers, or -1. No figure is computed from them.
+// They show which class was taken for which.
+const (
+	AnswerOfReference = "answer.reference"
+	AnswerOfEngine    = "answer.engine"
 )
 
 // Prefixes of the columns of one side.
@@ -45,7 +53,39 @@ func (c *Counter) Columns() Columns {
 	for i, r := range c.rated {
 		lost[i], won[i], right[i], answers[i] = r.lost, r.won, r.right, int64(r.answers)
 	}
-	return Columns{columnLost: column(lost), columnWon: column(won), columnRight: column(right), columnAnswers: column(answers)}
+	all := Columns{columnLost: column(lost), columnWon: column(won), columnRight: column(right), columnAnswers: column(answers)}
+	c.addAnswers(all)
+	return all
+}
+
+// addAnswers adds the classes that were answered, if they are known of every case.
+func (c *Counter) addAnswers(to Columns) {
+	reference, engine := make([]int32, len(c.rated)), make([]int32, len(c.rated))
+	for i, r := range c.rated {
+		if r.reference == unknownClass || r.engine == unknownClass {
+			return
+		}
+		reference[i], engine[i] = r.reference, r.engine
+	}
+	to[AnswerOfReference], to[AnswerOfEngine] = column(reference), column(engine)
+}
+
+// WithoutAnswers returns the columns without those from which no figure is computed.
+func (c Columns) WithoutAnswers() Columns {
+	rest := maps.Clone(c)
+	delete(rest, AnswerOfReference)
+	delete(rest, AnswerOfEngine)
+	return rest
+}
+
+// AnsweredClasses are the classes that both sides answer to each case, or -1. ok is false where they are not known.
+func (c Columns) AnsweredClasses() (reference, engine []int32, ok bool) {
+	reference, err := tensor.Values[int32](c[AnswerOfReference])
+	if err != nil || len(reference) == 0 {
+		return nil, nil, false
+	}
+	engine, err = tensor.Values[int32](c[AnswerOfEngine])
+	return reference, engine, err == nil && len(engine) == len(reference)
 }
 
 // Restore returns the counter that has so many cases with these columns, which anybody may have
@@ -71,11 +111,15 @@ func Restore(m Metric, seed uint64, cases int, columns Columns) (*Counter, error
 func (c *Counter) restore(r *reading) {
 	lost, won, right := r.floats(columnLost), r.floats(columnWon), r.floats(columnRight)
 	answers := r.integers(columnAnswers)
+	reference, engine, said := r.columns.AnsweredClasses()
 	for i := range r.cases {
 		if r.err != nil {
 			return
 		}
-		of := rated{lost[i], won[i], right[i], int(answers[i])}
+		of := rated{lost[i], won[i], right[i], int(answers[i]), unknownClass, unknownClass}
+		if said && len(reference) == r.cases {
+			of.reference, of.engine = max(reference[i], noClass), max(engine[i], noClass)
+		}
 		if !of.possible() {
 			r.fail("case %d has %v lost, %v won and %v right of %d answers, which cannot be", i, of.lost, of.won, of.right, of.answers)
 		}

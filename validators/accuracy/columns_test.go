@@ -32,6 +32,9 @@ func TestColumnsRestore(t *testing.T) {
 				got != nil && (!reflect.DeepEqual(got.Engine, want.Engine) || got.Drop(0.95) != want.Drop(0.95)) {
 				t.Errorf("figures %+v, want %+v", got, want)
 			}
+			if !reflect.DeepEqual(again.Columns(), counter.Columns()) {
+				t.Error("the columns are others than before")
+			}
 			of := make([]int64, n)
 			for i := range of {
 				of[i] = int64(i % 2)

@@ -35,8 +35,13 @@ type Figures struct {
 }
 
 // Marshal writes the file. It says what was left out because the file would be larger than
-// [registry.MaxCaseFigures]: first the figures of outputs, then all, and data is nil.
+// [registry.MaxCaseFigures]: first the figures of outputs, then all, and data is nil. Before both it leaves out the classes
+// that were answered, and says nothing of it: no figure is computed from them.
 func (f Figures) Marshal() (data []byte, leftOut string, err error) {
+	if data, err = f.marshal(); err != nil || len(data) <= registry.MaxCaseFigures {
+		return data, "", err
+	}
+	f.Accuracy, f.Current = f.Accuracy.WithoutAnswers(), f.Current.WithoutAnswers()
 	if data, err = f.marshal(); err != nil || len(data) <= registry.MaxCaseFigures {
 		return data, "", err
 	}
