@@ -228,6 +228,9 @@ func (e builtEngine) tools() []Resource {
 	if q := e.planned.Quantizer; q != nil && q.Lock != "" {
 		dependencies = append(dependencies, Resource{Name: "quantizer lock", Digest: registry.NewDigestSet(q.Lock)})
 	}
+	if lock := toolchain.FirstLock(e.planned.Compile); lock != "" {
+		dependencies = append(dependencies, Resource{Name: "first toolchain lock", Digest: registry.NewDigestSet(lock)})
+	}
 	for _, s := range e.steps {
 		for _, in := range s.job.Inputs {
 			if in.Role == toolchain.RoleTuning {

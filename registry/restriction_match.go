@@ -112,6 +112,9 @@ type builtFrom struct {
 			} `json:"importer"`
 			Made struct {
 				Quantizer *namedTool `json:"quantizer"`
+				Compile   struct {
+					From *namedTool `json:"from"` // what compiled the model first
+				} `json:"compile"`
 			} `json:"made"`
 			Calibration *[]Digest `json:"calibration"`
 		} `json:"internalParameters"`
@@ -150,6 +153,7 @@ func (s Statement) addIngredients(in *ingredients) {
 		in.addTool(&said.Importer.Tool)
 	}
 	in.addTool(said.Made.Quantizer)
+	in.addTool(said.Made.Compile.From)
 	switch {
 	case said.Calibration != nil:
 		in.calibration = append(in.calibration, *said.Calibration...)

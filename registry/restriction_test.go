@@ -63,6 +63,15 @@ func builtBy(subject registry.Digest, quantizer string, calibration []registry.D
 	}})
 }
 
+// compiledFirst is provenance of an engine that a compiler made of what another toolchain had made of the model.
+func compiledFirst(subject registry.Digest, name, version string) registry.Claim {
+	return claim(registry.PredicateProvenance, subject, builder, registry.RoleBuilder, map[string]any{"buildDefinition": map[string]any{
+		"buildType": registry.BuildType, "internalParameters": map[string]any{
+			"toolchain": map[string]string{"name": "edgetpu", "version": "16.0"}, "calibration": []registry.Digest{},
+			"made": map[string]any{"compile": map[string]any{"from": map[string]string{"name": name, "version": version}}},
+		}}})
+}
+
 // A restriction concerns what was made from it, and what may have been.
 func TestRestrictionsMatch(t *testing.T) {
 	t.Parallel()
@@ -102,6 +111,8 @@ func TestRestrictionsMatch(t *testing.T) {
 		{"toolchain, nothing but the manifest", registry.RestrictToolchain, "onnxruntime@1.30.0", nil, "made with onnxruntime 1.30.0"},
 		{"quantizer", registry.RestrictToolchain, "nncf@>=2,<3", []registry.Claim{full}, "made with nncf 2.14.0"},
 		{"quantizer of a version that cannot be compared", registry.RestrictToolchain, "nncf@<1", []registry.Claim{builtBy(e.Digest, "nncf main", nil)}, "made with nncf main"},
+		{"what compiled the model first", registry.RestrictToolchain, "litert@<2.2", []registry.Claim{compiledFirst(e.Digest, "litert", "2.1.2")}, "made with litert 2.1.2"},
+		{"what compiled the model first, in another version", registry.RestrictToolchain, "litert@<2.1", []registry.Claim{compiledFirst(e.Digest, "litert", "2.1.2")}, ""},
 		{"another toolchain", registry.RestrictToolchain, "openvino@>=0", []registry.Claim{full}, ""},
 		{"another toolchain, and nothing is known", registry.RestrictToolchain, "openvino@>=0", nil, unstated},
 		{"a toolchain that another builder names", registry.RestrictToolchain, "iree@>=0", []registry.Claim{full, foreignTool}, ""},

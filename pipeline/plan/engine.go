@@ -22,6 +22,11 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	if err != nil {
 		return Engine{}, registry.Errorf(registry.CodeInvalid, "target %s: %w", requested.Target.Name, err)
 	}
+	if profile.Intermediate {
+		return Engine{}, registry.Errorf(registry.CodeInvalid,
+			"target %s: form %s of %s is no engine: only the compiler of a manifest takes it (compile: {from: ...})",
+			requested.Target.Name, requested.Form, tool.Name)
+	}
 	if profile.ONNXRuntime && !in.Needs.Met(registry.Constraint{Exact: tool.Version}) {
 		return Engine{}, registry.Errorf(registry.CodeInvalid,
 			"target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",

@@ -34,6 +34,8 @@ type Profile struct {
 	// Tuning is the name of the tuning record that a spec may set for a target; empty if the
 	// compiler accepts none. With such a record, records of earlier builds are not used.
 	Tuning string
+	// Intermediate is as in [Form].
+	Intermediate bool
 	// CompileOnly is true if no driver can run the engines. They must then be verified with
 	// other means.
 	CompileOnly bool
@@ -61,6 +63,8 @@ type Form struct {
 	// Alone is true if an engine configures the process that loads it, so that no other engine
 	// may run in that process.
 	Alone bool
+	// Intermediate is true for what only the compiler of another toolchain takes: see [Profile.After].
+	Intermediate bool
 	// CompileOptions is nil to use those of the profile.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
 }
@@ -79,7 +83,7 @@ func (p Profile) In(form string) (Profile, error) {
 		}
 		p.Format, p.Entry = cmp.Or(f.Format, p.Format), cmp.Or(f.Entry, p.Entry)
 		p.ExactRuntime = p.ExactRuntime || f.ExactRuntime
-		p.Alone = f.Alone
+		p.Alone, p.Intermediate = f.Alone, f.Intermediate
 		if f.CompileOptions != nil {
 			p.CompileOptions = f.CompileOptions
 		}

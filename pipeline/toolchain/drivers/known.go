@@ -84,6 +84,7 @@ func compilers() []Source {
 			Profile: toolchain.Profile{
 				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: xlaOptions,
+				Forms:          []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
 			},
 		},
 	}

@@ -2,10 +2,12 @@ package manifest
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +78,25 @@ func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 	}}, nil
 }
 
-// version runs the tool and returns its version. It ignores the exit status, because many tools
-// print the version in their help text or in an error about a missing argument.
+// version returns the version of the tool.
 func (m Manifest) version(ctx context.Context, path string, shown []string) (string, error) {
+	version := m.Version.Stated
+	if version == "" {
+		var err error
+		if version, err = m.ask(ctx, path, shown); err != nil {
+			return "", err
+		}
+	}
+	if (registry.Constraint{Exact: version}).Validate() != nil {
+		return "", registry.Lastingf(registry.CodeUnavailable,
+			"%s: version %q: want numbers separated by dots", m.Name, version)
+	}
+	return version, nil
+}
+
+// ask runs the tool for its version. It ignores the exit status, because many tools print the
+// version in their help text or in an error about a missing argument.
+func (m Manifest) ask(ctx context.Context, path string, shown []string) (string, error) {
 	program := driverproc.Program{Name: m.Name, Path: path, Args: append([]string{path}, m.Version.Arguments...), Reads: shown}
 	out, err := driverproc.Query(ctx, program, versionTime)
 	if ctx.Err() != nil {
@@ -89,12 +107,7 @@ func (m Manifest) version(ctx context.Context, path string, shown []string) (str
 		return "", registry.Lastingf(registry.CodeUnavailable, "%s: %s %s printed no version that matches %q (%v): %.200s",
 			m.Name, path, strings.Join(m.Version.Arguments, " "), m.Version.Pattern, err, out)
 	}
-	version := found[1]
-	if (registry.Constraint{Exact: version}).Validate() != nil {
-		return "", registry.Lastingf(registry.CodeUnavailable,
-			"%s: version %q: want numbers separated by dots", m.Name, version)
-	}
-	return version, nil
+	return strings.Join(found[1:], "."), nil
 }
 
 // Profile returns the properties of the tool's engines.
@@ -114,6 +127,13 @@ func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
 			return nil, registry.Errorf(registry.CodeInvalid,
 				"target %s: an engine of %s needs %s, which the target does not set", t.Name, m.Name, name)
 		}
+		if called, ok := m.Values[name]; ok {
+			given := value
+			if value, ok = called[given]; !ok {
+				return nil, registry.Errorf(registry.CodeInvalid, "target %s: %s compiles for %s %s, not %q",
+					t.Name, m.Name, name, strings.Join(slices.Sorted(maps.Keys(called)), ", "), given)
+			}
+		}
 		known = append(known, "{"+name+"}", value)
 	}
 	replacer := strings.NewReplacer(known...)
@@ -122,6 +142,9 @@ func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
 		arguments[i] = replacer.Replace(a)
 	}
 	options := map[string]any{"arguments": arguments, "outputs": m.Engine.Outputs, "licence": m.Licence}
+	if len(m.Engine.Discards) > 0 {
+		options["discards"] = m.Engine.Discards
+	}
 	if m.Tuning != "" {
 		options["tuning"] = m.Tuning
 	}

@@ -71,12 +71,17 @@ func job(t *testing.T, m manifest.Manifest) toolchain.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return toolchain.Job{Verb: toolchain.VerbCompile, Options: options, Inputs: onnx(t)}
+}
+
+// onnx is a file that stands for a model.
+func onnx(t *testing.T) []toolchain.Input {
+	t.Helper()
 	model := filepath.Join(t.TempDir(), "model.onnx")
 	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return toolchain.Job{Verb: toolchain.VerbCompile, Options: options,
-		Inputs: []toolchain.Input{toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model)}}
+	return []toolchain.Input{toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model)}
 }
 
 // A compiler that runs for its version sees neither our environment nor our files, and cannot
@@ -261,5 +266,51 @@ func TestInputsAreChecked(t *testing.T) {
 		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "acc.yaml:7:") || !strings.Contains(err.Error(), want) {
 			t.Errorf("input %s: error %v, want line 7 and %q", input, err, want)
 		}
+	}
+}
+
+func TestManifestsAreChecked(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"folder: opt/acc":                                              "want an absolute path",
+		"values: {cpu.arch: {amd64: x86_64}}":                          "\"cpu.arch\" is not in tied_to",
+		"version: {stated: '1.0', pattern: '([0-9.]+)'}":               "want arguments and pattern, or stated",
+		"version: {pattern: '([0-9.]+)'}":                              "want arguments and pattern, or stated",
+		"version: {arguments: [-v], pattern: 'acc [0-9]'}":             "want a regular expression with a group",
+		"engine: {format: acc, entry: e, outputs: [e], discards: [e]}": "\"e\" is one of the outputs",
+		"compile: {from: {form: hlo}, arguments: ['{model}']}":         "toolchain",
+	} {
+		text := []string{"name: acc", "licence: x", "executable: acc", "tied_to: []"}
+		key, _, _ := strings.Cut(line, ":")
+		for _, other := range []string{"version: {stated: '1.0'}", "compile: {arguments: ['{model}']}", "engine: {format: a, entry: e, outputs: [e]}"} {
+			if !strings.HasPrefix(other, key+":") {
+				text = append(text, other)
+			}
+		}
+		_, err := manifest.Parse("acc.yaml", []byte(strings.Join(append(text, line), "\n")+"\n"))
+		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "acc.yaml:") {
+			t.Errorf("%s: error %v, want %q and its line", line, err, want)
+		}
+	}
+}
+
+// With a folder, a tool sees more than where its program lies, and is made of it; the program has to be there.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	dir := tool(t, map[string]string{"bin/acc": "#!/bin/sh\necho acc \"$(cat \"$(dirname \"$0\")/../lib/version\")\"\n", "lib/version": "3.1"})
+	m := describe(t, filepath.Join(dir, "bin"), "folder: "+dir)
+	_, before := open(t, m)
+	if before.Version != "3.1" {
+		t.Errorf("version %s, want that of the file in lib", before.Version)
+	}
+	if err := write("lib/kernels", "k")(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, after := open(t, m); after.Lock == before.Lock {
+		t.Error("a new file in lib does not change the lock")
+	}
+	m.Folder = filepath.Join(dir, "lib")
+	if _, err := manifest.New(t.Context(), m, manifest.Options{}); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "is not below") {
+		t.Errorf("error %v, want that the program is not below the folder", err)
 	}
 }

@@ -26,7 +26,7 @@ const (
 // made are the files of a tool: those that can change its results even if its version stays the
 // same.
 type made struct {
-	folder  confined.Folder   // of the executable, after links
+	folder  confined.Folder   // of the tool, after links
 	shown   []string          // folders that it sees beside system software
 	entries map[string]string // by name, the digest of a file, or a note about something that is not a file
 	stamps  map[string]fs.FileInfo
@@ -43,7 +43,11 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 		return nil, err
 	}
 	t := &made{entries: make(map[string]string), stamps: make(map[string]fs.FileInfo)}
-	if t.folder, err = confined.New(filepath.Dir(target), "the folder of the executable", private...); err != nil {
+	root, name, err := m.root(target)
+	if err != nil {
+		return nil, err
+	}
+	if t.folder, err = confined.New(root, "the folder of the executable", private...); err != nil {
 		return nil, err
 	}
 	if err := t.show(filepath.Dir(executable), private); err != nil {
@@ -52,7 +56,7 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 	if err := t.show(t.folder.Path(), private); err != nil {
 		return nil, err
 	}
-	names := []string{filepath.Base(target)}
+	names := []string{name}
 	if m.Inputs == nil {
 		all, err := t.folder.Tree(".", maxInputs)
 		if err != nil {
@@ -73,6 +77,20 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 		}
 	}
 	return t, t.read(names, elsewhere)
+}
+
+// root returns the folder of the tool, and the name of its executable there.
+func (m Manifest) root(executable string) (folder, name string, err error) {
+	if m.Folder == "" {
+		return filepath.Dir(executable), filepath.Base(executable), nil
+	}
+	if folder, err = filepath.EvalSymlinks(m.Folder); err != nil {
+		return "", "", err
+	}
+	if name, err = filepath.Rel(folder, executable); err == nil && !filepath.IsLocal(name) {
+		err = registry.Errorf(registry.CodeInvalid, "folder: the executable %s is not below %s", executable, m.Folder)
+	}
+	return folder, filepath.ToSlash(name), err
 }
 
 // show makes a folder visible to the tool if it contains nothing private. System software is

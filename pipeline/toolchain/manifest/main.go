@@ -1,10 +1,12 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +30,19 @@ type options struct {
 	Arguments []string `json:"arguments"`
 	Outputs   []string `json:"outputs"`
 	Licence   string   `json:"licence"`
+	Discards  []string `json:"discards"`
 	Tuning    string   `json:"tuning"` // empty: the tool has no tuning file
+	From      struct {
+		File string `json:"file"` // empty: the tool takes ONNX
+	} `json:"from"`
+}
+
+// takes reports whether the tool takes the model of this name.
+func (o options) takes(name string) bool {
+	if o.From.File != "" {
+		return name == o.From.File
+	}
+	return strings.HasSuffix(name, ".onnx")
 }
 
 func compile(ctx context.Context, r driverproc.Request, stderr io.Writer) (any, error) {
@@ -37,10 +51,10 @@ func compile(ctx context.Context, r driverproc.Request, stderr io.Writer) (any, 
 		return nil, err
 	}
 	model := slices.IndexFunc(r.Inputs, func(in driverproc.RequestInput) bool {
-		return in.Role == toolchain.RoleModel && strings.HasSuffix(in.Name, ".onnx")
+		return in.Role == toolchain.RoleModel && o.takes(in.Name)
 	})
 	if model < 0 {
-		return nil, driverproc.Errorf(driverproc.BadInput, "no input of role model ends in .onnx")
+		return nil, driverproc.Errorf(driverproc.BadInput, "no input of role model is %s", cmp.Or(o.From.File, "an .onnx file"))
 	}
 	tuning, err := o.warm(r)
 	if err != nil {
@@ -102,8 +116,14 @@ func optionsOf(r driverproc.Request) (options, error) {
 	return o, nil
 }
 
-// outputs checks that the tool left exactly the files that its manifest lists.
+// outputs checks that the tool left exactly the files that its manifest lists, after it has
+// removed those that are no part of an engine.
 func outputs(dir string, o options) error {
+	for _, name := range o.Discards {
+		if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	files, err := toolchain.Collect(dir)
 	if err != nil {
 		return driverproc.Errorf(driverproc.ToolFailed, "%v", err)

@@ -21,25 +21,39 @@ type Manifest struct {
 	Compile    Compile `yaml:"compile,required" doc:"How it compiles"`
 	Engine     Engine  `yaml:"engine,required" doc:"Properties of its engines"`
 	Tuning     string  `yaml:"tuning" doc:"Name of the file in which the tool keeps tuning results for a target, such as timing.cache; {tuning} is its path"`
-	// If Inputs is nil, it means every file in the folder of the executable.
-	Inputs []string `yaml:"inputs" doc:"Files that the tool consists of: patterns relative to the folder of the executable, absolute ones for system software; a folder means all files in it. Default: all files in the folder of the executable"`
+	// Folder is empty for the folder of the executable.
+	Folder string `yaml:"folder" doc:"Folder that the tool may see, and that inputs start from, with the executable in it or below: that of a Python environment, for example. Default: the folder of the executable"`
+	// If Inputs is nil, it means every file in the folder.
+	Inputs []string `yaml:"inputs" doc:"Files that the tool consists of: patterns relative to the folder, absolute ones for system software; a folder means all files in it. Default: all files in the folder"`
 	TiedTo []string `yaml:"tied_to" doc:"Fields that a target must set, because an engine works only on that hardware and software"`
+
+	// Values has, by field, what the tool calls its values.
+	Values map[string]map[string]string `yaml:"values" doc:"For fields in tied_to, what the tool calls each value, as in {cpu.arch: {amd64: x86_64}}; a target with another value is refused"`
 
 	text []byte // the file, for the driver's identity
 }
 
-// Version is how to get the version of a tool.
+// Version is how to get the version of a tool: by asking it, or, if it prints none, by Stated.
 type Version struct {
-	Arguments []string `yaml:"arguments,required" doc:"Arguments with which the program prints its version"`
-	Pattern   string   `yaml:"pattern,required" doc:"Regular expression (RE2) whose first group is the version: numbers separated by dots"`
+	Stated    string   `yaml:"stated" doc:"Version of a tool that prints none. Its files are compared by digest all the same"`
+	Arguments []string `yaml:"arguments" doc:"Arguments with which the program prints its version"`
+	Pattern   string   `yaml:"pattern" doc:"Regular expression (RE2) whose groups, joined by dots, are the version: numbers separated by dots"`
 }
 
 // Compile is how to call a tool. In arguments, {model} is replaced by the path of the ONNX
-// file, {out} by that of the folder for the engine, and a name of TiedTo in braces by that
+// file, or of the file that From makes of it, {out} by that of the folder for the engine, and a name of TiedTo in braces by that
 // field of the target, such as {accelerator.arch}. {tuning} is the path of the file Tuning. The
 // tool reads it if it exists, and leaves it for the next build.
 type Compile struct {
+	From      *From    `yaml:"from" doc:"What compiles the model first, for a tool that takes no ONNX"`
 	Arguments []string `yaml:"arguments,required" doc:"Arguments of the program; {model}, {out} and fields of the target in braces"`
+}
+
+// From is the toolchain that compiles the model before the tool: one of this project, or of another
+// manifest, which itself takes ONNX.
+type From struct {
+	Toolchain string `yaml:"toolchain,required" doc:"Name of the toolchain"`
+	Form      string `yaml:"form" doc:"Which of its forms; default: the first"`
 }
 
 // Engine describes the engines of a tool.
@@ -48,6 +62,7 @@ type Engine struct {
 	Entry        string   `yaml:"entry,required" doc:"File that the runtime loads"`
 	Outputs      []string `yaml:"outputs,required" doc:"All files of an engine"`
 	NativeCode   bool     `yaml:"native_code" doc:"Engines hold machine code"`
+	Discards     []string `yaml:"discards" doc:"Other files that the tool may leave below {out}, such as a log"`
 	ExactRuntime bool     `yaml:"exact_runtime" doc:"Engines need exactly this version of the runtime"`
 }
 
@@ -84,14 +99,19 @@ func (m Manifest) check(doc *strictyaml.Document) {
 		doc.At("executable").Problemf("executable %q: want a name, which is looked up on PATH, or an absolute path",
 			m.Executable)
 	}
-	if pattern, err := regexp.Compile(m.Version.Pattern); err != nil || pattern.NumSubexp() < 1 {
-		doc.At("version", "pattern").Problemf("pattern %q: want a regular expression with a group around the version",
-			m.Version.Pattern)
+	if m.Folder != "" && !filepath.IsAbs(m.Folder) {
+		doc.At("folder").Problemf("folder %q: want an absolute path", m.Folder)
 	}
+	m.Version.check(doc)
 	for i, field := range m.TiedTo {
 		if _, ok := fields[field]; !ok {
 			doc.At("tied_to", i).Problemf("unknown field %q%s: want some of %s", field,
 				registry.Suggest(field, fieldNames()), strings.Join(fieldNames(), ", "))
+		}
+	}
+	for field := range m.Values {
+		if !slices.Contains(m.TiedTo, field) {
+			doc.At("values", field).Problemf("%q is not in tied_to", field)
 		}
 	}
 	m.checkArguments(doc)
@@ -106,8 +126,24 @@ func (m Manifest) check(doc *strictyaml.Document) {
 	if m.Tuning != "" && (!fs.ValidPath(m.Tuning) || m.Tuning == ".") {
 		doc.At("tuning").Problemf("tuning %q: want the name of a file", m.Tuning)
 	}
+	for i, name := range m.Engine.Discards {
+		if slices.Contains(m.Engine.Outputs, name) {
+			doc.At("engine", "discards", i).Problemf("%q is one of the outputs", name)
+		}
+	}
 	if !slices.Contains(m.Engine.Outputs, m.Engine.Entry) {
 		doc.At("engine", "entry").Problemf("entry %q is not one of the outputs", m.Engine.Entry)
+	}
+}
+
+// check refuses a version that cannot be known.
+func (v Version) check(doc *strictyaml.Document) {
+	asked := v.Pattern != "" || len(v.Arguments) > 0
+	switch pattern, err := regexp.Compile(v.Pattern); {
+	case v.Stated != "" && asked, v.Stated == "" && len(v.Arguments) == 0:
+		doc.At("version").Problemf("version: want arguments and pattern, or stated for a tool that prints none")
+	case v.Stated == "" && (err != nil || pattern.NumSubexp() < 1):
+		doc.At("version", "pattern").Problemf("pattern %q: want a regular expression with a group around the version", v.Pattern)
 	}
 }
 

@@ -110,3 +110,26 @@ func TestCompileForXLA(t *testing.T) {
 		}
 	}
 }
+
+// HLO of a model with fixed sizes computes the same; a model with open ones is refused by the name of its input.
+func TestCompileToHLO(t *testing.T) {
+	t.Parallel()
+	dir, driver, compare := xla(t, "xla_models.py")
+	job := func(name string) toolchain.Job {
+		return toolchain.Job{Verb: toolchain.VerbCompile, Options: map[string]any{"form": "hlo"}, Inputs: []toolchain.Input{
+			toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", filepath.Join(dir, name+".onnx"))}}
+	}
+	outcome, err := driver.Do(t.Context(), job("layers"), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _ := outcome.File("model.hlo.pb")
+	compare(made.Path, filepath.Join(dir, "layers.onnx"))
+	again, err := driver.Do(t.Context(), job("layers"), t.TempDir())
+	if second, _ := again.File("model.hlo.pb"); err != nil || second.Digest != made.Digest {
+		t.Errorf("made again: %s (%v), want %s", second.Digest, err, made.Digest)
+	}
+	if _, err := driver.Do(t.Context(), job("norms"), t.TempDir()); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "input x has open dimensions") {
+		t.Errorf("open sizes: %v, want that input x is named", err)
+	}
+}

@@ -17,13 +17,12 @@ import (
 
 // drivers gives the drivers of a toolchain, each once per run of the program. missing is
 // called for one that is not installed.
-func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacements) func(context.Context, string) (pipeline.Toolchain, error) {
+func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacements) opener {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
 	var pool *toolchain.ResourcePool
-	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
-		lock.Lock()
-		defer lock.Unlock()
+	var open opener
+	open = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
 		if tools, ok := made[name]; ok {
 			return tools, nil
 		}
@@ -38,9 +37,11 @@ func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacem
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		if tools, ok, err := c.manifestDrivers(ctx, w, name); ok || err != nil {
+		if tools, ok, err := c.manifestDrivers(ctx, w, name, open); err != nil {
+			return pipeline.Toolchain{}, err
+		} else if ok {
 			made[name] = tools
-			return tools, err
+			return tools, nil
 		}
 		run, err := own.adopt(ctx, installer, name)
 		if err != nil {
@@ -56,7 +57,15 @@ func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacem
 		made[name], err = openDrivers(installer, run, w, name)
 		return made[name], err
 	}
+	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		lock.Lock()
+		defer lock.Unlock()
+		return open(ctx, name)
+	}
 }
+
+// opener gives the drivers of a toolchain.
+type opener = func(ctx context.Context, name string) (pipeline.Toolchain, error)
 
 // WhenMissing makes the installer find a toolchain that is not installed, or says why not.
 type WhenMissing = func(ctx context.Context, installer *install.Installer, name string) error

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
 	"mlpromote.dev/mlpromote/registry"
@@ -46,8 +47,9 @@ func (c Config) manifests() ([]string, error) {
 	return names, nil
 }
 
-// manifestDrivers are those of a toolchain that a manifest describes, if one does.
-func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string) (pipeline.Toolchain, bool, error) {
+// manifestDrivers are those of a toolchain that a manifest describes, if one does. Its compiler may
+// take what another toolchain makes, which open gives.
+func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, open opener) (pipeline.Toolchain, bool, error) {
 	names, err := c.manifests()
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
@@ -55,17 +57,54 @@ func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string) 
 	if slices.Contains(drivers.Names(), name) || !slices.Contains(names, name) { // name may be that of a release, so anything
 		return pipeline.Toolchain{}, false, nil
 	}
-	path := filepath.Join(c.Manifests, name+manifestSuffix)
-	m, err := manifest.Load(path)
+	m, err := c.manifest(name)
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
-	}
-	if m.Name != name {
-		return pipeline.Toolchain{}, false, registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
 	}
 	driver, err := manifest.New(ctx, m, manifest.Options{Private: c.Private})
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}
-	return pipeline.Toolchain{Profile: m.Profile(), Engines: w.driver(driver, m.Profile().Cost), Timing: driver}, true, nil
+	tools := pipeline.Toolchain{Profile: m.Profile(), Engines: w.driver(driver, m.Profile().Cost), Timing: driver}
+	if m.Compile.From != nil {
+		err = c.chain(ctx, &tools, *m.Compile.From, names, open)
+	}
+	return tools, err == nil, err
+}
+
+// manifest reads the manifest of a toolchain.
+func (c Config) manifest(name string) (manifest.Manifest, error) {
+	path := filepath.Join(c.Manifests, name+manifestSuffix)
+	m, err := manifest.Load(path)
+	if err == nil && m.Name != name {
+		err = registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
+	}
+	return m, err
+}
+
+// chain has another toolchain compile the model before these tools do.
+func (c Config) chain(ctx context.Context, tools *pipeline.Toolchain, from manifest.From, manifests []string, open opener) error {
+	name := tools.Profile.Name
+	if slices.Contains(manifests, from.Toolchain) {
+		first, err := c.manifest(from.Toolchain)
+		if err != nil {
+			return err
+		}
+		if first.Compile.From != nil {
+			return registry.Errorf(registry.CodeInvalid, "%s: from: %s takes no ONNX itself", name, from.Toolchain)
+		}
+	}
+	first, err := open(ctx, from.Toolchain)
+	if err != nil {
+		return registry.Errorf(registry.CodeOf(err), "%s: from: %w", name, err)
+	}
+	by, err := first.Engines.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	if tools.Profile, err = tools.Profile.After(first.Profile, from.Form, by); err != nil {
+		return registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
+	}
+	tools.Engines = toolchain.Chain(first.Engines, tools.Engines)
+	return nil
 }

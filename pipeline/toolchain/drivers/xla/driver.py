@@ -3,7 +3,8 @@
 probe    versions of the tools.
 import   role "model", one file source.jax that jax.export wrote, to model.onnx.
 compile  role "model", one .onnx file and its external data, to model.jax, which is StableHLO
-         as jax.export writes it. XLA makes machine code of it where it is loaded.
+         as jax.export writes it. XLA makes machine code of it where it is loaded. With option
+         form hlo, to model.hlo.pb, a serialized HloModuleProto, for compilers that take it.
 run      such files on cases, for a source and for an engine alike.
 """
 
@@ -36,7 +37,7 @@ def probe(_request):
 
 
 def compile_(request):
-    options_of(request, {})
+    form = options_of(request, {"form": "export"}, {"form": ("export", "hlo")})["form"]
     import graphs
 
     model = graphs.load(model_of(request))
@@ -50,9 +51,22 @@ def compile_(request):
         if dtype.kind == "O":
             raise Refused("unsupported_op", f"input {name!r} takes text, which XLA does not have")
         feeds[name] = jax.ShapeDtypeStruct(jax.export.symbolic_shape(", ".join(dimensions(model, name, shape)), scope=symbols) if shape else (), dtype)
-    program = jax.export.export(jax.jit(fromonnx.function_of(model)), platforms=["cpu"])(feeds)
+    function = jax.jit(fromonnx.function_of(model))
+    if form == "hlo":
+        return hlo(request, function, feeds)
+    program = jax.export.export(function, platforms=["cpu"])(feeds)
     write(request, "model" + SUFFIX, bytes(program.serialize()))
     return {"engine": {"format": "jax-export", "entry": "model" + SUFFIX}, "platforms": list(program.platforms)}
+
+
+def hlo(request, function, feeds):
+    """The program as HLO, whose shapes are numbers. Its parameters are the inputs in the order of their names."""
+    open_ = sorted(name for name, feed in feeds.items() if not all(isinstance(d, int) for d in feed.shape))
+    if open_:
+        raise Refused("unsupported_format", f"input {', '.join(open_)} has open dimensions, and HLO has numbers: give the model fixed shapes")
+    module = function.lower(feeds).compiler_ir(dialect="hlo")
+    write(request, "model.hlo.pb", module.as_serialized_hlo_module_proto())
+    return {"engine": {"format": "hlo", "entry": "model.hlo.pb"}, "parameters": sorted(feeds)}
 
 
 def dimensions(model, name, shape):

@@ -1,4 +1,4 @@
-"""Compares a program with a model: xla_compare.py FILE.jax FILE.onnx. Prints the largest difference of outputs on seeded
+"""Compares a program with a model: xla_compare.py FILE.jax FILE.onnx, or HLO: xla_compare.py FILE.hlo.pb FILE.onnx. Prints the largest difference of outputs on seeded
 inputs, by JAX, and by the evaluator of ONNX."""
 
 import os
@@ -12,8 +12,22 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 jax.config.update("jax_enable_x64", True)
+
+
+def hlo(data, feeds, outputs):
+    """What XLA computes of a serialized module, whose parameters are in the order of names."""
+    from jax._src.lib import xla_client
+    from jax.extend.backend import get_backend
+
+    module = xla_client._xla.mlir.xla_computation_to_mlir_module(xla_client.XlaComputation(data))
+    cpu = get_backend("cpu")
+    devices = xla_client.DeviceList(tuple(cpu.local_devices()[:1]))
+    made = cpu.compile_and_load(module, devices, xla_client.CompileOptions()).execute([jax.device_put(feeds[name]) for name in sorted(feeds)])
+    return dict(zip(sorted(outputs), made))
+
+
 with open(sys.argv[1], "rb") as f:
-    program = jax.export.deserialize(bytearray(f.read()))
+    data = f.read()
 model = onnx.load(sys.argv[2])
 random = np.random.RandomState(1)
 feeds = {}
@@ -26,8 +40,12 @@ for value in model.graph.input:
         feeds[value.name] = random.randint(0, 9, shape).astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
 if "mask" in feeds:
     feeds["mask"][:, 0] = 1
-given, named = jax.tree_util.tree_unflatten(program.in_tree, range(program.in_tree.num_leaves))
-found = program.call(feeds) if given else program.call(**feeds)
+if sys.argv[1].endswith(".pb"):
+    found = hlo(data, feeds, [v.name for v in model.graph.output])
+else:
+    program = jax.export.deserialize(bytearray(data))
+    given, named = jax.tree_util.tree_unflatten(program.in_tree, range(program.in_tree.num_leaves))
+    found = program.call(feeds) if given else program.call(**feeds)
 found = found if isinstance(found, dict) else {f"output{i}": v for i, v in enumerate(found)}
 worst = 0.0
 for value, want in zip(model.graph.output, ReferenceEvaluator(model).run(None, feeds)):
