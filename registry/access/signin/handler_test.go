@@ -1,6 +1,9 @@
 package signin_test
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -8,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/access/signin"
 )
 
@@ -263,17 +269,58 @@ func TestInventedAnswers(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/", "/models/vision/digits?tab=a&b=c", "/history#7", "/a%2F%2Fb"} {
+	for _, path := range []string{"/", "/models/vision/digits?tab=a&b=c", "/history#7", "/a%2F%2Fb", "/" + strings.Repeat("a", 1<<10-1)} {
 		if got := signin.Local(path); got != path {
 			t.Errorf("%q: got %q", path, got)
 		}
 	}
 	for _, path := range []string{
 		"", "models", "//evil.example.com", `/\evil.example.com`, "https://evil.example.com", "javascript:alert(1)", "/a b", "/a\nb",
-		"/\t/evil.example.com", "/%", "/" + strings.Repeat("a", 1<<10), "/é",
+		"/\t/evil.example.com", "/%", "/" + strings.Repeat("a", 1<<10), "/é", "/\x7f",
 	} {
 		if got := signin.Local(path); got != "/" {
 			t.Errorf("%q: got %q, want /", path, got)
+		}
+	}
+}
+
+// damaged are tokens in a database that cannot be read.
+type damaged struct{ registry.Tokens }
+
+func (damaged) FindToken(context.Context, string) (registry.Token, error) {
+	return registry.Token{}, registry.Errorf(registry.CodeInternal, "the database is damaged")
+}
+
+// What an operator has to see to is logged as an error, and what a person did wrong is not.
+func TestLogOfRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, token := w.token(t, "jane", time.Time{})
+	unreachable := oidc.New(oidc.Config{Issuers: []oidc.Issuer{{URL: "https://127.0.0.1:1", SignIn: &oidc.SignIn{Name: "corp", Client: "web"}}}}, nil, nil)
+	broken, err := authn.New(t.Context(), authn.Config{Tokens: damaged{w.db}, Secrets: w.db, Sessions: w.db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		authn        *authn.Authenticator
+		method, path string
+		token        string
+		level        string
+	}{
+		"a wrong token":                  {w.authn, http.MethodPost, signin.TokenPath, "mlp_x", "INFO"},
+		"an unknown issuer":              {w.authn, http.MethodGet, "/signin/with/other", "", "INFO"},
+		"an issuer that is away":         {w.authn, http.MethodGet, "/signin/with/corp", "", "ERROR"},
+		"a database that cannot be read": {broken, http.MethodPost, signin.TokenPath, token, "ERROR"},
+	} {
+		var log bytes.Buffer
+		door := signin.New(signin.Config{Authenticator: c.authn, Issuers: func() *oidc.Identifier { return unreachable },
+			Refuse: func(http.ResponseWriter, *http.Request, error, string) {}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader(url.Values{"token": {c.token}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		door.ServeHTTP(httptest.NewRecorder(), r)
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level="+c.level) {
+			t.Errorf("%s: the log has %q, want one line with the level %s", name, got, c.level)
 		}
 	}
 }
