@@ -272,13 +272,14 @@ func TestInputsAreChecked(t *testing.T) {
 func TestManifestsAreChecked(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"folder: opt/acc":                                              "want an absolute path",
-		"values: {cpu.arch: {amd64: x86_64}}":                          "\"cpu.arch\" is not in tied_to",
-		"version: {stated: '1.0', pattern: '([0-9.]+)'}":               "want arguments and pattern, or stated",
-		"version: {pattern: '([0-9.]+)'}":                              "want arguments and pattern, or stated",
-		"version: {arguments: [-v], pattern: 'acc [0-9]'}":             "want a regular expression with a group",
-		"engine: {format: acc, entry: e, outputs: [e], discards: [e]}": "\"e\" is one of the outputs",
-		"compile: {from: {form: hlo}, arguments: ['{model}']}":         "toolchain",
+		"folder: opt/acc":                                                 "want an absolute path",
+		"values: {cpu.arch: {amd64: x86_64}}":                             "\"cpu.arch\" is not in tied_to",
+		"version: {stated: '1.0', pattern: '([0-9.]+)'}":                  "want arguments and pattern, or stated",
+		"version: {pattern: '([0-9.]+)'}":                                 "want arguments and pattern, or stated",
+		"version: {arguments: [-v], pattern: 'acc [0-9]'}":                "want a regular expression with a group",
+		"engine: {format: acc, entry: e, outputs: [e], discards: [e]}":    "is not one of the outputs",
+		"engine: {format: acc, entry: e, outputs: [e], discards: [../e]}": "stays in the engine's folder",
+		"compile: {from: {form: hlo}, arguments: ['{model}']}":            "toolchain",
 	} {
 		text := []string{"name: acc", "licence: x", "executable: acc", "tied_to: []"}
 		key, _, _ := strings.Cut(line, ":")

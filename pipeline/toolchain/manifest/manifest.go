@@ -115,25 +115,13 @@ func (m Manifest) check(doc *strictyaml.Document) {
 		}
 	}
 	m.checkArguments(doc)
-	for i, output := range m.Engine.Outputs {
-		if !fs.ValidPath(output) || output == "." {
-			doc.At("engine", "outputs", i).Problemf("output %q: want a relative path that stays in the engine's folder", output)
-		}
-	}
 	for i, pattern := range m.Inputs {
 		m.checkInput(doc.At("inputs", i), pattern)
 	}
 	if m.Tuning != "" && (!fs.ValidPath(m.Tuning) || m.Tuning == ".") {
 		doc.At("tuning").Problemf("tuning %q: want the name of a file", m.Tuning)
 	}
-	for i, name := range m.Engine.Discards {
-		if slices.Contains(m.Engine.Outputs, name) {
-			doc.At("engine", "discards", i).Problemf("%q is one of the outputs", name)
-		}
-	}
-	if !slices.Contains(m.Engine.Outputs, m.Engine.Entry) {
-		doc.At("engine", "entry").Problemf("entry %q is not one of the outputs", m.Engine.Entry)
-	}
+	m.Engine.check(doc)
 }
 
 // check refuses a version that cannot be known.
@@ -144,6 +132,23 @@ func (v Version) check(doc *strictyaml.Document) {
 		doc.At("version").Problemf("version: want arguments and pattern, or stated for a tool that prints none")
 	case v.Stated == "" && (err != nil || pattern.NumSubexp() < 1):
 		doc.At("version", "pattern").Problemf("pattern %q: want a regular expression with a group around the version", v.Pattern)
+	}
+}
+
+// check refuses files that are not in the folder of the engine, and an entry that is not there.
+func (e Engine) check(doc *strictyaml.Document) {
+	for i, output := range e.Outputs {
+		if !fs.ValidPath(output) || output == "." {
+			doc.At("engine", "outputs", i).Problemf("output %q: want a relative path that stays in the engine's folder", output)
+		}
+	}
+	for i, name := range e.Discards {
+		if slices.Contains(e.Outputs, name) || !fs.ValidPath(name) || name == "." {
+			doc.At("engine", "discards", i).Problemf("discards %q: want a relative path that stays in the engine's folder, and is not one of the outputs", name)
+		}
+	}
+	if !slices.Contains(e.Outputs, e.Entry) {
+		doc.At("engine", "entry").Problemf("entry %q is not one of the outputs", e.Entry)
 	}
 }
 

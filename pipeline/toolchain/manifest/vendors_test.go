@@ -120,7 +120,7 @@ func (v vendor) chained(t *testing.T, m manifest.Manifest) (toolchain.Driver, to
 }
 
 // compile has a driver compile a model for the target of the vendor.
-func (v vendor) compile(t *testing.T, d toolchain.Driver, p toolchain.Profile, m manifest.Manifest) (toolchain.Outcome, error) {
+func (v vendor) compile(t *testing.T, d toolchain.Driver, p toolchain.Profile) (toolchain.Outcome, error) {
 	t.Helper()
 	options, err := p.CompileOptions(v.target, "fp32")
 	if err != nil {
@@ -144,7 +144,7 @@ func TestExamplesRunTheirTools(t *testing.T) {
 			t.Parallel()
 			m := v.standing(t, name)
 			d, profile := v.chained(t, m)
-			outcome, err := v.compile(t, d, profile, m)
+			outcome, err := v.compile(t, d, profile)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestExamplesRunTheirTools(t *testing.T) {
 
 			m.Compile.Arguments = append(slices.Clone(m.Compile.Arguments), "--surplus")
 			d, profile = v.chained(t, m)
-			if _, err := v.compile(t, d, profile, m); err == nil || !strings.Contains(err.Error(), "exit status 64") {
+			if _, err := v.compile(t, d, profile); err == nil || !strings.Contains(err.Error(), "exit status 64") {
 				t.Errorf("with a wrong argument: %v, want that the stand-in refuses it", err)
 			}
 		})
