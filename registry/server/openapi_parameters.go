@@ -1,6 +1,10 @@
 package server
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"maps"
+
+	"mlpromote.dev/mlpromote/registry"
+)
 
 // required lists the required query parameters, by operation.
 func required() []string {
@@ -27,8 +31,6 @@ func known() map[string]object {
 		"version":     text("Tag of a release; absent: the head."),
 		"variant":     text("Only engines of this variant."),
 		"digest":      text("Digest of a manifest."),
-		"from":        text("Digest of the release that was."),
-		"to":          text("Digest of the release that is compared with it."),
 		"nodeType":    text("Name of a node type, in place of facts."),
 		"cursor":      text("Start of the page, from the Link header of the previous page."),
 		"limit": {
@@ -36,7 +38,6 @@ func known() map[string]object {
 			"schema":      object{"type": "integer", "minimum": 1, "maximum": registry.MaxPage, "default": registry.DefaultPage},
 		},
 		"kind":      {"description": "Only events of this kind.", "schema": enum(registry.EventKinds())},
-		"silent":    {"description": "true: reports that have expired, in place of those that count.", "schema": object{"type": "boolean", "default": false}},
 		"subject":   text("Only evidence about this digest."),
 		"signer":    text("Only events that this key signed, by its identifier."),
 		"principal": text("Only events of this caller, such as token:ci."),
@@ -75,5 +76,15 @@ func known() map[string]object {
 		},
 		"Last-Event-ID": number("Number of the last event received; the stream continues after it.", 0),
 	}
+	maps.Copy(all, ofOne())
 	return all
+}
+
+// ofOne documents parameters that one operation has.
+func ofOne() map[string]object {
+	return map[string]object{
+		"from":   {"description": "Digest of the release that was."},
+		"to":     {"description": "Digest of the release that is compared with it."},
+		"silent": {"description": "true: reports that have expired, in place of those that count.", "schema": object{"type": "boolean", "default": false}},
+	}
 }

@@ -109,7 +109,7 @@ func classesOf(output tensor.Tensor, n int) []int32 {
 		if class > math.MaxInt32 {
 			return nil
 		}
-		classes = append(classes, max(int32(class), noClass)) //nolint:gosec // it is no larger
+		classes = append(classes, max(int32(class), noClass))
 	}
 	return classes
 }

@@ -194,7 +194,7 @@ func TestDemoAnswers(t *testing.T) {
 		"what would change": {func(c *clicker) { c.click("vision/digits") },
 			`What would change reference model or cases are others linux-amd64-v1/fp32 has other bytes`},
 		"how do both compare": {func(c *clicker) { c.click("1.2.0 to prod"); c.click("Compare figures, limits and interface") },
-			`Limits They allow the same\. Interface Callers of 1\.0\.0 notice nothing\. Engines .* linux-amd64-v1/int8 1\.0\.0 ✓ pass .* linux-amd64-v1/int8 1\.2\.0 ✕ fail`},
+			`Limits They allow the same\. Interface Callers of 1\.0\.0 notice nothing\. Engines .* linux-amd64-v1/int8 1\.0\.0 ✓ pass .* 1\.2\.0 ✕ fail .* Operators Engines of the same name have the same operators`},
 		"which engine is closest to its limit": {func(c *clicker) { c.click("vision/digits") }, `Smallest margin .* linux-amd64-v1/fp32 ✓ pass \d+ % `},
 		"what does this key sign of it": {func(c *clicker) { c.click("vision/digits"); c.click("1.1.0") },
 			`Signed by In the role .* keys/local.pub [0-9a-f]{12} builder ✓ trusted .* keys/local.pub [0-9a-f]{12} promoter ✓ trusted`},

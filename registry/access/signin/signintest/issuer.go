@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	// Client and Secret are what a service signs in with at the issuer.
+	// Client is what the issuer calls the service.
 	Client = "web"
+	// Secret is that of the client.
 	Secret = "hidden"
 )
 
@@ -114,7 +115,7 @@ func (i *Issuer) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.PostForm.Has("cancel"):
 		back := url.Values{"error": {"access_denied"}, "state": {asked.Get("state")}, "iss": {i.URL}}
-		http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusSeeOther)
+		http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusSeeOther) //nolint:gosec // to the service of a test
 	case !known:
 		http.Error(w, "nobody has this name here", http.StatusForbidden)
 	default:
@@ -132,7 +133,7 @@ func (i *Issuer) back(w http.ResponseWriter, r *http.Request, asked url.Values, 
 	for name, values := range i.Answer {
 		answer[name] = values
 	}
-	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+answer.Encode(), http.StatusSeeOther)
+	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+answer.Encode(), http.StatusSeeOther) //nolint:gosec // to the service of a test
 }
 
 // exchange gives the ID token for a code to the client that asked for it, once.
