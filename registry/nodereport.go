@@ -30,6 +30,7 @@ type NodeReport struct {
 	Reporter   string    `json:"reporter"` // principal that said so
 	ReportedOn time.Time `json:"reportedOn"`
 	ExpiresOn  time.Time `json:"expiresOn"`
+	Silent     bool      `json:"silent,omitempty"` // it has expired; set in lists
 }
 
 // NodeReports stores reports by [NodeReport.Name].
@@ -59,12 +60,24 @@ type NodeReporter interface {
 
 // AllNodeReports lists every page. A nil reporter has none.
 func AllNodeReports(ctx context.Context, from NodeReporter, environment, model string) ([]NodeReport, error) {
-	var all []NodeReport
 	if from == nil {
 		return nil, nil
 	}
+	return allReports(ctx, from.NodeReports, environment, model)
+}
+
+// AllSilentNodes is the same of the nodes that fell silent.
+func AllSilentNodes(ctx context.Context, from NodeReporter, environment, model string) ([]NodeReport, error) {
+	if from == nil {
+		return nil, nil
+	}
+	return allReports(ctx, from.SilentNodes, environment, model)
+}
+
+func allReports(ctx context.Context, list func(ctx context.Context, environment, model, after string, limit int) (Page[NodeReport], error),
+	environment, model string) (all []NodeReport, err error) {
 	for after := ""; ; {
-		page, err := from.NodeReports(ctx, environment, model, after, MaxPage)
+		page, err := list(ctx, environment, model, after, MaxPage)
 		if err != nil {
 			return nil, err
 		}

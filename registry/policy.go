@@ -254,7 +254,7 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		return p.Promotion.Restrictions.check(r, cs)
 	}
 	subjects := r.Subjects()
-	if name != RequireSignature && name != requireQuarantine && name != requireCIJob {
+	if !slices.Contains([]string{RequireSignature, requireQuarantine, requireCIJob}, name) { // these are about the release itself, too
 		subjects = subjects[1:]
 	}
 	if len(subjects) == 0 {

@@ -294,16 +294,15 @@ func harmless() []attempt {
 			mine := w.report("edge-7")
 			mine.Machine = strings.Repeat("5", 64)
 			var said []registry.NodeReport
-			for _, c := range []struct {
-				ctx context.Context
-				r   registry.NodeReport
-			}{{fleet, w.report("edge-7")}, {same, mine}} {
-				stored, err := w.nodes.ReportNode(c.ctx, c.r)
+			say := func(ctx context.Context, r registry.NodeReport) {
+				stored, err := w.nodes.ReportNode(ctx, r)
 				if err != nil {
 					t.Fatal(err)
 				}
 				said = append(said, stored)
 			}
+			say(fleet, w.report("edge-7"))
+			say(same, mine)
 			forged := w.report("edge-7")
 			forged.Engine = w.first.Engines[len(w.first.Engines)-1].Digest
 			for _, machine := range []string{"", strings.Repeat("6", 64), said[1].Machine + said[1].Machine} {

@@ -22,13 +22,21 @@ func (q Quarantiner) AddNodes(ctx context.Context, attached []Attached, from reg
 	return nil
 }
 
-// nodesOf lists reports. A service of an earlier version does not know the path.
+// nodesOf lists reports, and those of nodes that fell silent: whoever makes a node say nothing must not take it off the list. A
+// service of an earlier version does not know the path, or the parameter.
 func nodesOf(ctx context.Context, from registry.NodeReporter, environment, model string) ([]registry.NodeReport, error) {
 	reports, err := registry.AllNodeReports(ctx, from, environment, model)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return nil, nil
 	}
-	return reports, err
+	if err != nil {
+		return nil, err
+	}
+	silent, err := registry.AllSilentNodes(ctx, from, environment, model)
+	if registry.HasCode(err, registry.CodeInvalid) {
+		return reports, nil
+	}
+	return append(reports, silent...), err
 }
 
 // addNodes adds the nodes of an environment that report an engine which is restricted, at a head or not. A release that is no

@@ -160,6 +160,9 @@ func (n NodeReporting) silent(t *testing.T) (names []string) {
 	page, err := n.Nodes.SilentNodes(t.Context(), "prod", "", "", 0)
 	must(t, err)
 	for _, r := range page.Items {
+		if !r.Silent {
+			t.Errorf("the silent node %s is not said to be silent", r.Node)
+		}
 		names = append(names, r.Node+" "+r.Version)
 	}
 	return names

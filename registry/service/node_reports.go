@@ -153,6 +153,7 @@ func (n NodeReports) list(
 			found.Next = last
 			return false, nil
 		}
+		r.Silent = r.Expired(now)
 		found.Items, last = append(found.Items, r), name
 		return true, nil
 	})

@@ -122,19 +122,19 @@ func TestNodeReportsOfMachines(t *testing.T) {
 		return one
 	}
 	proof := strings.Repeat("a", 64)
-	real := report(proof)
-	if strings.Contains(real.Machine, "aaaa") || len(real.Machine) != 32 {
-		t.Errorf("the report gives %q away", real.Machine)
+	own := report(proof)
+	if strings.Contains(own.Machine, "aaaa") || len(own.Machine) != 32 {
+		t.Errorf("the report gives %q away", own.Machine)
 	}
 	clock.Pass(time.Minute)
-	for _, machine := range []string{"", strings.Repeat("b", 64), real.Machine + real.Machine} {
+	for _, machine := range []string{"", strings.Repeat("b", 64), own.Machine + own.Machine} {
 		report(machine)
 	}
 	all, err := registry.AllNodeReports(ctx, nodes, "prod", r.Model)
-	if err != nil || len(all) != 4 || !slices.Contains(all, real) {
-		t.Errorf("reports %+v, error %v, want 4, and as it was %+v", all, err, real)
+	if err != nil || len(all) != 4 || !slices.Contains(all, own) {
+		t.Errorf("reports %+v, error %v, want 4, and as it was %+v", all, err, own)
 	}
-	if shared := registry.SharedNames(all); len(shared) != 1 || shared[real.NodeName()] != 4 {
+	if shared := registry.SharedNames(all); len(shared) != 1 || shared[own.NodeName()] != 4 {
 		t.Errorf("shared names %v, want that of the node, 4 times", shared)
 	}
 	again := report(proof)

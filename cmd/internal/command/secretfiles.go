@@ -35,7 +35,7 @@ func SecretFiles(getenv func(string) string, names ...string) (func(string) stri
 }
 
 // JobSecret is the variable with which a job of GitHub Actions can ask for tokens in its name.
-const JobSecret = "ACTIONS_ID_TOKEN_REQUEST_TOKEN" //nolint:gosec // a name
+const JobSecret = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 
 // KeepJobSecret takes [JobSecret] out of the environment of this process, so that nothing that it starts has it: no credential
 // helper, no plugin of a key service, no converter. It returns os.Getenv with the variable as it was.

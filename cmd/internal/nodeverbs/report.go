@@ -68,6 +68,10 @@ func NodeText(r registry.NodeReport) string {
 		text += " (" + r.NodeType + ")"
 	}
 	const layout = "2006-01-02 15:04"
+	until := ", counts until "
+	if r.Silent {
+		until = ", silent since "
+	}
 	return text + ": has " + r.Label + " of " + r.Environment + "/" + r.Model + ":" + r.Version + ", as " + r.Reporter + " reported " + r.ReportedOn.UTC().Format(layout) +
-		", counts until " + r.ExpiresOn.UTC().Format(layout) + " UTC"
+		until + r.ExpiresOn.UTC().Format(layout) + " UTC"
 }
