@@ -640,3 +640,89 @@ func TestHang(t *testing.T) {
 		})
 	}
 }
+
+// Batches are as large as the model takes, and at most eight.
+func TestSizesOfBatches(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int64][]string{
+		1: nil,
+		2: {"batch batch=2", "batch batch=2 swapped"},
+		3: {"batch batch=2", "batch batch=2 swapped", "batch batch=3"},
+		8: {"batch batch=2", "batch batch=2 swapped", "batch batch=8"},
+		9: {"batch batch=2", "batch batch=2 swapped", "batch batch=8"},
+	} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			w.o.Interface.Dims["batch"] = validators.DimRange{Min: 1, Opt: 1, Max: most}
+			checks, _, err := w.engine(t, honest)
+			got := slices.DeleteFunc(whats(checks), func(what string) bool { return !strings.HasPrefix(what, "batch ") })
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("tried %q, error %v; want %q", got, err, want)
+			}
+		})
+	}
+}
+
+// A symbol is the batch only where it leads every tensor and is nowhere else.
+func TestWhatIsABatch(t *testing.T) {
+	t.Parallel()
+	batch, seq, fixed := validators.Dim{Symbol: "batch"}, validators.Dim{Symbol: "seq"}, validators.Dim{Size: values}
+	for name, c := range map[string]struct {
+		input, output []validators.Dim
+		batches       bool
+	}{
+		"it leads both":                {[]validators.Dim{batch, fixed}, []validators.Dim{batch, fixed}, true},
+		"the output has a fixed one":   {[]validators.Dim{batch, fixed}, []validators.Dim{{Size: 1}, fixed}, false},
+		"the output has another one":   {[]validators.Dim{batch, fixed}, []validators.Dim{seq, fixed}, false},
+		"it is also a later dimension": {[]validators.Dim{batch, seq}, []validators.Dim{batch, batch}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape = c.input, c.output
+			checks, _, err := w.engine(t, honest)
+			if got := slices.ContainsFunc(whats(checks), func(what string) bool { return strings.HasPrefix(what, "batch ") }); err != nil || got != c.batches {
+				t.Errorf("tried %q, error %v; want batches %t", whats(checks), err, c.batches)
+			}
+		})
+	}
+}
+
+// Outputs that cannot be read are an error, and no fault of the engine.
+func TestOutputsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for call := 1; call <= 3; call++ { // of the runs of the engine: both repeats, and a trial
+		t.Run(fmt.Sprint(call), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			set, err := consistency.New(w.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			processes := 0
+			if err := set.Reference(t.Context(), model(honest).runner(t, &processes)); err != nil {
+				t.Fatal(err)
+			}
+			outputs, run := t.TempDir(), 0
+			for _, s := range w.o.Shards {
+				if err := model(honest).shard(t, filepath.Join(w.o.Dir, s.File), filepath.Join(outputs, s.File), &run); err != nil {
+					t.Fatal(err)
+				}
+			}
+			calls, runner := 0, model(honest).runner(t, &processes)
+			loses := func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
+				out, err := runner(ctx, inputs, dir)
+				if calls++; calls == call && err == nil {
+					err = os.RemoveAll(out)
+				}
+				return out, err
+			}
+			found, err := set.Engine(t.Context(), consistency.Engine{Run: loses, Outputs: outputs, Judge: judge,
+				Comparison: parity.Run{Outputs: map[string]tensor.Options{"y": {}}, Masks: parity.Masks{Inputs: map[string]string{}}}}, t.TempDir())
+			if calls >= call && (err == nil || len(found.Failed) > 0) {
+				t.Errorf("after %d runs: reasons %v, error %v; want an error alone", calls, found.Failed, err)
+			}
+		})
+	}
+}

@@ -18,7 +18,7 @@ var errBroken = errors.New("the database does not answer")
 
 // database is a transaction on rows that a test sets. Calls are counted; one of them can fail.
 type database struct {
-	state registry.ModelState
+	head  registry.Head
 	tags  map[string]registry.Digest // by repository and tag
 	calls []string
 	fails int // number of the call that fails, from 1; 0: none
@@ -31,24 +31,34 @@ func (d *database) call(name string) error {
 	return nil
 }
 
-func (d *database) Last(context.Context) (registry.Event, error) {
-	return registry.Event{}, d.call("Last")
+func (d *database) LastBody(context.Context) (string, error) { return "", d.call("LastBody") }
+
+func (d *database) HeadRow(context.Context, string, string) (registry.Head, error) {
+	return d.head, d.call("HeadRow")
 }
 
-func (d *database) ModelState(context.Context, string, string) (registry.ModelState, error) {
-	return d.state, d.call("ModelState")
+func (d *database) CounterGet(context.Context, string) (int64, error) { return 0, d.call("CounterGet") }
+
+func (d *database) ConfigurationParts(context.Context) ([]registry.ConfigurationPart, error) {
+	return nil, d.call("ConfigurationParts")
 }
 
-func (d *database) Since(context.Context, string, int64) ([]registry.Event, error) {
-	return nil, d.call("Since")
+func (d *database) HistoryLastSeq(context.Context) (int64, error) { return 0, d.call("HistoryLastSeq") }
+
+func (d *database) Documents(context.Context, string, string, int) ([]catalog.DocumentRow, error) {
+	return nil, d.call("Documents")
+}
+
+func (d *database) BodiesSince(context.Context, string, int64) ([]string, error) {
+	return nil, d.call("BodiesSince")
 }
 
 func (d *database) Tag(_ context.Context, repository, tag string) (registry.Digest, error) {
 	return d.tags[repository+":"+tag], d.call("Tag")
 }
 
-func (d *database) Recorded(context.Context, registry.ManifestPlace) (bool, error) {
-	return true, d.call("Recorded")
+func (d *database) UnmarkManifest(context.Context, registry.ManifestPlace) (int64, error) {
+	return 1, d.call("UnmarkManifest")
 }
 
 func (d *database) SetHead(context.Context, registry.Head) error { return d.call("SetHead") }
@@ -77,7 +87,7 @@ func publication() registry.Change {
 	move := registry.TagMove{Repository: "prod/digits", Tag: "1.0.0", Digest: release, Immutable: true}
 	return registry.Change{
 		Event:         registry.Event{Time: time.Unix(1, 0), Kind: registry.EventPromote, Environment: "prod", Model: "digits", Version: "1.0.0", Release: release},
-		DecisionBasis: &registry.DecisionBasis{}, Move: &registry.HeadMove{},
+		DecisionBasis: &registry.DecisionBasis{ModelState: registry.ModelState{Environment: "prod", Model: "digits"}}, Move: &registry.HeadMove{},
 		Adds:      []registry.RepositoryManifest{{Repository: "prod/digits"}},
 		Needs:     []registry.ManifestPlace{{Repository: "prod/digits", Digest: release}},
 		Tags:      []registry.TagMove{move, {Repository: "prod/digits", Tag: "current", Digest: release}},
@@ -88,7 +98,7 @@ func publication() registry.Change {
 
 // apply decides a change and writes it.
 func (d *database) apply(ctx context.Context, c registry.Change) (catalog.Outcome, error) {
-	o, err := catalog.Decide(ctx, d, c)
+	o, err := catalog.Decide(ctx, catalog.Reader{Rows: d}, c)
 	if err != nil {
 		return o, err
 	}
@@ -142,7 +152,7 @@ func TestDecideRefuses(t *testing.T) {
 		"another configuration":      {func(c *registry.Change) { c.Configure.Expect.Environments = other }, new(database), registry.CodeConflict},
 		"a decision that is too old": {func(c *registry.Change) { c.DecisionBasis.Until = c.Event.Time }, new(database), registry.CodeConflict},
 		"a head that moved": {func(*registry.Change) {},
-			&database{state: registry.ModelState{Head: registry.Head{Environment: "prod", Model: "digits", Release: other}}}, registry.CodeConflict},
+			&database{head: registry.Head{Environment: "prod", Model: "digits", Release: other}}, registry.CodeConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,9 +181,68 @@ func TestHeadsKeepTheirTime(t *testing.T) {
 		moved := publication()
 		head := registry.Head{Environment: "prod", Model: "digits", Release: c.before, Since: since}
 		moved.DecisionBasis.Head = head
-		o, err := (&database{state: registry.ModelState{Head: head}}).apply(t.Context(), moved)
+		o, err := (&database{head: head}).apply(t.Context(), moved)
 		if err != nil || o.Head == nil || !o.Head.Since.Equal(c.want) {
 			t.Errorf("%s: got %+v and error %v, want it since %s", name, o.Head, err, c.want)
 		}
+	}
+}
+
+// records are those of a repository. Calls are counted as those of a database.
+type records struct{ database }
+
+func (r *records) TagsOf(context.Context) (map[registry.Digest][]string, error) {
+	return map[registry.Digest][]string{"sha256:m": {"1.0.0"}}, r.call("TagsOf")
+}
+
+func (r *records) ManifestRecords(context.Context) ([]registry.GCRecord, error) {
+	return []registry.GCRecord{{Digest: "sha256:m"}}, r.call("ManifestRecords")
+}
+
+func (r *records) BlobRecords(context.Context) ([]registry.GCRecord, error) {
+	return []registry.GCRecord{{Digest: "sha256:b"}}, r.call("BlobRecords")
+}
+
+func (r *records) UnmarkRecord(context.Context, registry.GCRecordKey) error {
+	return errors.Join(r.call("UnmarkRecord"), catalog.ErrNoRow)
+}
+
+func (r *records) MarkRecord(context.Context, registry.GCRecordKey, time.Time) error {
+	return r.call("MarkRecord")
+}
+
+func (r *records) DeleteRecord(context.Context, registry.GCRecordKey) error {
+	return r.call("DeleteRecord")
+}
+
+// The collector decides about all records or none, and a record that is gone already is no error.
+func TestUpdateRecords(t *testing.T) {
+	t.Parallel()
+	keys := []registry.GCRecordKey{{}}
+	changes := registry.GCChanges{Unmark: keys, Mark: keys, Delete: keys}
+	decide := func(held []registry.GCRecord) (registry.GCChanges, error) {
+		if len(held) != 2 || held[0].Digest != "sha256:m" || !slices.Equal(held[0].Tags, []string{"1.0.0"}) || held[1].Digest != "sha256:b" {
+			t.Errorf("decides about %+v, want the manifest with its tag and the blob", held)
+		}
+		return changes, nil
+	}
+	want := []string{"TagsOf", "ManifestRecords", "BlobRecords", "UnmarkRecord", "MarkRecord", "DeleteRecord"}
+	whole := new(records)
+	if err := catalog.UpdateRecords(t.Context(), whole, decide); err != nil || !slices.Equal(whole.calls, want) {
+		t.Errorf("calls were %q, error %v; want %q", whole.calls, err, want)
+	}
+	for i, name := range want {
+		if name == "UnmarkRecord" { // joined with what says that it is gone
+			continue
+		}
+		r := &records{database{fails: i + 1}}
+		if err := catalog.UpdateRecords(t.Context(), r, decide); !errors.Is(err, errBroken) || len(r.calls) != i+1 {
+			t.Errorf("%s failed: error %v after %q", name, err, r.calls)
+		}
+	}
+	r := new(records)
+	refuses := func([]registry.GCRecord) (registry.GCChanges, error) { return changes, errBroken }
+	if err := catalog.UpdateRecords(t.Context(), r, refuses); !errors.Is(err, errBroken) || len(r.calls) != 3 {
+		t.Errorf("a decision that failed: error %v after %q", err, r.calls)
 	}
 }

@@ -146,3 +146,25 @@ func TestDamagedRows(t *testing.T) {
 		})
 	}
 }
+
+// A list with a damaged row is not shown without it.
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	value := func(n int) (int, error) {
+		if n == 0 {
+			return 0, broken
+		}
+		return 10 * n, nil
+	}
+	for name, c := range map[string]struct {
+		rows, want []int
+		err        error
+	}{
+		"none": {nil, nil, nil}, "all": {[]int{1, 2}, []int{10, 20}, nil}, "one is damaged": {[]int{1, 0, 2}, nil, broken},
+	} {
+		if got, err := catalog.Decode(c.rows, value); !slices.Equal(got, c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%s: got %v and %v, want %v and %v", name, got, err, c.want, c.err)
+		}
+	}
+}
