@@ -246,3 +246,44 @@ func TestUpdateRecords(t *testing.T) {
 		t.Errorf("a decision that failed: error %v after %q", err, r.calls)
 	}
 }
+
+// A digest is unmarked unless its removal has begun, also when that begins meanwhile.
+func TestUnmark(t *testing.T) {
+	t.Parallel()
+	marked, begun := registry.Removal{}, registry.Removal{ID: "collector"}
+	type row struct {
+		removal registry.Removal
+		found   bool
+		err     error
+	}
+	for name, c := range map[string]struct {
+		rows    []row // that are read, one after the other
+		removes []int64
+		fails   error // of the removal of the mark
+		want    registry.Removal
+		err     error
+	}{
+		"it is not marked":           {[]row{{marked, false, nil}}, nil, nil, marked, nil},
+		"it is marked":               {[]row{{marked, true, nil}}, []int64{1}, nil, marked, nil},
+		"its removal has begun":      {[]row{{begun, true, nil}}, nil, nil, begun, nil},
+		"its removal begins":         {[]row{{marked, true, nil}, {begun, true, nil}}, []int64{0}, nil, begun, nil},
+		"another client unmarks it":  {[]row{{marked, true, nil}, {marked, false, nil}}, []int64{0}, nil, marked, nil},
+		"the row cannot be read":     {[]row{{marked, false, errBroken}}, nil, nil, marked, errBroken},
+		"the mark cannot be removed": {[]row{{marked, true, nil}}, []int64{0}, errBroken, marked, errBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reads, removes := 0, 0
+			got, err := catalog.Unmark(
+				func() (registry.Removal, bool, error) {
+					reads++
+					r := c.rows[reads-1]
+					return r.removal, r.found, r.err
+				},
+				func() (int64, error) { removes++; return c.removes[removes-1], c.fails })
+			if got.ID != c.want.ID || !errors.Is(err, c.err) || reads != len(c.rows) || removes != len(c.removes) {
+				t.Errorf("got %+v and error %v after %d reads and %d removals, want %+v and %v", got, err, reads, removes, c.want, c.err)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
@@ -166,5 +167,20 @@ func TestDecode(t *testing.T) {
 		if got, err := catalog.Decode(c.rows, value); !slices.Equal(got, c.want) || !errors.Is(err, c.err) {
 			t.Errorf("%s: got %v and %v, want %v and %v", name, got, err, c.want, c.err)
 		}
+	}
+}
+
+// A history with a row that is no event is not read as if that were the end.
+func TestDecodeEvents(t *testing.T) {
+	t.Parallel()
+	body, err := catalog.EncodeEvent(registry.Event{Seq: 1, Kind: registry.EventPromote, Time: time.Unix(1, 0).UTC()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events, err := catalog.DecodeEvents([]string{body, body}); err != nil || len(events) != 2 || events[0].Kind != registry.EventPromote {
+		t.Errorf("got %+v and error %v, want two events", events, err)
+	}
+	if events, err := catalog.DecodeEvents([]string{body, "{", body}); !registry.HasCode(err, registry.CodeTrust) || len(events) != 0 {
+		t.Errorf("with a row that is none: got %+v and error %v, want CodeTrust", events, err)
 	}
 }
