@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web tvm xla nncf safetensors xgboost lightgbm pmml
 
-.PHONY: tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -226,6 +226,10 @@ toolchains-all: toolchains ## Build twice and verify the examples with every too
 	bin/mlpromote toolchain install torch
 	go test -count=1 -run 'TestScripts//import_torch$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
+
+gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md
+	bin/mlpromote toolchain install onnxruntime && bin/mlpromote toolchain install iree
+	sh tools/gpu-proof.sh
 
 toolchains-table: toolchains ## The same; write the table into docs/toolchains.md
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote docs/toolchains.md

@@ -84,7 +84,7 @@ func (s *server) finish() error {
 }
 
 // closeSystem makes everything in a /proc read-only but what belongs to single processes. NVIDIA's library
-// for CUDA gives its threads names by /proc/self/task/TID/comm, and fails where it cannot.
+// for CUDA fails with error 304 where it cannot write to what belongs to its own.
 func closeSystem(proc string) error {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
