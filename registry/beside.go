@@ -126,13 +126,13 @@ func ReleaseChanges(was, is Release) []string {
 		lines = append(lines, PlainText(fmt.Sprintf(format, args...)))
 	}
 	if was.Interface != is.Interface {
-		add("the interface is another one")
+		add("the interface changes")
 	}
 	if was.Limits != is.Limits {
-		add("the limits are others")
+		add("the limits change")
 	}
 	if was.Sources != is.Sources {
-		add("reference model or cases are others")
+		add("the reference model or the cases change")
 	}
 	before := make(map[string]Engine)
 	for _, e := range was.Engines {
@@ -145,11 +145,11 @@ func ReleaseChanges(was, is Release) []string {
 		case !ok:
 			add("new engine %s", e.Label())
 		case old.Toolchain.Name != e.Toolchain.Name || old.Toolchain.Version != e.Toolchain.Version:
-			add("%s is built by %s %s in place of %s %s", e.Label(), e.Toolchain.Name, e.Toolchain.Version, old.Toolchain.Name, old.Toolchain.Version)
+			add("%s is built by %s %s instead of %s %s", e.Label(), e.Toolchain.Name, e.Toolchain.Version, old.Toolchain.Name, old.Toolchain.Version)
 		case !old.NativeCode && e.NativeCode:
 			add("%s carries native code", e.Label())
 		case old.Digest != e.Digest:
-			add("%s has other bytes", e.Label())
+			add("the bytes of %s change", e.Label())
 		}
 	}
 	var gone []string

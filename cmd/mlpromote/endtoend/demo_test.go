@@ -192,7 +192,7 @@ func TestDemoAnswers(t *testing.T) {
 		"who let it in":       {nil, `vision/digits 1\.2\.0 .* 1\.0\.0 … held .* by local user 1\.2\.0 to prod`},
 		"why is this refused": {nil, `vision/digits .* 1\.2\.0 to prod ✕ refused .* ✕ refused parity the parity verdict is "fail": output logits: the signal to noise ratio`},
 		"what would change": {func(c *clicker) { c.click("vision/digits") },
-			`What would change reference model or cases are others linux-amd64-v1/fp32 has other bytes`},
+			`What would change the reference model or the cases change the bytes of linux-amd64-v1/fp32 change`},
 		"how do both compare": {func(c *clicker) { c.click("1.2.0 to prod"); c.click("Compare figures, limits and interface") },
 			`Limits They allow the same\. Interface Callers of 1\.0\.0 notice nothing\. Engines .* linux-amd64-v1/int8 1\.0\.0 ✓ pass .* 1\.2\.0 ✕ fail .* Operators Engines of the same name have the same operators`},
 		"which engine is closest to its limit": {func(c *clicker) { c.click("vision/digits") }, `Smallest margin .* linux-amd64-v1/fp32 ✓ pass \d+ % `},
