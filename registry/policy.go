@@ -271,30 +271,35 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		case RequireProvenance:
 			req.present(cs.of(PredicateProvenance, s.Digest), "built by a builder",
 				"no provenance of a trusted builder: run mlpromote build")
-		case RequireParity, RequireRecordedCases:
-			engine, _ := r.Engine(s.Digest)
-			p.judgeParity(&req, r, engine, cs)
-		case requireAccuracy:
-			engine, _ := r.Engine(s.Digest)
-			p.judgeAccuracy(&req, r, engine, cs)
 		case requireCIJob:
 			p.judgeCIJob(&req, cs.of(PredicateProvenance, s.Digest))
-		case requireCeilings:
-			engine, _ := r.Engine(s.Digest)
-			p.judgeCeilings(&req, r, engine, cs)
-		case requireReports:
-			engine, _ := r.Engine(s.Digest)
-			p.judgeReports(&req, r, engine, cs)
 		case RequireReproducibleBytes:
 			judgeReproducible(&req, ReproducibleBytes, cs.of(PredicateProvenance, s.Digest))
 		case RequireReproducibleSemantic:
 			judgeReproducible(&req, ReproducibleSemantic, cs.of(PredicateProvenance, s.Digest))
 		case RequireSeparateRoles:
 			judgeSeparation(&req, cs, s.Digest, r.Digest)
+		default:
+			p.judgeReported(&req, r, s.Digest, cs)
 		}
 		out = append(out, req)
 	}
 	return out
+}
+
+// judgeReported evaluates a requirement about the reports of an engine. One that is unknown stays unmet.
+func (p Policy) judgeReported(req *Requirement, r Release, engine Digest, cs counted) {
+	e, _ := r.Engine(engine)
+	switch req.Name {
+	case RequireParity, RequireRecordedCases:
+		p.judgeParity(req, r, e, cs)
+	case requireAccuracy:
+		p.judgeAccuracy(req, r, e, cs)
+	case requireCeilings:
+		p.judgeCeilings(req, r, e, cs)
+	case requireReports:
+		p.judgeReports(req, r, e, cs)
+	}
 }
 
 func (req *Requirement) present(claims []Claim, met, unmet string) {

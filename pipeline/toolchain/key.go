@@ -14,14 +14,16 @@ const keyVersion = "mlpromote.step/v1"
 
 // stepKey is everything that can change the result of a step. Paths are not part of it.
 type stepKey struct {
-	Version  string      `json:"version"`
-	Verb     Verb        `json:"verb"`
-	Inputs   []keyInput  `json:"inputs"`
-	Options  string      `json:"options"` // JSON text, since RFC 8785 would round large integers
-	Run      *RunOptions `json:"run,omitempty"`
-	Machine  string      `json:"machine"`
-	Platform string      `json:"platform"`
-	Tool     Identity    `json:"tool"`
+	Version string      `json:"version"`
+	Verb    Verb        `json:"verb"`
+	Inputs  []keyInput  `json:"inputs"`
+	Options string      `json:"options"` // JSON text, since RFC 8785 would round large integers
+	Run     *RunOptions `json:"run,omitempty"`
+	Machine string      `json:"machine"`
+	// Accelerators are absent where there are none, so that keys of other steps are as they were before.
+	Accelerators []string `json:"accelerators,omitempty"`
+	Platform     string   `json:"platform"`
+	Tool         Identity `json:"tool"`
 }
 
 type keyInput struct {
@@ -31,7 +33,7 @@ type keyInput struct {
 }
 
 // Key returns the digest of everything that can change the result of a job: the verb, the
-// inputs by role, name and digest, the options, the machine if the job names one, and the exact
+// inputs by role, name and digest, the options, the machine and the accelerators if the job names some, and the exact
 // tool with its lock, code and fixed environment (which is part of Identity.Code). The order of
 // Inputs does not matter. Errors: CodeInvalid for an incomplete job or an option that is not a
 // JSON value.
@@ -44,7 +46,7 @@ func Key(job Job, tool Identity) (registry.Digest, error) {
 		return "", registry.Errorf(registry.CodeInvalid, "%s: options: %w", job.Verb, err)
 	}
 	key := stepKey{
-		Version: keyVersion, Verb: job.Verb, Options: string(options), Run: job.Run, Machine: job.Machine,
+		Version: keyVersion, Verb: job.Verb, Options: string(options), Run: job.Run, Machine: job.Machine, Accelerators: slices.Sorted(slices.Values(job.Accelerators)),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Tool: tool,
 	}
 	for _, in := range job.Inputs {

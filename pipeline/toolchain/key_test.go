@@ -22,7 +22,7 @@ func fullJob() toolchain.Job {
 			{Role: "cases", Name: "c.safetensors", Path: "/b", Digest: digest.FromString("c"), Size: 2},
 		},
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
-		Machine: "linux/amd64/v3/intel",
+		Machine: "linux/amd64/v3/intel", Accelerators: []string{"nvidia"},
 		Run: &toolchain.RunOptions{
 			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []registry.Provider{{Name: "A"}, {Name: "B",
 				Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}, Load: map[string]string{"l": "1"}}}, SelectOutputs: []string{"logits"},
