@@ -58,8 +58,22 @@ func known() map[string]object {
 			"description": "x86-64 psABI level.",
 			"schema":      object{"type": "string", "enum": []any{"v1", "v2", "v3", "v4"}},
 		},
-		"features":     text("Features of the processor, separated by commas."),
-		"memoryMiB":    number("Memory.", 0),
+		"features":  text("Features of the processor, separated by commas."),
+		"memoryMiB": number("Memory.", 0),
+		"Idempotency-Key": {
+			"description": "Requests with the same key within a day are executed once and get the same response.",
+			"schema":      object{"type": "string", "minLength": 1, "maxLength": 255},
+		},
+		"Last-Event-ID": number("Number of the last event received; the stream continues after it.", 0),
+	}
+	maps.Copy(all, ofAccelerators(text, number))
+	maps.Copy(all, ofOne())
+	return all
+}
+
+// ofAccelerators documents parameters that describe the accelerators of a node.
+func ofAccelerators(text func(string) object, number func(string, int) object) map[string]object {
+	return map[string]object{
 		"gpuVendor":    {"description": "Vendor of the accelerators.", "schema": object{"type": "string", "default": "nvidia"}},
 		"gpuProduct":   text("Product, as GPU feature discovery names it."),
 		"gpuArch":      text("Architecture, such as sm_90."),
@@ -70,14 +84,7 @@ func known() map[string]object {
 			"description": "How many accelerators there are, all alike.",
 			"schema":      object{"type": "integer", "minimum": 1, "maximum": maxDevices, "default": 1},
 		},
-		"Idempotency-Key": {
-			"description": "Requests with the same key within a day are executed once and get the same response.",
-			"schema":      object{"type": "string", "minLength": 1, "maxLength": 255},
-		},
-		"Last-Event-ID": number("Number of the last event received; the stream continues after it.", 0),
 	}
-	maps.Copy(all, ofOne())
-	return all
 }
 
 // ofOne documents parameters that one operation has.
