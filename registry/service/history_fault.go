@@ -247,7 +247,7 @@ func (s *Service) unexplained(ctx context.Context, m move, here, there []registr
 	}
 	a := s.audit(m.to, m.basis.ModelState)
 	a.promoting = true
-	if head := m.basis.Head.Release; head != "" && head != m.release.Digest {
+	if m.basis.Head.Release != m.release.Digest {
 		err = a.readSummaries(ctx)
 	}
 	a.add(m.release.Digest, "").claims = there

@@ -1,6 +1,8 @@
 package service_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -128,4 +130,55 @@ func TestRestoredCatalogFindsNewerSummaries(t *testing.T) {
 	}
 	w.faults(t)
 	w.chained(t)
+}
+
+// The head of a catalog that was restored may have been promoted once more after the backup. The other registry then
+// has a summary of it that names a row which is gone, and nothing else is promoted over that until somebody accepts it.
+func TestRestoredCatalogFindsNewerSummariesOfItsHead(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("prod"))
+	first := w.Promoted(t, registrytest.Build{})
+	backup := w.db.Clone()
+	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: first.Version})
+	must(t, err)
+
+	w.use(t, backup)
+	next := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
+	w.refusesToPromote(t, "history has no such event")
+	if w.head(t).Release != first.Digest {
+		t.Errorf("the head is %+v, want that of the backup", w.head(t))
+	}
+	must(t, w.AcceptHistory(t.Context(), "prod", registrytest.Model, "restored from Tuesday's backup"))
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != next.Digest {
+		t.Errorf("promote after it was accepted: error %v, head %+v", err, w.head(t))
+	}
+}
+
+// A promotion that was killed leaves a summary on the other registry, and another promotion replaces its intent. It can
+// be run again: this is no deleted row.
+func TestPromoteAgainAfterAnotherBegan(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("prod"))
+	r := w.proven(t, registrytest.Build{})
+	works := w.config.Catalog
+	w.config.Catalog = fullCatalog{works}
+	w.serve(t)
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); !errors.Is(err, errInjected) {
+		t.Fatalf("promote: error %v, want that the catalog is full", err)
+	}
+	w.config.Catalog = works
+	w.serve(t)
+	other := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	must(t, w.db.Begin(t.Context(), registry.Intent{Environment: "prod", Model: other.Model, From: "staging", Release: other.Digest}))
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, Ref: r.Version}); err != nil || w.head(t).Release != r.Digest {
+		t.Errorf("promote again: error %v, head %+v; want %s", err, w.head(t), r.Tag())
+	}
+}
+
+// fullCatalog records nothing.
+type fullCatalog struct{ registry.Catalog }
+
+func (fullCatalog) Apply(context.Context, registry.Change) (registry.Event, error) {
+	return registry.Event{}, errInjected
 }
