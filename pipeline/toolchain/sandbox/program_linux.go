@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -63,6 +64,7 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 // become restricts this process and executes the program. It returns an exit status only if
 // that fails.
 func become() int {
+	runtime.LockOSThread() // capabilities are those of a thread
 	unix.CloseOnExec(failFD)
 	fail := func(err error) int {
 		fmt.Fprint(os.NewFile(failFD, "fail"), err)
@@ -77,7 +79,31 @@ func become() int {
 			return fail(err)
 		}
 	}
+	if err := dropCapabilities(); err != nil {
+		return fail(err)
+	}
 	return fail(syscall.Exec(os.Args[2], os.Args[3:], os.Environ()))
+}
+
+// dropCapabilities takes from this thread all capabilities but CAP_DAC_OVERRIDE, which [server.weaken] explains. Root that
+// could not become nobody would keep what it has, and could make writable what is mounted read-only: a program without new
+// privileges gets none back.
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return os.NewSyscallError("capget", err)
+	}
+	for i := range data {
+		var kept uint32
+		if i == unix.CAP_DAC_OVERRIDE/32 {
+			kept = 1 << (unix.CAP_DAC_OVERRIDE % 32)
+		}
+		data[i].Permitted &= kept
+		data[i].Effective &= kept
+		data[i].Inheritable &= kept
+	}
+	return os.NewSyscallError("capset", unix.Capset(&header, &data[0]))
 }
 
 // resource is one limit of setrlimit(2).
