@@ -47,9 +47,31 @@ func IsHuggingFace(root *os.Root) bool {
 
 // huggingFaceModel is what decides of config.json. AutoMap names classes in Python files of the folder.
 type huggingFaceModel struct {
-	Architectures []string        `json:"architectures"`
-	ModelType     string          `json:"model_type"`
-	AutoMap       json.RawMessage `json:"auto_map"`
+	Architectures []string
+	ModelType     string
+	AutoMap       json.RawMessage
+}
+
+// UnmarshalJSON reads the keys as Python does, letter by letter: encoding/json takes AUTO_MAP for auto_map, too.
+func (m *huggingFaceModel) UnmarshalJSON(text []byte) error {
+	return unmarshalExactly(text, map[string]any{"architectures": &m.Architectures, "model_type": &m.ModelType, "auto_map": &m.AutoMap})
+}
+
+// unmarshalExactly reads the values of some keys of a JSON object.
+func unmarshalExactly(text []byte, into map[string]any) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	for key, value := range into {
+		if len(all[key]) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(all[key], value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckHuggingFaceIn checks an open folder that save_pretrained of transformers wrote. It returns the files that belong to the
@@ -118,14 +140,15 @@ func huggingFaceWeightsOf(root *os.Root) ([]string, error) {
 	if _, err := root.Lstat(huggingFaceIndex); err != nil {
 		return nil, noHuggingFaceWeights(root)
 	}
-	var index struct {
-		WeightMap map[string]string `json:"weight_map"`
-	}
+	var index shardIndex
 	if err := readSmallJSON(root, huggingFaceIndex, &index); err != nil {
 		return nil, err
 	}
 	names := []string{huggingFaceIndex}
 	for _, name := range index.WeightMap {
+		if len(names) > maxSavedFiles { // before a search in them takes long
+			return nil, tooManyWeights(root)
+		}
 		if path.Base(name) != name || !strings.HasSuffix(name, ".safetensors") {
 			return nil, registry.Errorf(registry.CodeUnsafe, "%s: it names %q, expected safetensors files beside it", filepath.Join(root.Name(), huggingFaceIndex), name)
 		}
@@ -135,6 +158,18 @@ func huggingFaceWeightsOf(root *os.Root) ([]string, error) {
 	}
 	slices.Sort(names[1:])
 	return names, nil
+}
+
+// shardIndex is the index of weights in several files.
+type shardIndex struct{ WeightMap map[string]string }
+
+// UnmarshalJSON reads it as Python does.
+func (i *shardIndex) UnmarshalJSON(text []byte) error {
+	return unmarshalExactly(text, map[string]any{"weight_map": &i.WeightMap})
+}
+
+func tooManyWeights(root *os.Root) error {
+	return registry.Errorf(registry.CodeInvalid, "%s: its weights are in more than %d files", root.Name(), maxSavedFiles)
 }
 
 // noHuggingFaceWeights is the error for a folder without weights that can be read safely.
@@ -151,7 +186,7 @@ func noHuggingFaceWeights(root *os.Root) error {
 func checkHuggingFaceFiles(root *os.Root, names []string, lim Limits) error {
 	left := lim.withDefaults().MaxBytes
 	if len(names) > maxSavedFiles {
-		return registry.Errorf(registry.CodeInvalid, "%s: its weights are in more than %d files", root.Name(), maxSavedFiles)
+		return tooManyWeights(root)
 	}
 	for _, name := range names {
 		file := filepath.Join(root.Name(), name)

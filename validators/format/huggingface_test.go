@@ -2,6 +2,7 @@ package format_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +20,16 @@ const bertConfig = `{"architectures": ["BertForSequenceClassification"], "model_
 func oneWeight() string {
 	header := `{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`
 	return string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header + "\x00\x00\x80\x3f"
+}
+
+// manyShards is an index that names as many files as its size allows.
+func manyShards() string {
+	var text strings.Builder
+	text.WriteString(`{"weight_map": {"": "x.safetensors"`)
+	for i := 0; text.Len() < 8<<20-64; i++ {
+		fmt.Fprintf(&text, `,"%d":"%d.safetensors"`, i, i)
+	}
+	return text.String() + "}}"
 }
 
 // pretrained is an open folder with these files.
@@ -73,7 +84,13 @@ func TestCheckHuggingFaceRefuses(t *testing.T) {
 		code   registry.Code
 		says   string
 	}{
-		"code of its own":       {map[string]string{"config.json": `{"architectures": ["A"], "model_type": "a", "auto_map": {"AutoModel": "modeling.A"}}`}, registry.CodeUnsafe, "auto_map names Python code"},
+		"code of its own": {map[string]string{"config.json": `{"architectures": ["A"], "model_type": "a", "auto_map": {"AutoModel": "modeling.A"}}`}, registry.CodeUnsafe, "auto_map names Python code"},
+		"code that a key in capitals hides": {map[string]string{"config.json": `{"architectures": ["A"], "model_type": "a", "auto_map": {"AutoModel": "modeling.A"}, "AUTO_MAP": null}`},
+			registry.CodeUnsafe, "auto_map names Python code"},
+		"keys in capitals alone": {map[string]string{"config.json": `{"ARCHITECTURES": ["A"], "Model_Type": "a"}`}, registry.CodeInvalid, "architectures with one name"},
+		"an index in capitals": {map[string]string{"model.safetensors": "-", "a.safetensors": oneWeight(),
+			"model.safetensors.index.json": `{"weight_map": {"a": "../b.safetensors"}, "WEIGHT_MAP": {"a": "a.safetensors"}}`}, registry.CodeUnsafe, `it names "../b.safetensors"`},
+		"as many shards as fit": {map[string]string{"model.safetensors": "-", "model.safetensors.index.json": manyShards()}, registry.CodeInvalid, "in more than 1024 files"},
 		"weights in a pickle":   {map[string]string{"model.safetensors": "-", "pytorch_model.bin": "x"}, registry.CodeUnsafe, "only in pytorch_model.bin, a pickle"},
 		"a pickle by that name": {map[string]string{"model.safetensors": "\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x8c\x06system\x93."}, registry.CodeUnsafe, "pickle"},
 		"no weights":            {map[string]string{"model.safetensors": "-"}, registry.CodeInvalid, "neither model.safetensors nor model.safetensors.index.json"},

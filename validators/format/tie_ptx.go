@@ -28,7 +28,7 @@ var ptxHeader = regexp.MustCompile(`\.version ([0-9]{1,2})\.([0-9])\s+\.target (
 // readPTX adds what the PTX in the other files of a module requires: the newest version, and an
 // architecture, which must be the one that the module says. Code for CUDA without PTX gets no version.
 func (t *Tie) readPTX(files []*zip.File) error {
-	newest := 0
+	newest, left := 0, maxBytecode
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name, "_cuda_nvptx_fb.fb") {
 			continue
@@ -37,18 +37,33 @@ func (t *Tie) readPTX(files []*zip.File) error {
 		if err != nil {
 			return err
 		}
-		for _, found := range ptxHeader.FindAllSubmatch(code, -1) {
-			if arch := string(found[3]); arch != t.Arch {
-				return registry.Errorf(registry.CodeInvalid, "the module says that it is for %s, and %s of it is for %s", t.Arch, f.Name, arch)
-			}
-			major, _ := strconv.Atoi(string(found[1])) // digits, as the pattern says
-			minor, _ := strconv.Atoi(string(found[2]))
-			if version := 10*major + minor; version > newest {
-				newest, t.PTX = version, string(found[1])+"."+string(found[2])
-			}
+		if left -= len(code); left < 0 { // entries may share their bytes, and are many then
+			return registry.Errorf(registry.CodeInvalid, "the module has more than %d bytes of code for CUDA", maxBytecode)
+		}
+		if newest, err = t.readHeaders(f.Name, code, newest); err != nil {
+			return err
 		}
 	}
 	return t.driverOf(newest)
+}
+
+// readHeaders reads the headers in the code of a file, one after the other. It returns the newest version, also of those before.
+func (t *Tie) readHeaders(name string, code []byte, newest int) (int, error) {
+	for {
+		at := ptxHeader.FindSubmatchIndex(code)
+		if at == nil {
+			return newest, nil
+		}
+		if arch := string(code[at[6]:at[7]]); arch != t.Arch {
+			return 0, registry.Errorf(registry.CodeInvalid, "the module says that it is for %s, and %s of it is for %s", t.Arch, name, arch)
+		}
+		major, _ := strconv.Atoi(string(code[at[2]:at[3]])) // digits, as the pattern says
+		minor, _ := strconv.Atoi(string(code[at[4]:at[5]]))
+		if version := 10*major + minor; version > newest {
+			newest, t.PTX = version, string(code[at[2]:at[3]])+"."+string(code[at[4]:at[5]])
+		}
+		code = code[at[1]:]
+	}
 }
 
 // driverOf sets the oldest driver that compiles a version of PTX; none where there is no PTX.

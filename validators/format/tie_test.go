@@ -122,10 +122,35 @@ func TestReadTie(t *testing.T) {
 	}
 }
 
+// A small file with much compressed code is not read to its end.
+func TestReadTieMuchCode(t *testing.T) {
+	t.Parallel()
+	code := "\x00CUDA\x00//\n.version 7.6\n.target sm_80\n" + strings.Repeat("\n", 20<<20)
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for name, text := range map[string]string{"module.fb": cudaTarget, "a_cuda_nvptx_fb.fb": code, "b_cuda_nvptx_fb.fb": code, "c_cuda_nvptx_fb.fb": code, "d_cuda_nvptx_fb.fb": code} {
+		f, err := w.Create(name)
+		if err == nil {
+			_, err = f.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := format.ReadTie(bytes.NewReader(out.Bytes()), int64(out.Len()), "iree-vmfb")
+	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "more than 67108864 bytes of code for CUDA") {
+		t.Errorf("error %v, want that it has too much code", err)
+	}
+}
+
 // FuzzReadTie expects an answer for any bytes.
 func FuzzReadTie(f *testing.F) {
 	f.Add(blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"))
 	f.Add(module(f, cpuTarget))
+	f.Add(module(f, cudaTarget, ".version 8.4\n.target sm_80"))
 	f.Add(object(0xc0008002, 4))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite", "tvm-so"} {
