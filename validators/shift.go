@@ -43,7 +43,7 @@ func Shifts(figures []byte, labels []int64) ([]ClassShift, error) {
 	}
 	reference, engine, said := read.Accuracy.AnsweredClasses()
 	said = said && len(reference) == len(labels)
-	by := make(map[int64]*ClassShift)
+	by, taken := make(map[int64]*ClassShift), make(map[turn]int)
 	for i, class := range labels {
 		if by[class] == nil {
 			by[class] = &ClassShift{Class: class}
@@ -52,8 +52,11 @@ func Shifts(figures []byte, labels []int64) ([]ClassShift, error) {
 		by[class].Lost += lost[i]
 		by[class].Won += won[i]
 		if said && reference[i] != engine[i] {
-			by[class].take(int64(reference[i]), int64(engine[i]))
+			taken[turn{class, reference[i], engine[i]}]++
 		}
+	}
+	for t, cases := range taken {
+		by[t.class].Taken = append(by[t.class].Taken, Taken{int64(t.reference), int64(t.engine), cases})
 	}
 	var all []ClassShift
 	for _, s := range by {
@@ -66,15 +69,10 @@ func Shifts(figures []byte, labels []int64) ([]ClassShift, error) {
 	return all, nil
 }
 
-// take counts a case in which both answer differently.
-func (s *ClassShift) take(reference, engine int64) {
-	for i := range s.Taken {
-		if s.Taken[i].Reference == reference && s.Taken[i].Engine == engine {
-			s.Taken[i].Cases++
-			return
-		}
-	}
-	s.Taken = append(s.Taken, Taken{reference, engine, 1})
+// turn is what an engine answers to a case of a class, in place of what its reference model does.
+type turn struct {
+	class             int64
+	reference, engine int32
 }
 
 // ClassLabels returns the label of each case, if every case has one integer as its label.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -106,5 +107,32 @@ func TestClassLabels(t *testing.T) {
 		if ok != (c.want != nil) || !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v %t, want %v", name, got, ok, c.want)
 		}
+	}
+}
+
+// Answers that all differ, as a hostile verifier may write them, take about as long as others.
+func TestShiftsOfManyTurns(t *testing.T) {
+	t.Parallel()
+	const cases = 170_000
+	took := func(turns int32) time.Duration {
+		share, reference, engine := make([]float64, cases), make([]int32, cases), make([]int32, cases)
+		for i := range engine {
+			engine[i] = 1 + int32(i)%turns
+		}
+		shape := []int64{cases}
+		file, leftOut, err := percase.Figures{Accuracy: accuracy.Columns{"lost": columnOf(t, shape, share...), "won": columnOf(t, shape, share...),
+			accuracy.AnswerOfReference: columnOf(t, shape, reference...), accuracy.AnswerOfEngine: columnOf(t, shape, engine...)}}.Marshal()
+		if err != nil || leftOut != "" {
+			t.Fatalf("left out %q, error %v", leftOut, err)
+		}
+		began := time.Now()
+		got, err := validators.Shifts(file, make([]int64, cases))
+		if err != nil || len(got) != 1 || len(got[0].Taken) != int(turns) {
+			t.Fatalf("%d classes, error %v; want one with %d turns", len(got), err, turns)
+		}
+		return time.Since(began)
+	}
+	if one, all := took(1), took(cases); all > time.Second+100*one {
+		t.Errorf("%v for one turn, and %v for as many as cases", one, all)
 	}
 }
