@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,5 +110,23 @@ func TestNodeReportsOfManyNodes(t *testing.T) {
 	wantWithout(t, "many", got, "edge-050")
 	if got.Body.Len() > largest {
 		t.Errorf("the page has %d bytes, want at most %d", got.Body.Len(), largest)
+	}
+}
+
+// Reports of many releases do not make one that is in quarantine look as if it were not.
+func TestNodeReportsOfManyReleases(t *testing.T) {
+	t.Parallel()
+	f := withFleet(t)
+	bad := f.Promoted(t, registrytest.Build{})
+	f.AttachTo(t, "prod", bad, bad.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	f.report(t, "bad-1", "box", bad)
+	for i := range 20 {
+		f.clock.Pass(time.Second)
+		f.report(t, fmt.Sprintf("edge-%d", i), "box", f.Promoted(t, registrytest.Build{Version: fmt.Sprintf("2.0.%d", i), Salt: fmt.Sprint(i)}))
+	}
+	got := f.get(everything(), digitsOnNodes)
+	wantPage(t, "many releases", got, http.StatusOK, "bad-1", "not looked at: it may be in quarantine")
+	if n := strings.Count(got.Body.String(), "not looked at"); n != 1 {
+		t.Errorf("%d groups were not looked at, want the oldest alone", n)
 	}
 }
