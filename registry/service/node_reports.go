@@ -55,14 +55,15 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 	return r, n.Table.Put(ctx, r.Name(), r)
 }
 
-// makeRoom refuses one too many of a caller. Silent nodes of the caller are forgotten early where that makes room.
+// makeRoom refuses one too many of a caller. Silent nodes of the caller are forgotten early where that makes room, but for machines
+// that proved themselves: whoever has their token must not take them off the list by filling it.
 func (n NodeReports) makeRoom(ctx context.Context, r registry.NodeReport, now time.Time) error {
 	prefix := registry.NodeReportsBy(r.Environment, r.Model, r.Reporter)
 	mine, err := n.Table.CountNames(ctx, prefix, registry.MaxNodeReports)
 	if err != nil || mine < registry.MaxNodeReports {
 		return err
 	}
-	freed, err := n.remove(ctx, prefix, func(there registry.NodeReport) bool { return there.Expired(now) })
+	freed, err := n.remove(ctx, prefix, func(there registry.NodeReport) bool { return there.Expired(now) && there.Machine == "" })
 	if err != nil || freed > 0 {
 		return err
 	}

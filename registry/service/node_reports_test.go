@@ -106,6 +106,39 @@ func TestNodeReportsOfCallers(t *testing.T) {
 	}
 }
 
+// Whoever fills the list with the token of a machine that fell silent does not take it off the list, nor keep it from coming back.
+func TestNodeReportsOfSilentMachines(t *testing.T) {
+	t.Parallel()
+	w, clock, table := setup(t), registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	r := w.Promoted(t, registrytest.Build{})
+	nodes := service.NodeReports{Table: table, Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour}
+	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet"})
+	report := func(node, machine string) error {
+		_, err := nodes.ReportNode(ctx, registry.NodeReport{Node: node, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest, Machine: machine})
+		return err
+	}
+	machine := strings.Repeat("a", 64)
+	if err := report("edge-7", machine); err != nil {
+		t.Fatal(err)
+	}
+	clock.Pass(time.Hour)
+	for i := range registry.MaxNodeReports - 1 {
+		one := registry.NodeReport{Node: fmt.Sprintf("n%d", i), Environment: "prod", Model: r.Model, Reporter: "token:fleet", ExpiresOn: clock.Now().Add(time.Hour)}
+		if err := table.Put(t.Context(), one.Name(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := report("one-too-many", strings.Repeat("b", 64)); !registry.HasCode(err, registry.CodeFull) {
+		t.Errorf("one too many: error %v, want CodeFull", err)
+	}
+	if silent, err := registry.AllSilentNodes(ctx, nodes, "prod", r.Model); err != nil || len(silent) != 1 || silent[0].Node != "edge-7" {
+		t.Errorf("silent nodes %+v, error %v, want edge-7", silent, err)
+	}
+	if err := report("edge-7", machine); err != nil {
+		t.Errorf("the machine reports again: %v", err)
+	}
+}
+
 // Machines that share a token and a name have a line each: none replaces or hides what another one said, whatever it sends, and the
 // lists do not give away by what a machine is known.
 func TestNodeReportsOfMachines(t *testing.T) {
