@@ -314,6 +314,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		return VerifyResult{}, err
 	}
 	hints(result.Engines, failures)
+	v.hintBF16(failures)
 	result.Slow = v.slow(result.Engines)
 	return result, errors.Join(failures...)
 }

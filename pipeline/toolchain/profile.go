@@ -46,6 +46,9 @@ type Profile struct {
 	Reproducible registry.Reproducibility
 	// Cost is the default cost of a step.
 	Cost Cost
+	// KeepsFP32 is the option of a load profile, as name and value, with which the runtime keeps fp32 on processors with bf16, where by
+	// itself it computes in that; empty for runtimes that keep it.
+	KeepsFP32 [2]string
 	// Driver returns the oldest driver of an accelerator that loads engines for a target which does not say
 	// it; empty if that is not known. Nil for toolchains without such engines.
 	Driver func(t registry.Target) string

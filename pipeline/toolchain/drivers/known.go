@@ -37,6 +37,7 @@ func runtimes() []Source {
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266,
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				KeepsFP32:      [2]string{"INFERENCE_PRECISION_HINT", "f32"},
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 				Forms:          []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
 			},
