@@ -96,8 +96,16 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	}
 	return answer{
 		template: "promotion", title: model + " to " + to.Name, nav: "Models", body: view, live: with(apiPath+"/events", "model", model),
-		api: modelAPI(model, "evidence", "environment", from.Name),
+		api: promotionAPI(model, to.Name, source.Release),
 	}, nil
+}
+
+// promotionAPI is where the API says whether a release may be promoted; without a release, which there are.
+func promotionAPI(model, to string, release registry.Digest) string {
+	if release == "" {
+		return modelAPI(model, "promotions", "environment", to)
+	}
+	return modelAPI(model, "promotion-check", "environment", to, "digest", string(release))
 }
 
 // link gives the proofs of requirements their addresses in an environment.

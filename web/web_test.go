@@ -42,7 +42,7 @@ func TestPromotionPage(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[:1]})
-	wantPage(t, "unproven", w.get(everything(), promotePage), http.StatusOK, "provenance", "unmet", "run mlpromote build", "engine linux-amd64-v3/int8 is gone",
+	wantPage(t, "unproven", w.get(everything(), promotePage), http.StatusOK, "provenance", "unmet", "run mlpromote build", `href="/api/v1/models/vision/digits/promotion-check?`, "engine linux-amd64-v3/int8 is gone",
 		"box", "differs", "mlpromote promote staging/vision/digits@"+string(next.Digest)+" --to prod")
 	w.Prove(t, next)
 	wantPage(t, "proven", w.get(everything(), promotePage), http.StatusOK, "may be promoted", "signed by a builder")
