@@ -50,8 +50,11 @@ def inputs_of(model, config, folder):
     """{name: tensor to trace with}, in the order of the model's forward. Dimensions of size BATCH and SEQUENCE are open."""
     if model.main_input_name == "pixel_values":
         return {"pixel_values": image(getattr(config, "vision_config", config))}
-    if model.main_input_name != "input_ids" or config.is_encoder_decoder:
-        raise Refused("unsupported_format", f"a model of {type(model).__name__} takes {model.main_input_name}, or has an encoder and a decoder: export its parts with torch.export")
+    name = type(model).__name__
+    if config.is_encoder_decoder:
+        raise Refused("unsupported_format", f"{name} has an encoder and a decoder, which run one after the other: export each of them with torch.export")
+    if model.main_input_name != "input_ids":
+        raise Refused("unsupported_format", f"{name} takes {model.main_input_name}, expected input_ids or pixel_values: export the model with torch.export")
     takes = inspect.signature(model.forward).parameters
     return {name: tokens(name) for name in text_inputs(folder) if name in takes}
 
