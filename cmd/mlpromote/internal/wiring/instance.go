@@ -22,11 +22,12 @@ type Instance struct {
 	connect.Registry
 	Keys          *signer.Keyring
 	NodeTypes     registry.NodeTypes
-	Tokens        Tokens           // of a service
-	Configuration farConfiguration // of a service
-	Events        events           // of a service; nil for the local directory
-	Local         *Local           // nil for a service
-	Service       *service.Service // nil for a service elsewhere
+	Tokens        Tokens                   // of a service
+	Configuration farConfiguration         // of a service
+	Events        events                   // of a service; nil for the local directory
+	Local         *Local                   // nil for a service
+	Service       *service.Service         // nil for a service elsewhere
+	Compare       registry.CompareReleases // nil for a service elsewhere
 	// Pages is the address of a service, where its pages are. Empty for the local directory.
 	Pages string
 	// Agreed refuses to work by files that are not those which the catalog agreed on; a

@@ -117,12 +117,13 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 		return oci.Local(here.Spared, here.Refs, repository), nil
 	}}
 	store := oci.New(content.Open, oci.Options{Progress: l.Hashing()})
+	compare := parts.Compare(store)
 	sign := keys.Sign
 	if l.Telemetry != nil { // which a service alone has
 		sign = signServed(keys)
 	}
 	svc, err := service.New(service.Config{
-		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB, Content: store, Mirror: store, Compare: parts.Compare(store), Inspect: parts.Inspect(store),
+		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB, Content: store, Mirror: store, Compare: compare, Inspect: parts.Inspect(store),
 		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
 		TrustBundles: here.DB.TrustBundles(), ReadKey: own.Key, KeptCheckpoint: here.keptCheckpoint,
 		Tool: l.Tool(), Now: clock.Now,
@@ -136,7 +137,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
 			Name: "the data directory " + l.Data, Nodes: here.NodeReports(svc, 0),
 		},
-		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
+		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, Compare: compare, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
 	}, nil
 }
 
