@@ -14,8 +14,8 @@ const requireCIJob = "ci-job"
 // which Issuer signed for that job: what variables of a job say, any step of it can set. It is the builder's word that it saw the
 // token. The zero CIJob is invalid.
 type CIJob struct {
-	Issuer string            `json:"issuer"`           // URL of who signs the tokens of jobs
-	Claims map[string]string `json:"claims,omitempty"` // each must be in the token with exactly this value
+	Issuer string            `json:"issuer"` // URL of who signs the tokens of jobs
+	Claims map[string]string `json:"claims"` // at least one; each must be in the token with exactly this value
 }
 
 // Validate checks the form. Errors: CodeInvalid.
@@ -25,6 +25,9 @@ func (j *CIJob) Validate() error {
 	}
 	if !IsIssuerURL(j.Issuer) {
 		return Errorf(CodeInvalid, "ci-job: issuer %.200q: want the https URL of who signs the tokens of the jobs", j.Issuer)
+	}
+	if len(j.Claims) == 0 { // every job of everybody who uses the issuer has its token
+		return Errorf(CodeInvalid, "ci-job: no claims: want at least one that names your repository, such as repository_id of GitHub or project_id of GitLab")
 	}
 	for name, value := range j.Claims {
 		if name == "" || value == "" {

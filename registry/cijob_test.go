@@ -64,8 +64,13 @@ func TestCIJob(t *testing.T) {
 
 func TestCIJobValidate(t *testing.T) {
 	t.Parallel()
+	claims := map[string]string{"project_id": "7"}
+	if err := (&registry.CIJob{Issuer: "https://a.example", Claims: claims}).Validate(); err != nil {
+		t.Errorf("a job of a project: %v", err)
+	}
 	for name, j := range map[string]*registry.CIJob{
-		"no issuer": {}, "a name": {Issuer: "gitlab"}, "in the clear": {Issuer: "http://gitlab.example"}, "an empty claim": {Issuer: "https://a.example", Claims: map[string]string{"sub": ""}},
+		"no issuer": {Claims: claims}, "a name": {Issuer: "gitlab", Claims: claims}, "in the clear": {Issuer: "http://gitlab.example", Claims: claims},
+		"no claims": {Issuer: "https://a.example"}, "an empty claim": {Issuer: "https://a.example", Claims: map[string]string{"sub": ""}},
 	} {
 		if err := j.Validate(); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)

@@ -8,7 +8,7 @@ import (
 // ciJob is the CI job that must have built what is promoted to an environment.
 type ciJob struct {
 	Issuer string    `yaml:"issuer,required"`
-	Claims jobClaims `yaml:"claims"`
+	Claims jobClaims `yaml:"claims,required"`
 }
 
 func (j *ciJob) rule() *registry.CIJob {

@@ -23,7 +23,7 @@ var driversOfPTX = []struct {
 }
 
 // ptxHeader begins each module of PTX.
-var ptxHeader = regexp.MustCompile(`\.version ([0-9]{1,2})\.([0-9])\s+\.target (sm_[0-9]{2,3}[a-z]?)\b`)
+var ptxHeader = regexp.MustCompile(`\.version ([0-9]{1,2})\.([0-9]{1,2})\s+\.target (sm_[0-9]{2,3}[a-z]?)\b`)
 
 // readPTX adds what the PTX in the other files of a module requires: the newest version, and an
 // architecture, which must be the one that the module says. Code for CUDA without PTX gets no version.
@@ -59,7 +59,7 @@ func (t *Tie) readHeaders(name string, code []byte, newest int) (int, error) {
 		}
 		major, _ := strconv.Atoi(string(code[at[2]:at[3]])) // digits, as the pattern says
 		minor, _ := strconv.Atoi(string(code[at[4]:at[5]]))
-		if version := 10*major + minor; version > newest {
+		if version := 10*major + min(minor, 9); version > newest {
 			newest, t.PTX = version, string(code[at[2]:at[3]])+"."+string(code[at[4]:at[5]])
 		}
 		code = code[at[1]:]
