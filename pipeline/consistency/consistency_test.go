@@ -1,12 +1,9 @@
 package consistency_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -36,7 +32,7 @@ func TestHonest(t *testing.T) {
 				// A batch has four cases of the first shard or three of the second.
 				want := map[registry.ConsistencyKind]int{registry.ConsistencyRepeat: 13, registry.ConsistencyProcess: 13,
 					registry.ConsistencyBatch: 7, registry.ConsistencyDimension: 8}[p.Kind]
-				if p.Verdict != registry.VerdictPass || p.MaxAbs != 0 || p.Affected != 0 || p.Cases != want {
+				if p.Verdict != registry.VerdictPass || p.MaxAbs != 0 || p.Output != "" || p.Affected != 0 || p.Cases != want {
 					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Kind, p.What, p.Verdict, p.Cases, p.Affected, p.MaxAbs, want)
 				}
 			}
@@ -57,16 +53,22 @@ func TestModelMixesCases(t *testing.T) {
 		}
 		return y, nil
 	}
+	alone := but(func(_ int, y []float32, batch, _ int) error { y[0] += float32(batch - 1); return nil })
 	for name, c := range map[string]struct {
-		engine model
-		mixes  bool
-	}{"the model": {mixing, true}, "only the engine": {but(func(_ int, y []float32, batch, _ int) error { y[0] += float32(batch - 1); return nil }), false}} {
+		reference, engine model
+		mixes             bool
+	}{
+		"the model":       {mixing, mixing, true},
+		"only the engine": {honest, alone, false},
+		"the model gives a row more": {func(run int, x []float32, batch, seq int) ([]float32, error) {
+			y, err := honest(run, x, batch, seq)
+			return append(y, y[:seq*min(batch-1, 1)]...), err
+		}, alone, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, false)
-			if c.mixes {
-				w.reference = mixing
-			}
+			w.reference = c.reference
 			_, reasons, err := w.engine(t, c.engine)
 			if err != nil {
 				t.Fatal(err)
@@ -351,17 +353,9 @@ func TestMask(t *testing.T) {
 			w.where = "mask"
 			w.o.Interface.Inputs = append(w.o.Interface.Inputs, w.o.Interface.Inputs[0])
 			w.o.Interface.Inputs[1].Name = "mask"
-			for _, s := range w.o.Shards {
-				path := filepath.Join(w.o.Dir, s.File)
-				read, err := tensor.ReadFile(path, tensor.Limits{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if read["mask"], err = tensor.New(slices.Repeat([]float32{1, 1, 1, 0}, s.Count), int64(s.Count), values); err != nil {
-					t.Fatal(err)
-				}
-				writeFile(t, path, read)
-			}
+			w.spread(t, "mask", func(cases int) (tensor.Tensor, error) {
+				return tensor.New(slices.Repeat([]float32{1, 1, 1, 0}, cases), int64(cases), values)
+			})
 			_, reasons, err := w.engine(t, but(func(_ int, y []float32, batch, seq int) error {
 				for i := c.at; i < len(y); i += values {
 					if batch > 1 || seq > values {
@@ -482,6 +476,7 @@ func TestWhatIsABatch(t *testing.T) {
 		"it leads both":                {[]validators.Dim{batch, fixed}, []validators.Dim{batch, fixed}, true},
 		"the output has a fixed one":   {[]validators.Dim{batch, fixed}, []validators.Dim{{Size: 1}, fixed}, false},
 		"the output has another one":   {[]validators.Dim{batch, fixed}, []validators.Dim{seq, fixed}, false},
+		"the output is one number":     {[]validators.Dim{batch, fixed}, nil, false},
 		"it is also a later dimension": {[]validators.Dim{batch, seq}, []validators.Dim{batch, batch}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -491,44 +486,6 @@ func TestWhatIsABatch(t *testing.T) {
 			checks, _, err := w.engine(t, honest)
 			if got := slices.ContainsFunc(whats(checks), func(what string) bool { return strings.HasPrefix(what, "batch ") }); err != nil || got != c.batches {
 				t.Errorf("tried %q, error %v; want batches %t", whats(checks), err, c.batches)
-			}
-		})
-	}
-}
-
-// Outputs that cannot be read are an error, and no fault of the engine.
-func TestOutputsThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	for call := 1; call <= 3; call++ { // of the runs of the engine: both repeats, and a trial
-		t.Run(fmt.Sprint(call), func(t *testing.T) {
-			t.Parallel()
-			w := setup(t, false)
-			set, err := consistency.New(w.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			processes := 0
-			if err := set.Reference(t.Context(), model(honest).runner(t, &processes)); err != nil {
-				t.Fatal(err)
-			}
-			outputs, run := t.TempDir(), 0
-			for _, s := range w.o.Shards {
-				if err := model(honest).shard(t, filepath.Join(w.o.Dir, s.File), filepath.Join(outputs, s.File), &run); err != nil {
-					t.Fatal(err)
-				}
-			}
-			calls, runner := 0, model(honest).runner(t, &processes)
-			loses := func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
-				out, err := runner(ctx, inputs, dir)
-				if calls++; calls == call && err == nil {
-					err = os.RemoveAll(out)
-				}
-				return out, err
-			}
-			found, err := set.Engine(t.Context(), consistency.Engine{Run: loses, Outputs: outputs, Judge: judge,
-				Comparison: parity.Run{Outputs: map[string]tensor.Options{"y": {}}, Masks: parity.Masks{Inputs: map[string]string{}}}}, t.TempDir())
-			if calls >= call && (err == nil || len(found.Failed) > 0) {
-				t.Errorf("after %d runs: reasons %v, error %v; want an error alone", calls, found.Failed, err)
 			}
 		})
 	}

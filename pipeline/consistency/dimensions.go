@@ -1,7 +1,9 @@
 package consistency
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -18,14 +20,10 @@ type bases struct {
 }
 
 func (s *Set) bases() (bases, error) {
-	from := 0
-	for i, sh := range s.Shards {
-		if sh.Count > s.Shards[from].Count {
-			from = i
-		}
-	}
+	most := slices.MaxFunc(s.Shards, func(a, b registry.Shard) int { return cmp.Compare(a.Count, b.Count) })
+	from := slices.Index(s.Shards, most)
 	var b bases
-	for _, row := range spread(s.Shards[from].Count, otherCases) {
+	for _, row := range spread(most.Count, otherCases) {
 		one, err := s.full(slot{from, row})
 		if err != nil {
 			return b, err
@@ -93,7 +91,7 @@ func sized(i validators.Interface, cases []map[string]tensor.Tensor, at int, to 
 			if d.Symbol == "" {
 				continue
 			}
-			if d.Symbol == batch && t.Shape[0] < to[batch] {
+			if d.Symbol == batch {
 				t = filled(cases, at, input.Name, to[batch])
 			}
 			t = resize(t, axis, to[d.Symbol])
@@ -106,12 +104,10 @@ func sized(i validators.Interface, cases []map[string]tensor.Tensor, at int, to 
 // filled puts the cases that follow behind a case, until there are so many rows or all cases are
 // there.
 func filled(cases []map[string]tensor.Tensor, at int, name string, rows int64) tensor.Tensor {
-	var parts []tensor.Tensor
-	for i := range cases {
-		part := cases[(at+i)%len(cases)][name]
-		if parts = append(parts, part); part.Shape[0]*int64(len(parts)) >= rows {
-			break
-		}
+	own := max(cases[at][name].Shape[0], 1)
+	parts := make([]tensor.Tensor, min(int64(len(cases)), (rows+own-1)/own))
+	for i := range parts {
+		parts[i] = cases[(at+i)%len(cases)][name]
 	}
 	all, err := tensor.Concat(parts...)
 	if err != nil {

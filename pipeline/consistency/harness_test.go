@@ -79,7 +79,10 @@ func (m model) shard(t *testing.T, from, to string, run *int) error {
 			return err
 		}
 		*run++
-		if len(y) < len(values) {
+		switch {
+		case len(y) == 1 && len(values) > 1:
+			one.Shape = nil
+		case len(y) != len(values):
 			one.Shape = []int64{int64(len(y)) / shape[1], shape[1]}
 		}
 		made, err := tensor.New(y, one.Shape...)
@@ -126,6 +129,7 @@ type trying struct {
 	where     string // the input that is a mask
 	processes int    // of the engine
 	judge     func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
+	exact     bool              // two runs must not differ
 	open      []registry.Reason // why the engine was undecided the last time
 }
 
@@ -159,6 +163,22 @@ func setup(t *testing.T, stacked bool) *trying {
 		Scratch: t.TempDir(), Budget: time.Minute, Run: time.Millisecond}}
 }
 
+// spread gives the cases of each shard one more input.
+func (w *trying) spread(t *testing.T, name string, made func(cases int) (tensor.Tensor, error)) {
+	t.Helper()
+	for _, s := range w.o.Shards {
+		path := filepath.Join(w.o.Dir, s.File)
+		read, err := tensor.ReadFile(path, tensor.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read[name], err = made(s.Count); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, path, read)
+	}
+}
+
 // judge asks for an error of at most 0.01, and for no new NaN.
 func judge(_ registry.ConsistencyKind, outputs map[string]tensor.Result, _ int) (registry.Verdict, []registry.Reason) {
 	y := outputs["y"]
@@ -170,6 +190,15 @@ func judge(_ registry.ConsistencyKind, outputs map[string]tensor.Result, _ int) 
 
 // engine runs the cases and then the checks.
 func (w *trying) engine(t *testing.T, m model) ([]registry.ConsistencyCheck, []registry.Reason, error) {
+	t.Helper()
+	set, engine := w.ready(t, m)
+	found, err := set.Engine(t.Context(), engine, t.TempDir())
+	w.open = found.Open
+	return found.Checks, found.Failed, err
+}
+
+// ready runs the cases and the reference model.
+func (w *trying) ready(t *testing.T, m model) (*consistency.Set, consistency.Engine) {
 	t.Helper()
 	set, err := consistency.New(w.o)
 	if err != nil {
@@ -189,10 +218,7 @@ func (w *trying) engine(t *testing.T, m model) ([]registry.ConsistencyCheck, []r
 	if w.where != "" {
 		comparison.Masks.Inputs["y"] = w.where
 	}
-	found, err := set.Engine(t.Context(), consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: w.judge,
-		Comparison: comparison}, t.TempDir())
-	w.open = found.Open
-	return found.Checks, found.Failed, err
+	return set, consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: w.judge, Comparison: comparison, Exact: w.exact}
 }
 
 // whats lists the checks.

@@ -2,6 +2,7 @@ package consistency
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -57,7 +58,7 @@ func (s *Set) makeRepeat(n int) error {
 	for turn, name := range []string{"again", "once"} {
 		for _, group := range byShard(picked) {
 			if turn == 0 {
-				group = batches(group, 1, false)
+				slices.Reverse(group)
 			}
 			made := s.shard(fmt.Sprintf("check-%d-%s-%05d", turn, name, group[0].shard), group)
 			if err := s.store(made, s.read, tensor.Concat, 1); err != nil {

@@ -54,8 +54,8 @@ func batches(cases []slot, size int, swapped bool) []slot {
 		order = append(order, order[i])
 	}
 	if swapped {
-		for i := 0; i+1 < len(order); i += 2 {
-			order[i], order[i+1] = order[i+1], order[i]
+		for two := range slices.Chunk(order, 2) {
+			slices.Reverse(two)
 		}
 	}
 	return order

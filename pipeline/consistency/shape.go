@@ -1,6 +1,7 @@
 package consistency
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -129,7 +130,7 @@ func (s *setting) fit(i validators.Interface, most int64) (note string, fits boo
 // resize cuts or repeats a tensor along an axis to a size.
 func resize(t tensor.Tensor, axis int, size int64) tensor.Tensor {
 	have := t.Shape[axis]
-	if have == size || have == 0 {
+	if have == size {
 		return t
 	}
 	inner, outer := int64(t.DType.Size()), int64(1)
@@ -141,10 +142,8 @@ func resize(t tensor.Tensor, axis int, size int64) tensor.Tensor {
 	}
 	data := make([]byte, 0, outer*size*inner)
 	for block := range outer {
-		from := t.Data[block*have*inner : (block+1)*have*inner]
-		for done := int64(0); done < size; done += have {
-			data = append(data, from[:min(have, size-done)*inner]...)
-		}
+		from := bytes.Repeat(t.Data[block*have*inner:(block+1)*have*inner], int((size+have-1)/have))
+		data = append(data, from[:size*inner]...)
 	}
 	shape := slices.Clone(t.Shape)
 	shape[axis] = size
