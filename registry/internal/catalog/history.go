@@ -29,7 +29,7 @@ func History(
 		if left <= 0 {
 			left = math.MaxInt
 		}
-		for left > 0 {
+		for {
 			page.Size = size
 			if q.Signer == "" && q.Principal == "" { // else more are read than are selected
 				page.Size = min(left, size)

@@ -134,6 +134,11 @@ func TestDamagedRows(t *testing.T) {
 	t.Parallel()
 	hash := make([]byte, 32)
 	cases := map[string]func() error{
+		"hash of a session": func() error { _, err := catalog.SessionRow{Hash: hash[1:]}.Session(); return err },
+		"annotations of a repository": func() error {
+			_, err := catalog.ManifestRow{Annotations: "{"}.RepositoryManifest()
+			return err
+		},
 		"hash of a token":   func() error { _, err := catalog.TokenRow{Hash: hash[1:], Grants: "[]"}.Token(); return err },
 		"grants of a token": func() error { _, err := catalog.TokenRow{Hash: hash, Grants: "{"}.Token(); return err },
 		"annotations":       func() error { _, err := catalog.ManifestRow{Annotations: "{"}.Manifest(); return err },
@@ -182,5 +187,15 @@ func TestDecodeEvents(t *testing.T) {
 	}
 	if events, err := catalog.DecodeEvents([]string{body, "{", body}); !registry.HasCode(err, registry.CodeTrust) || len(events) != 0 {
 		t.Errorf("with a row that is none: got %+v and error %v, want CodeTrust", events, err)
+	}
+}
+
+// A session without claims has none, however a database says that.
+func TestSessionWithoutClaims(t *testing.T) {
+	t.Parallel()
+	for _, claims := range [][]byte{nil, {}} {
+		if s, err := (catalog.SessionRow{Hash: make([]byte, 32), Claims: claims}).Session(); err != nil || s.Claims != nil {
+			t.Errorf("claims %v, error %v; want none", s.Claims, err)
+		}
 	}
 }

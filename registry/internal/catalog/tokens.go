@@ -31,10 +31,11 @@ func (row TokenRow) Token() (registry.Token, error) {
 		ID: row.ID, Name: row.Name,
 		Created: row.Created, Expires: row.Expires, Revoked: row.Revoked, LastUsed: row.LastUsed,
 	}
-	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
+	if len(row.Hash) != len(t.Hash) {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal,
 			"token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
 	}
+	copy(t.Hash[:], row.Hash)
 	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
 	}
