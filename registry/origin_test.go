@@ -19,6 +19,8 @@ func TestOrigin(t *testing.T) {
 		"clean": {registry.Origin{Git: registry.GitOrigin{Commit: commit, Repository: "https://example.com/m", State: registry.GitClean}}, "commit " + commit + " of https://example.com/m"},
 		"dirty": {registry.Origin{Git: registry.GitOrigin{Commit: commit, State: registry.GitDirty, Changed: []string{"a", "b", "c", "d"}, ChangedCount: 9}},
 			"commit " + commit + " with 9 changed files: a, b, c, ..."},
+		"few changes": {registry.Origin{Git: registry.GitOrigin{Commit: commit, State: registry.GitDirty, Changed: []string{"a", "b"}, ChangedCount: 2}},
+			"commit " + commit + " with 2 changed files: a, b"},
 		"a count without names": {registry.Origin{Git: registry.GitOrigin{Commit: commit, State: registry.GitDirty, ChangedCount: 9}}, "commit " + commit + " with 9 changed files"},
 		"state not known":       {registry.Origin{Git: registry.GitOrigin{Commit: commit}}, "commit " + commit + ", changed or not"},
 		"no repository":         {registry.Origin{Git: registry.GitOrigin{Missing: "git is not installed"}}, "not known: git is not installed"},

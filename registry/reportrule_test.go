@@ -61,7 +61,8 @@ func TestReportRule(t *testing.T) {
 		"two verifiers":      {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, second}, "", time.Time{}},
 		"one, twice":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, again}, "passing reports of 1 verifier, and 2 must", time.Time{}},
 		"one failed":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "parity verdict", time.Time{}},
-		"none":               {registry.ReportRule{Verifiers: 1}, made, nil, "0 verifiers", time.Time{}},
+		"none":               {registry.ReportRule{Verifiers: 1}, made, nil, "0 verifiers, and 1 must have found that it passes: run", time.Time{}},
+		"the newer of one":   {registry.ReportRule{MaxAge: 2 * time.Hour}, made.Add(time.Hour), []registry.Claim{first, again}, "", made.Add(3 * time.Hour)},
 		"the older one ends": {registry.ReportRule{MaxAge: time.Hour, Verifiers: 2}, made.Add(time.Minute), []registry.Claim{again, second}, "", made.Add(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,6 +81,37 @@ func TestReportRule(t *testing.T) {
 				return
 			}
 			t.Error("reports is not required")
+		})
+	}
+}
+
+// A report on generated cases counts as fresh unless the environment wants recorded ones.
+func TestReportRuleOfRecordedCases(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Engines = r.Engines[:1]
+	generated := parity(r, r.Engines[0], 1, registry.VerdictPass, func(p *registry.ParityReport) { p.Cases.Origin = registry.OriginGenerated })
+	recorded := parity(r, r.Engines[0], 1, registry.VerdictPass, nil)
+	for name, c := range map[string]struct {
+		require []string
+		report  registry.Claim
+		met     bool
+	}{
+		"generated cases":                      {nil, generated, true},
+		"recorded cases":                       {nil, recorded, true},
+		"generated cases, wanted are recorded": {[]string{registry.RequireRecordedCases}, generated, false},
+		"recorded cases, as wanted":            {[]string{registry.RequireRecordedCases}, recorded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := registry.Environment{Name: "prod", From: "staging", Require: c.require, Reports: registry.ReportRule{Verifiers: 1}}.Policy()
+			p.Promotion.Restrictions = registry.NoRestrictions()
+			d := p.Check(r, append(enough(r)[:2], c.report))
+			for _, req := range d.Requirements {
+				if req.Name == "reports" && req.Met != c.met {
+					t.Errorf("met %t: %s; want %t", req.Met, req.Detail, c.met)
+				}
+			}
 		})
 	}
 }
