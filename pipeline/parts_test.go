@@ -296,6 +296,22 @@ func TestAssembleTakesTheFirst(t *testing.T) {
 	}
 }
 
+// A part about which its builder says the same once more is named once.
+func TestAssembleNamesAPartOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.at("0ld")
+	part := w.built(t, twoTargets, of(narrow)).Release
+	if err := w.say(t, registry.RoleBuilder, part, part.Digest, w.statementAbout(t, part)); err != nil {
+		t.Fatal(err)
+	}
+	w.at("c0ffee")
+	made, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+	if registry.ExitCode(err) != registry.ExitAgain || len(made.Aside) != 1 || made.Aside[0].Part != part.Digest {
+		t.Errorf("set aside %+v, error %v; want %s once", made.Aside, err, part.Digest)
+	}
+}
+
 // Machines that build at the same time store two runs of the reference. The first that the history has counts for both.
 func TestPartsAtTheSameTime(t *testing.T) {
 	t.Parallel()
