@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -247,5 +248,52 @@ func TestProcesses(t *testing.T) {
 	w.o.Run = 0
 	if checks, _, err := w.engine(t, honest); err != nil || !slices.Equal(whats(checks), every()) {
 		t.Errorf("checks %q, error %v; want %q", whats(checks), err, every())
+	}
+}
+
+// NaN in one output in the first run and in another output in the second is a difference, too.
+func TestNaNInDifferentOutputs(t *testing.T) {
+	t.Parallel()
+	w := setup(t, false)
+	repeatsAlone(w)
+	w.o.Interface.Outputs = append(w.o.Interface.Outputs, w.o.Interface.Outputs[0])
+	w.o.Interface.Outputs[1].Name = "z"
+	w.judge = func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
+		return registry.VerdictPass, nil
+	}
+	set, engine := w.ready(t, honest)
+	second := func(dir, file, spoilt string) {
+		path := filepath.Join(dir, file)
+		read, err := tensor.ReadFile(path, tensor.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read["z"] = read["y"]
+		if y := read["y"]; spoilt != "" {
+			if read[spoilt], err = tensor.New(slices.Repeat([]float32{float32(math.NaN())}, len(y.Data)/4), y.Shape...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writeFile(t, path, read)
+	}
+	for _, s := range w.o.Shards {
+		second(engine.Outputs, s.File, "")
+	}
+	run := engine.Run
+	engine.Run = func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
+		out, err := run(ctx, inputs, dir)
+		for _, in := range inputs {
+			spoilt := "y"
+			if strings.HasPrefix(in.Name, "check-1-once") {
+				spoilt = "z"
+			}
+			second(out, in.Name, spoilt)
+		}
+		return out, err
+	}
+	engine.Comparison.Outputs["z"] = tensor.Options{}
+	found, err := set.Engine(t.Context(), engine, t.TempDir())
+	if err != nil || found.Checks[0].Verdict != registry.VerdictFail || !strings.Contains(found.Checks[0].Message, "has NaN in one of the runs") {
+		t.Errorf("checks %+v, error %v; want a failure in one process that names NaN", found.Checks, err)
 	}
 }
