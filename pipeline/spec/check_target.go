@@ -54,12 +54,32 @@ func (c checker) checkMachine(i int, t Target) bool {
 			c.problem(at("targets", i, "cpu", "features", j), "feature %q: want a name in lower case, such as avx512_vnni", f)
 		}
 	}
-	return c.checkToolchain(i, t) && ok
+	return c.checkToolchain(i, t) && c.checkAccelerator(i, t) && ok
+}
+
+// checkAccelerator checks what a target asks of an accelerator in words that machines have otherwise.
+func (c checker) checkAccelerator(i int, t Target) bool {
+	switch a := t.Accelerator; {
+	case a == nil:
+		return true
+	case a.Driver != "" && (registry.Constraint{Min: a.Driver}).Validate() != nil:
+		c.problem(at("targets", i, "accelerator", "driver"), "driver %q: want the lowest version as numbers separated by dots, such as \"550\"", a.Driver)
+		return false
+	case strings.Contains(a.Product, " "):
+		c.problem(at("targets", i, "accelerator", "product"), "product %q: want it as GPU feature discovery names it: %s",
+			a.Product, strings.ReplaceAll(a.Product, " ", "-"))
+		return false
+	}
+	return true
 }
 
 func (c checker) checkToolchain(i int, t Target) bool {
-	ok := c.oneOf(at("targets", i, "toolchain", "name"),
-		"toolchain", t.Toolchain.Name, append(Toolchains(), c.others...), []string{"tensorrt", "coreml", "executorch", "tvm"})
+	available, place := append(Toolchains(), c.others...), at("targets", i, "toolchain", "name")
+	ok := slices.Contains(available, t.Toolchain.Name)
+	if !ok {
+		c.problem(place, "unknown toolchain %q%s: want %s, or one with a manifest in the folder that --toolchains names",
+			t.Toolchain.Name, registry.Suggest(t.Toolchain.Name, available), strings.Join(available, ", "))
+	}
 	for _, other := range c.Targets[:i] {
 		if other.Toolchain.Name == t.Toolchain.Name &&
 			(other.Toolchain.Python != t.Toolchain.Python || other.Toolchain.Image != t.Toolchain.Image) {

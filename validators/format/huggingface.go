@@ -127,7 +127,7 @@ func readSmallJSON(root *os.Root, name string, into any) error {
 		err = json.Unmarshal(content, into)
 	}
 	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+		return registry.Errorf(registry.CodeInvalid, "%s: want a JSON object as save_pretrained of transformers writes it: %w", file, err)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestCheckHuggingFaceRefuses(t *testing.T) {
 		"no configuration":      {map[string]string{"config.json": "-"}, registry.CodeInvalid, "config.json cannot be read"},
 		"no architecture":       {map[string]string{"config.json": `{"model_type": "bert"}`}, registry.CodeInvalid, "architectures with one name"},
 		"two architectures":     {map[string]string{"config.json": `{"model_type": "bert", "architectures": ["A", "B"]}`}, registry.CodeInvalid, "architectures with one name"},
-		"no JSON":               {map[string]string{"config.json": `{"model_type"`}, registry.CodeInvalid, "config.json: unexpected end of JSON"},
+		"no JSON":               {map[string]string{"config.json": `{"model_type"`}, registry.CodeInvalid, "config.json: want a JSON object as save_pretrained of transformers writes it: unexpected end of JSON"},
 		"a shard elsewhere":     {map[string]string{"model.safetensors": "-", "model.safetensors.index.json": `{"weight_map": {"a": "../model.safetensors"}}`}, registry.CodeUnsafe, `it names "../model.safetensors"`},
 		"a shard of another kind": {map[string]string{"model.safetensors": "-", "model.safetensors.index.json": `{"weight_map": {"a": "a.bin"}}`}, registry.CodeUnsafe,
 			`it names "a.bin"`},

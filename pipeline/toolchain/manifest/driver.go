@@ -104,8 +104,12 @@ func (m Manifest) ask(ctx context.Context, path string, shown []string) (string,
 	}
 	found := regexp.MustCompile(m.Version.Pattern).FindStringSubmatch(out)
 	if found == nil {
-		return "", registry.Lastingf(registry.CodeUnavailable, "%s: %s %s printed no version that matches %q (%v): %.200s",
-			m.Name, path, strings.Join(m.Version.Arguments, " "), m.Version.Pattern, err, out)
+		failed := ""
+		if err != nil {
+			failed = " (" + err.Error() + ")"
+		}
+		return "", registry.Lastingf(registry.CodeUnavailable, "%s: %s %s printed no version that matches %q%s: %.200q",
+			m.Name, path, strings.Join(m.Version.Arguments, " "), m.Version.Pattern, failed, strings.TrimSpace(out))
 	}
 	return strings.Join(found[1:], "."), nil
 }

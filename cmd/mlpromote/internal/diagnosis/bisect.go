@@ -115,8 +115,11 @@ func firstText(b pipeline.Bisection) string {
 		limit = fmt.Sprintf("%s: the outputs keep their limits, and this is 3 dB above the worst of them", decibels(b.LimitDB))
 	}
 	f := b.First
+	if f == nil && b.WithinLimit {
+		return fmt.Sprintf("the outputs keep their limits, and no tensor on the way to them is below %s\n", decibels(b.LimitDB))
+	}
 	if f == nil {
-		return "no tensor is below " + limit + ", on the way to an output\n"
+		return "no tensor on the way to an output is below " + limit + "\n"
 	}
 	node := f.Nodes[len(f.Nodes)-1]
 	text := fmt.Sprintf("first: %s, computed by %s (%s), has %s\n", ui.Plain(f.Name), ui.Plain(node.Node), ui.Plain(node.Operator),
