@@ -23,7 +23,8 @@ func (v verification) hintBF16(failures []error) {
 			continue
 		}
 		failures[i] = registry.WithHint(failures[i],
-			"%s: by itself, %s computes fp32 in bf16 on this processor: write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains.md)",
+			"%s: by itself, %s computes fp32 in bf16 on this processor: "+
+				"write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains.md)",
 			c.engine.Label(), c.tool.Profile.Name, option, value)
 	}
 }

@@ -33,7 +33,8 @@ type LayerCost struct {
 func hasLayerCosts(c candidate, made howMade) error {
 	method, _ := made.Quantize["method"].(string)
 	if made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || method != plan.MethodStatic && method != plan.MethodDynamic {
-		return registry.Errorf(registry.CodeInvalid, "%s: the cost of each layer can be found for engines that %s quantized to int8, and no others: leave out --layers",
+		return registry.Errorf(registry.CodeInvalid,
+			"%s: the cost of each layer can be found for engines that %s quantized to int8, and no others: leave out --layers",
 			c.engine.Label(), onnxRuntime)
 	}
 	return nil

@@ -93,8 +93,8 @@ func draftFolder(folder string) (string, error) {
 	if format.IsHuggingFace(root) {
 		return spec.FormatHuggingFace, nil
 	}
-	return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel, and without a config.json that says model_type or architectures: "+
-		"want a model's file, or the folder of a SavedModel or of save_pretrained of transformers", folder)
+	return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel, "+
+		"and without a config.json that says model_type or architectures: want a model's file, or the folder of a SavedModel or of save_pretrained of transformers", folder)
 }
 
 // formatOf is the format that a spec has for files of a kind: ONNX, or what its reader refuses, where there is none.

@@ -18,13 +18,13 @@ type Registry interface {
 	Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error)
 }
 
-// Quarantiner signs and attaches quarantines. All fields are required.
+// Quarantiner signs and attaches quarantines. All fields but Unread are required.
 type Quarantiner struct {
 	Registry     Registry
 	Environments registry.Environments
 	Sign         registry.SignEvidence // asked for the approver's role
 	Now          registry.Clock
-	Unread       func(Unread) // is told which releases could not be looked at; nil: nobody
+	Unread       func(Unread) // called for each release that cannot be read; may be nil
 }
 
 // Place is a release in an environment that is the subject, or has it among its engines.

@@ -42,7 +42,7 @@ type Restricted struct {
 	Heads       []RestrictedHead       `json:"heads"`
 	// Nodes report that they have an engine that is restricted, of a head or of another release.
 	Nodes []registry.NodeReport `json:"nodes,omitempty"`
-	// Unread are releases at a head or on a node that could not be read. No node is given them, and none of them may be used.
+	// Unread lists the releases at a head or on a node that cannot be read. The registry gives them to no node. Do not use them.
 	Unread []Unread `json:"unread,omitempty"`
 }
 

@@ -85,9 +85,9 @@ func become() int {
 	return fail(syscall.Exec(os.Args[2], os.Args[3:], os.Environ()))
 }
 
-// dropCapabilities takes from this thread all capabilities but CAP_DAC_OVERRIDE, which [server.weaken] explains. Root that
-// could not become nobody would keep what it has, and could make writable what is mounted read-only: a program without new
-// privileges gets none back.
+// dropCapabilities removes all capabilities of this thread but CAP_DAC_OVERRIDE, which [server.weaken] explains. Where root cannot
+// switch to the user nobody, the program keeps running as root, and with its capabilities it could remount its inputs writable.
+// no_new_privs keeps it from getting them back.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -52,8 +52,9 @@ func New(c Config) (*Site, error) {
 		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
-		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Content: content{c.Parts, c.Open}.forPages(), Nodes: &web.NodeReports{From: c.Nodes, Life: c.NodeLife},
-		Wait: c.Wait, Operations: c.Operations, URL: c.URL, Now: clock.Now, Logger: c.Logger,
+		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Content: content{c.Parts, c.Open}.forPages(),
+		Nodes: &web.NodeReports{From: c.Nodes, Life: c.NodeLife},
+		Wait:  c.Wait, Operations: c.Operations, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }
 

@@ -77,7 +77,8 @@ func engineOf(r registry.Release, label string) (*registry.Engine, error) {
 		}
 		labels = append(labels, strconv.Quote(e.Label()))
 	}
-	return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.200q", r.Model, r.Tag(), label), "it has %s", strings.Join(labels, ", "))
+	return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.200q", r.Model, r.Tag(), label),
+		"it has %s", strings.Join(labels, ", "))
 }
 
 // usable checks that what a file is to name may be used: by what resolve requires of a promoted release, or of one where

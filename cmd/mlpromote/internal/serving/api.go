@@ -17,7 +17,8 @@ import (
 func (sv *Service) apiConfig(i *wiring.Instance, preview registry.Previewer) server.Config {
 	db := sv.Here.DB
 	return server.Config{
-		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History, Preview: preview, Compare: i.Compare, URL: sv.config.URL,
+		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
+		Preview: preview, Compare: i.Compare, URL: sv.config.URL,
 		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(),
 		Nodes:    access.GuardNodes(sv.Here.NodeReports(i, sv.config.nodeReports)),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,

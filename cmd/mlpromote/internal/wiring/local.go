@@ -123,7 +123,8 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 		sign = signServed(keys)
 	}
 	svc, err := service.New(service.Config{
-		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB, Content: store, Mirror: store, Compare: compare, Inspect: parts.Inspect(store),
+		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB,
+		Content: store, Mirror: store, Compare: compare, Inspect: parts.Inspect(store),
 		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
 		TrustBundles: here.DB.TrustBundles(), ReadKey: own.Key, KeptCheckpoint: here.keptCheckpoint,
 		Tool: l.Tool(), Now: clock.Now,
