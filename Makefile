@@ -6,7 +6,7 @@ export GOFLAGS := -buildvcs=false -trimpath
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm xla
+TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm xla tensorrt-rtx
 # Those that `make test` installs beside what its tests install themselves. Tests of the others
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web tvm xla nncf safetensors xgboost lightgbm pmml
@@ -224,7 +224,7 @@ toolchains: build
 
 toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table; 6 GiB more than make test installs
 	bin/mlpromote toolchain install torch
-	go test -count=1 -run 'TestScripts//import_torch$$' ./cmd/mlpromote
+	go test -count=1 -run 'TestScripts//(import_torch|tensorrt_rtx)$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 
 gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md

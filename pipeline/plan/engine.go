@@ -5,6 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, error) {
@@ -39,6 +40,9 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	if e.Form = requested.Form; e.Form != "" {
 		e.Compile["form"] = e.Form
 	}
+	if sizes := sizesOf(in.Interface); profile.Sizes && len(sizes) > 0 {
+		e.Compile["sizes"] = sizes
+	}
 	if e.Providers = requested.Providers; len(e.Providers) == 0 {
 		e.Providers = profile.Providers
 	} else if len(profile.Providers) == 0 {
@@ -64,6 +68,15 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	}
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
+}
+
+// sizesOf returns the ranges of symbolic dimensions in the form of a compiler's option.
+func sizesOf(i validators.Interface) map[string]any {
+	sizes := make(map[string]any, len(i.Dims))
+	for symbol, r := range i.Dims {
+		sizes[symbol] = []any{r.Min, r.Opt, r.Max}
+	}
+	return sizes
 }
 
 // withDriver is the accelerator of a target, with the oldest driver that loads the engines where the

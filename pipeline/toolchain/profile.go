@@ -36,6 +36,9 @@ type Profile struct {
 	Tuning string
 	// Intermediate is as in [Form].
 	Intermediate bool
+	// Sizes is true if the compiler wants the sizes of symbolic dimensions: its option "sizes" has
+	// [min, opt, max] by symbol.
+	Sizes bool
 	// CompileOnly is true if no driver can run the engines. They must then be verified with
 	// other means.
 	CompileOnly bool

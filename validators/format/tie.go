@@ -51,6 +51,8 @@ func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
 		return moduleTie(r, size)
 	case "tvm-so":
 		return objectTie(r, size)
+	case "tensorrt-rtx-engine":
+		return rtxTie(r, size)
 	case "onnx":
 		model, err := ReadONNX(r, size, Limits{})
 		if err != nil {

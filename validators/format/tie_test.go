@@ -72,6 +72,15 @@ func object(kind, value uint32) []byte {
 	return append(append(head, segment...), note...)
 }
 
+// rtxEngine is the beginning of an engine of TensorRT-RTX 1.7.1.116 for those architectures.
+func rtxEngine(archs uint64) []byte {
+	le := binary.LittleEndian
+	head := le.AppendUint64(append([]byte("vtrt"), 0, 0, 0, 0), 2)
+	head = le.AppendUint64(head, 60)
+	head = append(append(head, 1, 7, 1, 116), "vtrt"...)
+	return append(le.AppendUint64(head, archs), make([]byte, 20)...)
+}
+
 const (
 	cpuTarget  = `#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "x86-64-v3", iree.encoding.resolver = #iree_cpu.cpu_encoding_resolver<>}>]>`
 	cudaTarget = `#hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_80", features = "+ptx76">}>]>`
@@ -107,6 +116,11 @@ func TestReadTie(t *testing.T) {
 		"object of a new level":    {"tvm-so", object(0xc0008002, 16), format.Tie{}, "does not say which level"},
 		"object cut short":         {"tvm-so", object(0xc0008002, 4)[:140], format.Tie{}, "does not say which level"},
 		"no object":                {"tvm-so", []byte("\x7fELF"), format.Tie{}, "not a shared object"},
+		"engine of RTX":            {"tensorrt-rtx-engine", rtxEngine(1 << 2), format.Tie{Runtime: "1.7.1.116", Backend: "cuda", Arch: "sm_86"}, ""},
+		"engine for several":       {"tensorrt-rtx-engine", rtxEngine(0x7e), format.Tie{}, "for the set 0x7e of architectures"},
+		"engine for a new one":     {"tensorrt-rtx-engine", rtxEngine(1 << 6), format.Tie{}, "for the set 0x40 of architectures"},
+		"engine cut short":         {"tensorrt-rtx-engine", rtxEngine(1)[:50], format.Tie{}, "says that it has 60 bytes, and has 50"},
+		"plan of TensorRT":         {"tensorrt-rtx-engine", []byte("ftrt\x00\x00\x00\x00"), format.Tie{}, "not an engine of TensorRT-RTX"},
 		"a format that says none":  {"tflite", []byte("TFL3"), format.Tie{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

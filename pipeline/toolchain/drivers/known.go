@@ -80,6 +80,13 @@ func compilers() []Source {
 			},
 		},
 		{
+			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351,
+			Profile: toolchain.Profile{
+				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
+				Reproducible: registry.ReproducibleBytes, Cost: allCores(), CompileOptions: rtxOptions,
+			},
+		},
+		{
 			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
 			Imports: []string{"jax"},
 			Profile: toolchain.Profile{
@@ -180,6 +187,24 @@ func tvmOptions(t registry.Target, precision string) (map[string]any, error) {
 		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tvm compiles for os linux and cpu.arch amd64, without an accelerator", t.Name)
 	}
 	return ireeOptions(t, precision)
+}
+
+// rtxOptions name the one architecture that an engine of TensorRT-RTX is for. It runs on no other, although the
+// runtime compiles its kernels only where it loads the engine.
+func rtxOptions(t registry.Target, _ string) (map[string]any, error) {
+	archs := []string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_120", "sm_121"}
+	switch a := t.Accelerator; {
+	case t.CPU.Arch != "amd64" || t.OS == "darwin":
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tensorrt-rtx makes engines for cpu.arch amd64, and for os linux or windows", t.Name)
+	case a == nil || a.Vendor != "nvidia" || !slices.Contains(archs, a.Arch):
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"target %s: tensorrt-rtx compiles for an accelerator of vendor nvidia with one of the archs %s", t.Name, strings.Join(archs, ", "))
+	case t.Compatibility == registry.CompatibilityVersionCompatible:
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"target %s: an engine of tensorrt-rtx is for %s alone: remove compatibility: version-compatible, and add a target for each other arch", t.Name, a.Arch)
+	default:
+		return map[string]any{"device": "cuda", "arch": a.Arch}, nil
+	}
 }
 
 // xlaOptions are the same for every processor: XLA makes machine code where it loads the program.

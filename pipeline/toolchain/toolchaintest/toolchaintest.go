@@ -65,7 +65,7 @@ func Input(tb testing.TB, role, name, path string) toolchain.Input {
 }
 
 // TestDigits runs [TestDriver] for a toolchain on examples/digits, with a target for any
-// processor. The tests must be three folders below the repository's root.
+// processor, or for a device of a toolchain that compiles only for some. The tests must be three folders below the repository's root.
 func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 	t.Helper()
 	source, err := drivers.Find(name)
@@ -73,9 +73,15 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		t.Fatal(err)
 	}
 	target := registry.Target{Name: "any", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}
+	if name == "tensorrt-rtx" {
+		target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}
+	}
 	options, err := source.Profile.CompileOptions(target, "fp32")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if source.Profile.Sizes {
+		options["sizes"] = map[string]any{"batch": []any{1, 8, 64}}
 	}
 	const digits = "../../../examples/digits/"
 	TestDriver(t, Conformance{
