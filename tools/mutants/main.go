@@ -47,8 +47,8 @@ func deciding() []string {
 	return []string{
 		"./registry", "./registry/access/...", "./registry/checkpoint", "./registry/config", "./registry/environments", "./registry/gate",
 		"./registry/gc", "./registry/internal/catalog", "./registry/node", "./registry/oci", "./registry/service",
-		"./signer", "./validators/...", "./pipeline", "./pipeline/cases", "./pipeline/confined", "./pipeline/plan", "./pipeline/pull", "./pipeline/spec",
-		"./pipeline/tradeoff",
+		"./signer", "./validators/...", "./pipeline", "./pipeline/approver", "./pipeline/cases", "./pipeline/confined",
+		"./pipeline/consistency", "./pipeline/divergence", "./pipeline/fitness", "./pipeline/plan", "./pipeline/pull", "./pipeline/spec", "./pipeline/tradeoff",
 	}
 }
 
