@@ -3,6 +3,7 @@ package validators
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -122,6 +123,8 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	case accuracy.NeedsAnswers:
 		wants, has = "scores of classes, or answers that are whole numbers",
 			ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding
+	case accuracy.NeedsSeveral:
+		wants, has = "several answers for each case, such as scores of the token at each position", output.answersSeveral(ranks)
 	case accuracy.NeedsTwo:
 		wants, has = "one number for each case, or scores of two classes", one && !whole || ranks && output.ofTwo()
 	case accuracy.NeedsValues:
@@ -146,6 +149,18 @@ func needsScores(m accuracy.Metric, output TensorInfo, ranks bool) (wants string
 		return fmt.Sprintf("scores of more than %d classes", k), ranks && output.moreThan(k)
 	}
 	return "scores of classes", ranks
+}
+
+// answersSeveral reports whether each case may have several answers, of an output that ranks classes or not.
+func (t TensorInfo) answersSeveral(ranks bool) bool {
+	of := t.Shape
+	switch {
+	case ranks:
+		of = of[:len(of)-1]
+	case t.Kind != KindClass && t.Kind != KindTokens:
+		return false
+	}
+	return len(of) > 1 && slices.ContainsFunc(of[1:], func(d Dim) bool { return d.Size != 1 })
 }
 
 // ofValues reports whether an output has numbers that are no scores, classes or labels.

@@ -23,6 +23,7 @@ type Needs string
 const (
 	NeedsScores  Needs = "scores"  // [..., classes], and the class numbers [...] as labels
 	NeedsAnswers Needs = "answers" // scores, or integers or booleans of the shape of the labels
+	NeedsSeveral Needs = "several" // the same, with several answers for each case
 	NeedsTwo     Needs = "two"     // one score for each case, or one for each of two classes; labels 0 and 1
 	NeedsValues  Needs = "values"  // numbers of the shape of the labels, which are numbers too
 	NeedsOne     Needs = "one"     // one number for each case, and as label
@@ -68,6 +69,7 @@ var metrics = []Metric{
 	{Name: "top5", Needs: NeedsScores, Rate: true, top: 5},
 	{Name: "top10", Needs: NeedsScores, Rate: true, top: 10},
 	{Name: Exact, Needs: NeedsAnswers, Rate: true},
+	{Name: "prefix", Needs: NeedsSeveral, side: func(options) side { return &prefix{} }},
 	{Name: "f1_macro", Needs: NeedsAnswers, side: func(options) side { return &confusion{} }},
 	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
 	{Name: "auc", Needs: NeedsTwo, side: func(options) side { return &ranking{} }},

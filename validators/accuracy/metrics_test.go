@@ -57,7 +57,7 @@ func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	for range n {
 		label := float64(r.IntN(common))
 		switch m.Needs {
-		case accuracy.NeedsScores, accuracy.NeedsAnswers:
+		case accuracy.NeedsScores, accuracy.NeedsAnswers, accuracy.NeedsSeveral:
 			width := common
 			if m.Needs == accuracy.NeedsScores {
 				width = classes
@@ -169,7 +169,7 @@ func naive(m accuracy.Metric, s set) float64 {
 		return 2 * hits / all
 	}
 	switch m.Name {
-	case "top1", "exact":
+	case "top1", "exact", "prefix": // of one answer each
 		return top(1)
 	case "top2":
 		return top(2)
@@ -337,6 +337,28 @@ func TestPerfectIsNotProven(t *testing.T) {
 	}
 }
 
+// A prefix ends at the first wrong answer, whatever follows; a row with a NaN is wrong.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	nan := float32(math.NaN())
+	scores := of(t, []float32{
+		2, 0, 0, 2, 2, 0, 2, 0, // 0 1 0 0
+		2, 0, 0, 2, 2, 0, 2, 0,
+		nan, 0, 0, 2, 2, 0, 2, 0,
+	}, 3, 4, 2)
+	labels := of(t, []int64{0, 1, 0, 0 /**/, 0, 1, 1, 0 /**/, 0, 1, 0, 0}, 3, 4)
+	classes := of(t, []int64{0, 1, 0, 0, 0, 1, 0, 0, 1, 1, 0, 0}, 3, 4)
+	for name, output := range map[string]tensor.Tensor{"scores": scores, "numbers": classes} {
+		c := accuracy.NewCounter(metric(t, "prefix"), false, 0)
+		if err := c.Add(output, output, labels); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := float64(c.Result().Engine), (1+0.5+0)/3; math.Abs(got-want) > 1e-15 {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	// Two cases of three tokens, two classes: one token of the second is wrong.
@@ -492,6 +514,7 @@ func TestMetricsRefuse(t *testing.T) {
 		"scalars":                 {"mae", of(t, []float32{1}), of(t, []float32{1})},
 		"as many classes":         {"top3", scores, of(t, []int64{0, 1}, 2)},
 		"fewer classes":           {"top10", scores, of(t, []int64{0, 1}, 2)},
+		"tokens of other texts":   {"prefix", of(t, make([]float32, 12), 2, 3, 2), of(t, make([]int64, 4), 2, 2)},
 		"answers to nothing":      {"top1", of(t, []int64{}, 2, 0), of(t, []int64{}, 2, 0)},
 		"values of nothing":       {"mae", of(t, []float32{}, 2, 0), of(t, []float32{}, 2, 0)},
 		"scores of no class":      {"perplexity", of(t, []float32{}, 2, 0), of(t, []int64{0, 1}, 2)},
