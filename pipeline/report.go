@@ -63,8 +63,12 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		return registry.ParityReport{}, out, cases.TensorError(err)
 	default:
 		for _, output := range v.iface.Outputs {
-			figures := parity.Figures(string(output.DType), found.Outputs[output.Name])
+			compared := found.Outputs[output.Name]
+			figures := parity.Figures(string(output.DType), compared)
 			figures.Kind = string(output.Kind)
+			if prefix := registry.Figure(compared.Prefix); output.Kind == validators.KindTokens && compared.Top1Rows > 0 {
+				figures.Prefix = &prefix
+			}
 			report.Outputs[output.Name] = figures
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy

@@ -197,6 +197,9 @@ type OutputFigures struct {
 	CosineMin Figure  `json:"cosineMin"`
 	SNRdB     Figure  `json:"snrDb"`
 	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent if the output has no rows
+	// Prefix is of tokens: the mean over the cases of the share of rows with the same argmax before the
+	// first row with another one (longest common prefix).
+	Prefix *Figure `json:"prefix,omitempty"`
 	// Spread is the standard deviation of the reference's values; the figures below are relative
 	// to it. They are 0 in reports that were made before there were any.
 	Spread      Figure `json:"spread,omitempty"`

@@ -75,6 +75,9 @@ func errorsText(p *registry.ParityReport) string {
 				parts = append(parts, fmt.Sprintf("%s: %d", decadeNames[decade], count))
 			}
 		}
+		if prefix := p.Outputs[name].Prefix; prefix != nil {
+			text += fmt.Sprintf("  %s, longest common prefix with the reference model's tokens, mean of the cases: %s\n", ui.Plain(name), percent(float64(*prefix)))
+		}
 		if len(parts) > 0 {
 			text += fmt.Sprintf("  %s, cases by their error / spread, from: %s\n", ui.Plain(name), strings.Join(parts, ", "))
 		}

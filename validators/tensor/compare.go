@@ -36,6 +36,7 @@ type Comparison struct {
 	sums     sums
 	broken   bool    // an element has no finite error
 	agreed   int64   // rows with equal argmax
+	prefixes float64 // sum over the cases of the share of these rows before the first other one
 	shift    float64 // the first value of the reference
 	shifted  bool
 	worst2   float64   // mean squared error of the worst case
@@ -137,6 +138,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	if rows.rows > 0 {
 		r.Top1Cases++
 		r.Top1Misses += 1 - float64(rows.agreed)/float64(rows.rows)
+		c.prefixes += float64(rows.prefix) / float64(rows.rows)
 	}
 	if n := reference.Len(); n > 0 {
 		r.FullCases++

@@ -44,7 +44,7 @@ func TestCompareByHand(t *testing.T) {
 		MaxRel: 0.5 / tensor.RelFloor, MaxRelCase: 1,
 		CosineMin: 0.8, CosineMinCase: 2,
 		SNR:  10 * math.Log10(130/4.5),
-		Top1: 2.0 / 3, Top1Rows: 3, Top1Cases: 3, FullCases: 3, Top1Misses: 1, EqualMisses: 2,
+		Top1: 2.0 / 3, Top1Rows: 3, Prefix: 2. / 3, Top1Cases: 3, FullCases: 3, Top1Misses: 1, EqualMisses: 2,
 		Spread: math.Sqrt(130.0/6 - 400.0/36), SpreadSNR: 10 * math.Log10((130-400.0/6)/4.5),
 		Spreads: []float64{got.Spread}, MaxError: 1.5 / math.Sqrt(130.0/6-400.0/36), CaseError: math.Sqrt(1.25 / (130.0/6 - 400.0/36)), CaseErrorCase: 1,
 		CaseErrors: [tensor.Decades]int{0: 1, 8: 2}, CaseDegrees: 27.0 / 7, // of 0, 1.25 and 1

@@ -44,6 +44,9 @@ type Result struct {
 	// compare it as !(Top1 >= limit).
 	Top1     float64
 	Top1Rows int64
+	// Prefix is the mean over the cases of the share of these rows that agree before the first one that
+	// does not: of tokens, the longest common prefix. Without such rows it is NaN.
+	Prefix float64
 	// Top1Misses and EqualMisses are sums over the cases: of the share of rows whose largest
 	// element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
@@ -111,9 +114,10 @@ func (c *Comparison) Result() Result {
 	r := c.result
 	r.SNR = c.snr()
 	c.spread(&r)
-	r.Top1 = math.NaN()
+	r.Top1, r.Prefix = math.NaN(), math.NaN()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)
+		r.Prefix = c.prefixes / float64(r.Top1Cases)
 	}
 	switch {
 	case c.broken:

@@ -145,6 +145,7 @@ type top1 struct {
 	width, at    int64
 	ref, eng     peak
 	rows, agreed int64
+	prefix       int64 // rows before the first that does not agree
 }
 
 // newTop1 returns a counter for rows along the last axis. It counts nothing if a row has fewer
@@ -173,6 +174,9 @@ func (t *top1) feed(ref, eng []float64) {
 		t.rows++
 		if t.ref.argmax() == t.eng.argmax() {
 			t.agreed++
+			if t.agreed == t.rows {
+				t.prefix++
+			}
 		}
 		t.at, t.ref, t.eng = 0, newPeak(), newPeak()
 	}

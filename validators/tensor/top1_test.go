@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -43,6 +44,30 @@ func TestTop1Agreement(t *testing.T) {
 	eng := must(tensor.New([]float64{0, 2, 0, nan, nan, 0, 0, 1}, 4, 2))
 	if got := compare(tensor.Options{}, ref, eng); got.Top1Rows != 4 || got.Top1 != 0.5 {
 		t.Errorf("%v of %d rows, want 0.5 of 4", got.Top1, got.Top1Rows)
+	}
+}
+
+// A prefix ends at the first row with another argmax, in each case anew.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	row := func(answers ...int) tensor.Tensor {
+		values := make([]float64, 2*len(answers))
+		for i, a := range answers {
+			values[2*i+a] = 1
+		}
+		return must(tensor.New(values, int64(len(answers)), 2))
+	}
+	c := tensor.NewComparison(tensor.Options{})
+	for i, eng := range []tensor.Tensor{row(0, 1, 1, 0), row(0, 1, 0, 0), row(1, 1, 1, 0)} {
+		if err := c.Add(i, row(0, 1, 1, 0), eng); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := c.Result().Prefix, (1+0.5+0)/3; math.Abs(got-want) > 1e-15 {
+		t.Errorf("the prefix is %v of the rows, want %v", got, want)
+	}
+	if got := compare(tensor.Options{}, must(tensor.New([]float64{1}, 1, 1)), must(tensor.New([]float64{1}, 1, 1))); !math.IsNaN(got.Prefix) {
+		t.Errorf("the prefix of a single number is %v, want NaN", got.Prefix)
 	}
 }
 
