@@ -65,6 +65,43 @@ func TestVerifyInChunks(t *testing.T) {
 	}
 }
 
+// Outputs whose beginning cannot be read are not taken over: nothing says which events their verifier could see.
+func TestVerifyInChunksWithoutItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.manyCases(t)
+	w.p.RunInChunks()
+	w.p.Unfinished = t.TempDir()
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	runs := 0
+	w.run = func(job toolchain.Job, _ string) error {
+		if job.Run.Order == toolchain.OrderInterleaved || checksConsistency(job) {
+			return nil
+		}
+		if runs++; runs == 2 {
+			return registry.Errorf(registry.CodeUnavailable, "killed")
+		}
+		return nil
+	}
+	if _, err := w.p.Verify(t.Context(), built.Ref); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Fatalf("error %v, want that of the second chunk", err)
+	}
+	began, err := filepath.Glob(filepath.Join(w.p.Unfinished, "*", "began.json"))
+	if err != nil || len(began) != 1 {
+		t.Fatalf("%q, error %v; want the beginning of one verification", began, err)
+	}
+	if err := os.WriteFile(began[0], []byte("cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cases := verified.Engines[0].Parity.Cases; cases.Ran != 40 || cases.Earlier != 0 {
+		t.Errorf("%d cases, %d of them earlier; want 40 that all ran now", cases.Ran, cases.Earlier)
+	}
+}
+
 // A failure in the first chunk says nothing of cases before it.
 func TestVerifyInChunksFailsAtOnce(t *testing.T) {
 	t.Parallel()

@@ -170,10 +170,14 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
+			w.p.Unfinished = t.TempDir()
 			w.p.ExtraTime(-time.Hour) // so that none of it is left from the beginning
 			verified, err := w.p.Verify(t.Context(), built.Ref)
 			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("error %v, want CodeLimit with %q", err, c.says)
+			}
+			if left, err := os.ReadDir(w.p.Unfinished); err != nil || len(left) != 0 {
+				t.Errorf("kept %v, error %v; want nothing: every case was run, so there is nothing to go on with", left, err)
 			}
 			report := verified.Engines[0].Parity
 			if report.Verdict != registry.VerdictUndecided || len(report.Consistency) == 0 {

@@ -157,4 +157,14 @@ func TestHeadMovedAfterVerify(t *testing.T) {
 		!strings.Contains(err.Error(), `want one of ["prod"]`) {
 		t.Errorf("compared with staging: error %v, want that it takes no releases from staging", err)
 	}
+	w.p.Destination = "" // prod, which nothing takes releases from
+	there := third.Ref
+	there.Environment = "prod"
+	if _, err := w.p.Verify(t.Context(), there); err != nil {
+		t.Errorf("verify in the last environment: %v", err)
+	}
+	w.p.Destination = "staging"
+	if _, err := w.p.Verify(t.Context(), there); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "want one of []") {
+		t.Errorf("prod compared with staging: error %v, want that nothing takes releases from prod", err)
+	}
 }

@@ -7,13 +7,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -184,7 +187,8 @@ func TestDraftOfOutputsThatAreNoTensors(t *testing.T) {
 // converter is an importer that leaves a model, and says what it found in the source.
 type converter struct {
 	model  []byte
-	result string // JSON
+	result string                 // JSON
+	next   func() ([]byte, error) // in place of model; may be nil
 }
 
 func (converter) Identity(context.Context) (toolchain.Identity, error) {
@@ -194,6 +198,12 @@ func (converter) Identity(context.Context) (toolchain.Identity, error) {
 func (c converter) Do(_ context.Context, _ toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	if err := os.MkdirAll(outDir, 0o700); err != nil {
 		return toolchain.Outcome{}, err
+	}
+	if c.next != nil {
+		var err error
+		if c.model, err = c.next(); err != nil {
+			return toolchain.Outcome{}, err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(outDir, "model.onnx"), c.model, 0o600); err != nil {
 		return toolchain.Outcome{}, err
@@ -288,7 +298,7 @@ func TestNamesThatAnImporterFound(t *testing.T) {
 			open := w.p.Toolchain
 			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
 				tools, err := open(ctx, name)
-				tools.Importer, tools.Framework = converter{scaling(1.5, 1, "imported"), c.found}, "lite"
+				tools.Importer, tools.Framework = converter{model: scaling(1.5, 1, "imported"), result: c.found}, "lite"
 				return tools, err
 			}
 			text := strings.Replace(onlyFP32, "model.onnx", "{path: model.tflite, format: tflite}", 1) + c.said
@@ -304,6 +314,41 @@ func TestNamesThatAnImporterFound(t *testing.T) {
 				t.Errorf("warnings %q, want %q", said, c.note)
 			}
 		})
+	}
+}
+
+// pairs describes a value of shape [1, 2].
+func pairs(name string) []byte {
+	shape := sub(sub(nil, 1, num(nil, 1, 1)), 1, num(nil, 1, 2))
+	return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, 1), 2, shape)))
+}
+
+// classifying is scaling whose graph names the classes of a classifier.
+func classifying(classes ...string) []byte {
+	attribute := str(nil, 1, "classlabels_strings")
+	for _, c := range classes {
+		attribute = str(attribute, 9, c)
+	}
+	var graph []byte
+	fields(scalingOf(1.5, 1, "", pairs), 7, func(g []byte) { graph = g })
+	named := sub(str(str(str(nil, 1, "x"), 2, "c"), 4, "Identity"), 5, num(attribute, 20, 8))
+	return sub(sub(num(nil, 1, 8), 7, sub(graph, 1, named)), 8, num(nil, 2, 17))
+}
+
+// The classes that an ONNX graph names are those of outputs with a score per class, and of no others.
+func TestClassesOfAGraph(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{"scores": "cat,dog", "probability": "cat,dog", "value": "", "embedding": "", "tokens": ""} {
+		w := setup(t, 1.5)
+		w.put(t, map[string]string{"model.onnx": string(classifying("cat", "dog"))})
+		planned, err := w.p.Plan(t.Context(), w.spec(t, strings.Replace(onlyFP32, "cases/", "{generate: 4, seed: 1}", 1)+"outputs: {y: {kind: "+kind+"}}\n"))
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if got := strings.Join(planned.Interface.Outputs[0].Names, ","); got != want {
+			t.Errorf("%s: classes %q, want %q", kind, got, want)
+		}
 	}
 }
 
@@ -380,5 +425,70 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 				t.Errorf("cases out of the folder of the spec: error %v, want CodeInvalid", err)
 			}
 		})
+	}
+}
+
+// framework imports models as next says, and runs them as y = 1.5 * x.
+type framework struct {
+	converter
+	w *world
+}
+
+func (f framework) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	if job.Verb != toolchain.VerbRun {
+		return f.converter.Do(ctx, job, outDir)
+	}
+	for i, in := range job.Inputs {
+		if in.Role == toolchain.RoleModel {
+			job.Inputs[i].Path = filepath.Join(f.w.dir, "model.onnx")
+		}
+	}
+	return linear{}.Do(ctx, job, outDir)
+}
+
+// importing has the world's models imported from model.tflite, as next says.
+func (w *world) importing(t *testing.T, next func() ([]byte, error)) {
+	t.Helper()
+	w.put(t, map[string]string{"model.tflite": tfliteModel})
+	w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
+	open := w.p.Toolchain
+	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		tools, err := open(ctx, name)
+		tools.Importer, tools.Framework = framework{converter{result: `{}`, next: next}, w}, "lite"
+		return tools, err
+	}
+}
+
+const imported = "{path: model.tflite, format: tflite}"
+
+// A model that an importer makes otherwise on another machine does not join the part of a release that is there.
+func TestPartsOfAnotherImport(t *testing.T) {
+	t.Parallel()
+	w, made := setup(t, 1.5), "imported"
+	w.importing(t, func() ([]byte, error) { return scaling(1.5, 1, made), nil })
+	text := strings.Replace(twoTargets, "model.onnx", imported, 1)
+	w.built(t, text, of(narrow))
+	made = "imported elsewhere"
+	_, err := w.p.Build(t.Context(), w.spec(t, text), of(wide))
+	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "that of the first part of this release is") ||
+		!strings.Contains(strings.Join(registry.Hints(err), ""), "share a build cache") {
+		t.Errorf("error %v with hints %q, want that the reference model is another one", err, registry.Hints(err))
+	}
+}
+
+// A build that is to be reproducible does the import again, and fails if that fails.
+func TestReproduceFails(t *testing.T) {
+	t.Parallel()
+	w, runs := setup(t, 1.5), 0
+	w.importing(t, func() ([]byte, error) {
+		if runs++; runs > 1 {
+			return nil, errInjected
+		}
+		return scaling(1.5, 1, "imported"), nil
+	})
+	_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(onlyFP32, "model.onnx", imported, 1)), pipeline.BuildOptions{CheckReproducible: true})
+	again := slices.ContainsFunc(w.done(progress.Failed), func(step string) bool { return strings.HasPrefix(step, "again: ") })
+	if !errors.Is(err, errInjected) || !again {
+		t.Errorf("error %v, failed steps %q, want that of the second import", err, w.done(progress.Failed))
 	}
 }

@@ -130,3 +130,8 @@ var WithSizesOf = withSizesOf
 
 // BothSizes are the sizes that two inputs can have.
 var BothSizes = bothSizes
+
+// CasesToRun are the cases of a bisection.
+func CasesToRun(report registry.ParityReport, count, most int) []int {
+	return casesToRun(report, count, most)
+}

@@ -133,6 +133,9 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 		return goldenSet{}, m.inputs.Cases.NamedIn(err)
 	}
 	result, err := step.outcome.RunResult()
+	if err == nil && len(result.Engines) != 1 {
+		err = registry.Errorf(registry.CodeInternal, "run the reference: %s has results of %d engines, want those of the reference alone", kind, len(result.Engines))
+	}
 	if err != nil {
 		return goldenSet{}, err
 	}
