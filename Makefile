@@ -238,7 +238,7 @@ node-tests: setup ## Run all of ONNX's backend node tests through our runner; wr
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort
 
 # It goes on where it was stopped. VALIDATION_TIME=30m stops it, and writes what it has.
-# VALIDATION_SEED=401 takes models of other seeds than those with which the default limits were set.
+# VALIDATION_SEED=501 takes models of other seeds than those with which the default limits were set.
 # Results of another commit are not gone on with. VALIDATION_ONLY='^tagger-401/onnxruntime/int8-static/' runs
 # some engines alone, prints what came of them, and records nothing.
 VALIDATION ?= $(HOME)/.cache/mlpromote/validation

@@ -22,10 +22,13 @@ const mostChance = 10.0
 
 // JudgeSome judges what was measured on some of the cases. Accuracy is of the whole set, and what
 // so few cases cannot decide is no reason against the engine: their noise may exceed the limit by what
-// chance makes of it, which follows from that of m.Whole, and of systematic errors they say nothing.
+// chance makes of it, which follows from that of m.Whole, and of systematic errors they say nothing. The cosine of
+// a single case may be that of as much more noise as chance excuses at most: at another size a single case may have
+// a value that calibration has not seen, of which the whole set has only some.
 func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	l.Accuracy, l.MinCases = nil, 1
 	var chance map[string]float64
+	limits := l.Precisions[precision].Outputs
 	if l.V > 1 { // a single case in which two classes are almost tied excludes no rate
 		l.Confidence = 1 - (1-l.Confidence)/someTries
 		chance = l.allow(precision, m)
@@ -33,6 +36,12 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	for i, r := range j.Reasons {
+		if r.Figure == "cosine" && chance != nil {
+			own := limits[r.Output].Cosine.Min
+			if own != float64(r.Limit) {
+				j.Reasons[i].Message += fmt.Sprintf(", which is %g with %.2g dB more noise, since a single case may be so much worse", own, mostChance)
+			}
+		}
 		if more := chance[r.Output]; more > 0 && r.Figure == "snrDb" {
 			how := "that chance explains"
 			if more == mostChance {
@@ -55,6 +64,9 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 	outputs, chance := maps.Clone(p.Outputs), make(map[string]float64)
 	for name, o := range outputs {
 		o.Systematic = nil
+		if o.Cosine != nil {
+			o.Cosine = &AtLeast{noisier(o.Cosine.Min, mostChance)}
+		}
 		if few := m.Outputs[name].FullCases; o.SNRdB != nil && few > 0 {
 			chance[name] = chanceDB(m.Whole[name], few, l.Confidence)
 			o.SNRdB = &AtLeast{o.SNRdB.Min - chance[name]}
@@ -65,6 +77,16 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 	l.Precisions = maps.Clone(l.Precisions)
 	l.Precisions[precision] = p
 	return chance
+}
+
+// noisier returns the cosine that a case has with so many dB more noise at a right angle to the reference. What is
+// not above 0 allows any noise, and stays.
+func noisier(cosine, db float64) float64 {
+	if !(cosine > 0) {
+		return cosine
+	}
+	noise := (1/(cosine*cosine) - 1) * math.Pow(10, db/10)
+	return 1 / math.Sqrt(1+noise)
 }
 
 // chanceDB is by how much the noise of a few cases may exceed that of the whole, in dB, rounded up to

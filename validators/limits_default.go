@@ -38,7 +38,7 @@ var defaults = map[string]tolerances{
 	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, perChannel: 1, cosine: 0.995, rate: 0.97, usual: 0.01},
 	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, systematic: 0.01, perChannel: 1, cosine: 0.999, rate: 0.98, usual: 0.003},
 	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.03, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.03, perChannel: 1.5, cosine: 0.98, rate: 0.95, usual: 0.015},
 	PrecisionInt4: {snr: 6, maxError: 2.5, caseError: 1.2, systematic: 0.15, perChannel: 1, cosine: 0.95, rate: 0.85, usual: 0.04},
 }
 

@@ -49,11 +49,11 @@ func TestDefaultLimitsPerChannel(t *testing.T) {
 		want  bool
 		most  float64
 	}{
-		"a number":           {[]validators.Dim{batch}, true, 0.06},
-		"a scalar":           {nil, true, 0.06},
-		"three units":        {[]validators.Dim{batch, open, {Size: 3}}, true, 0.06},
+		"a number":           {[]validators.Dim{batch}, true, 0.045},
+		"a scalar":           {nil, true, 0.045},
+		"three units":        {[]validators.Dim{batch, open, {Size: 3}}, true, 0.045},
 		"an open horizon":    {[]validators.Dim{batch, open}, false, 0.03},
-		"as many as allowed": {[]validators.Dim{batch, {Size: tensor.MaxChannels}}, true, 0.06},
+		"as many as allowed": {[]validators.Dim{batch, {Size: tensor.MaxChannels}}, true, 0.045},
 		"too many":           {[]validators.Dim{batch, {Size: tensor.MaxChannels + 1}}, false, 0.03},
 	} {
 		got, err := validators.DefaultLimits(validators.PrecisionInt8,

@@ -48,7 +48,7 @@ type OutputLimits struct {
 
 	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
 	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
-	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth"`
+	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth, and what stands out of the other errors four times"`
 	PerChannel *bool     `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own; false takes that of all values, also where the preset does not"`
 }
 

@@ -81,6 +81,9 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 		k.run(ref, eng, int64(at))
 		rows.feed(ref, eng)
 		c.channels.feed(ref, eng)
+		if c.options.Systematic && !c.options.Channels {
+			c.channels.all.feed(ref, eng, c.channels.shift)
+		}
 	}
 	c.merge(caseIndex, &k, rows, reference, engine)
 	return nil

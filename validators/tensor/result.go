@@ -81,14 +81,16 @@ type Result struct {
 	// mean squared errors of cases (Satterthwaite), with Options.Channels those of the channel that
 	// has the fewest. They are few where few cases have most of the noise. 0 without an error.
 	CaseDegrees float64
-	// Systematic is, with Options.Systematic, the part of the errors that a straight line over the
-	// reference's values explains, which is an offset or a factor: the root of the squares of both,
-	// each less three standard errors, so that chance in few values gives 0. It is that of the worst
-	// channel, an index along the last axis, or without Options.Channels of all values together where
-	// that is more, divided by the spread. The offset of one channel counts a sixth, and that of c
-	// channels together c sixths, at most in full: rounding moves single channels, and seldom all
-	// alike. Where the last axis differs between cases, or is longer than [MaxChannels], it is that of
-	// all values together. +Inf if an element has no finite error.
+	// Systematic is, with Options.Systematic, the part of the errors that follows from the
+	// reference's values: along a straight line in the worst channel, an index along the last axis,
+	// or without Options.Channels along a curve of third degree through all values, where that is
+	// more. It is the root of the squares of offset, factor and bends, each less three standard
+	// errors, so that chance in few values gives 0, divided by the spread. What exceeds the rest of
+	// the errors in a channel, or half of it in all values, counts four times: rounding explains no
+	// more. The offset of one channel counts a sixth, and that of c channels together c sixths, at
+	// most in full, as do bends: rounding moves single channels, and seldom all alike. Where the last
+	// axis differs between cases, or is longer than [MaxChannels], it is that of all values together,
+	// with Options.Channels along a line. +Inf if an element has no finite error.
 	Systematic float64
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.

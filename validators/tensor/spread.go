@@ -161,6 +161,8 @@ type channels struct {
 	sums   []channelSums
 	widest int64 // length of the last axis
 	off    bool  // the last axis differs between cases, or is too long: then sums has one, of all values
+	all    powers
+	shift  float64 // of all
 }
 
 type channelSums struct {
@@ -202,7 +204,7 @@ func (c *channels) begin(shape []int64, shift float64) {
 	if len(shape) > 0 {
 		width = shape[len(shape)-1]
 	}
-	c.at, c.widest = 0, max(c.widest, width)
+	c.at, c.widest, c.shift = 0, max(c.widest, width), shift
 	switch {
 	case c.off || width == 0:
 	case c.sums == nil && width <= MaxChannels:
