@@ -6,7 +6,9 @@ export GOFLAGS := -buildvcs=false -trimpath
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm xla tensorrt-rtx
+TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm xla tensorrt-rtx coreml
+# What imports models. torch imports too, and takes 5.4 GiB.
+IMPORTERS  := scikit-learn safetensors xgboost lightgbm pmml tensorflow
 # Those that `make test` installs beside what its tests install themselves. Tests of the others
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web tvm xla nncf safetensors xgboost lightgbm pmml
@@ -224,15 +226,18 @@ toolchains: build
 
 toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table; 6 GiB more than make test installs
 	bin/mlpromote toolchain install torch
-	go test -count=1 -run 'TestScripts//(import_torch|tensorrt_rtx)$$' ./cmd/mlpromote
+	go test -count=1 -run 'TestScripts//(import_torch|tensorrt_rtx|coreml)$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 
 gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md
 	bin/mlpromote toolchain install onnxruntime && bin/mlpromote toolchain install iree
 	sh tools/gpu-proof.sh
 
-toolchains-table: toolchains ## The same; write the table into docs/toolchains.md
-	go run ./tools/toolchainstable -mlpromote bin/mlpromote docs/toolchains.md
+# It writes each row at once. MISSING=1 keeps the rows that are there, and so goes on where it was stopped.
+# ONLY='digits . iree' measures some rows anew. Rows of torch are measured where torch is installed.
+toolchains-table: toolchains ## Measure engines, imports and installs of every toolchain; write the tables into docs/toolchains.md
+	for name in $(IMPORTERS); do bin/mlpromote toolchain install $$name || exit 1; done
+	go run ./tools/toolchainstable -mlpromote bin/mlpromote $(if $(MISSING),-missing) $(if $(ONLY),-only '$(ONLY)') docs/toolchains.md
 
 node-tests: setup ## Run all of ONNX's backend node tests through our runner; write docs/validation-node-tests.md; some minutes
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort

@@ -87,6 +87,13 @@ func compilers() []Source {
 			},
 		},
 		{
+			Name: "coreml", Package: "coremltools", Language: Python, Oldest: "3.11", Installed: 224,
+			Profile: toolchain.Profile{
+				Name: "coreml", Format: "coreml-mlpackage", Entry: "model.mlpackage/Manifest.json", CompileOnly: true, Sizes: true,
+				Reproducible: registry.ReproducibleBytes, Cost: oneThread(), CompileOptions: coremlOptions,
+			},
+		},
+		{
 			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
 			Imports: []string{"jax"},
 			Profile: toolchain.Profile{
@@ -187,6 +194,14 @@ func tvmOptions(t registry.Target, precision string) (map[string]any, error) {
 		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tvm compiles for os linux and cpu.arch amd64, without an accelerator", t.Name)
 	}
 	return ireeOptions(t, precision)
+}
+
+// coremlOptions are the same for every Mac: Core ML compiles a program where it loads it.
+func coremlOptions(t registry.Target, _ string) (map[string]any, error) {
+	if t.Accelerator != nil || t.OS != "darwin" {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: coreml makes engines for os darwin, without an accelerator", t.Name)
+	}
+	return map[string]any{}, nil
 }
 
 // rtxOptions name the one architecture that an engine of TensorRT-RTX is for. It runs on no other, although the

@@ -73,15 +73,18 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		t.Fatal(err)
 	}
 	target := registry.Target{Name: "any", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}
-	if name == "tensorrt-rtx" {
+	switch name {
+	case "tensorrt-rtx":
 		target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}
+	case "coreml":
+		target.OS, target.CPU = "darwin", registry.TargetCPU{Arch: "arm64"}
 	}
 	options, err := source.Profile.CompileOptions(target, "fp32")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if source.Profile.Sizes {
-		options["sizes"] = map[string]any{"batch": []any{1, 8, 64}}
+		options["sizes"] = map[string]any{"batch": []any{8, 8, 8}}
 	}
 	const digits = "../../../examples/digits/"
 	TestDriver(t, Conformance{

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// program is mlpromote, and the toolchains that it knows.
+type program struct {
+	path  string
+	tools []tool
+}
+
+type tool struct {
+	Name, Version, State string
+	Installs             []struct{ Folder string }
+}
+
+func newProgram(path string) (program, error) {
+	p := program{path: path}
+	out, err := p.call(".", "toolchain", "list", "--output", "json")
+	if err != nil {
+		return p, fmt.Errorf("list: %w: %s", err, out)
+	}
+	return p, json.Unmarshal(out, &p.tools)
+}
+
+// title is a toolchain with its version, for a cell.
+func (p program) title(name string) string {
+	for _, t := range p.tools {
+		if t.Name == name {
+			return name + " " + t.Version
+		}
+	}
+	return name
+}
+
+func (p program) installed(name string) bool {
+	for _, t := range p.tools {
+		if t.Name == name {
+			return t.State == "installed"
+		}
+	}
+	return false
+}
+
+// call gives what the program prints: its result, or all that it says where it fails.
+func (p program) call(dir string, args ...string) ([]byte, error) {
+	return execute(dir, nil, p.path, args...)
+}
+
+func execute(dir string, environment []string, path string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(context.Background(), path, args...) // it ends with this program
+	var out, all bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &all
+	cmd.Env = append(append(os.Environ(), "COSIGN_PASSWORD="), environment...)
+	if err := cmd.Run(); err != nil {
+		return all.Bytes(), err
+	}
+	return out.Bytes(), nil
+}
+
+// reason is the one sentence of an error, for a cell.
+func reason(out []byte) string {
+	for line := range strings.Lines(string(out)) {
+		if _, message, ok := strings.Cut(line, "mlpromote: error: "); ok {
+			return strings.ReplaceAll(strings.TrimSpace(message), "|", "/")
+		}
+	}
+	return "no build"
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Where the models of tests are, and the scripts of tests that have some.
+const (
+	models  = "cmd/mlpromote/testdata/models/"
+	scripts = "cmd/mlpromote/testdata/script/"
+)
+
+// source is a model in a format that is imported.
+type source struct {
+	name, toolchain string
+	files           map[string]string // where they come from, by where they go; NAME#PART is a part of the script of a test
+	program         string            // in Python, which writes the model
+	spec            string            // a spec, without variants and targets
+	draft           []string          // or else what `mlpromote init` gets
+}
+
+func sources() []source {
+	digits := map[string]string{"cases/cases.safetensors": models + "tensorflow/cases/cases.safetensors"}
+	with := func(to, from string) map[string]string {
+		return map[string]string{to: models + from, "cases/cases.safetensors": digits["cases/cases.safetensors"]}
+	}
+	images := func(line string) string {
+		return "model: vision/digits\nversion: 1.0.0\nsource: " + line + "\ncases: {path: cases/, labels: label}\n"
+	}
+	hub := func(name, more string) source {
+		return source{name: "transformers, " + name, toolchain: "torch", files: map[string]string{name: models + "huggingface/" + name},
+			spec: "model: hub/" + name + "\nversion: 1.0.0\nsource: {path: " + name + ", format: huggingface}\nshapes: {batch: [1, 1, 4]" + more + "}\ncases: {generate: 64, seed: 3}\n"}
+	}
+	return []source{
+		{name: "scikit-learn", toolchain: "scikit-learn", files: map[string]string{".": "examples/wine"}},
+		{name: "safetensors", toolchain: "safetensors", files: map[string]string{".": "examples/iris"}},
+		{name: "XGBoost", toolchain: "xgboost", files: map[string]string{".": "examples/tumors"}},
+		{name: "LightGBM, classes", toolchain: "lightgbm", files: map[string]string{"fit.py": scripts + "import_lightgbm.txtar#fit.py"}, program: "fit.py",
+			draft: []string{"classes.txt", "--cases", "rows.csv", "--label", "class"}},
+		{name: "PMML, a tree", toolchain: "pmml", files: map[string]string{"price.pmml": scripts + "import_pmml.txtar#price.pmml"}, draft: []string{"price.pmml"}},
+		{name: "PMML, votes", toolchain: "pmml", files: map[string]string{"votes.pmml": scripts + "import_pmml.txtar#votes.pmml"}, draft: []string{"votes.pmml"}},
+		{name: "TensorFlow Lite", toolchain: "tensorflow", files: with("digits.tflite", "tensorflow/digits.tflite"), spec: images("{path: digits.tflite, format: tflite}")},
+		{name: "SavedModel", toolchain: "tensorflow", files: with("digits", "tensorflow/digits"), spec: images("{path: digits/, format: savedmodel}")},
+		{name: "Keras", toolchain: "tensorflow", files: with("digits.keras", "keras/digits.keras"), spec: images("{path: digits.keras, format: keras}")},
+		{name: "JAX", toolchain: "xla", files: with("digits.jax", "jax/digits.jax"), spec: images("{path: digits.jax, format: jax}")},
+		{name: "torch.export", toolchain: "torch", files: map[string]string{"digits.pt2": models + "torch/digits.pt2", "cases": "examples/digits/cases"},
+			spec: images("{path: digits.pt2, format: torch-export, trust: {pickle: true}}")},
+		hub("encoder", ", sequence: [2, 12, 32]"), hub("vision", ""), hub("decoder", ", sequence: [2, 12, 32]"),
+	}
+}
+
+// sources has a row for each source: its engine of ONNX Runtime, compared with what its own framework predicts.
+func (p program) sources() table {
+	t := table{name: "sources", header: "| source | imported by | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|--:|---|--:|--:|--:|--:|---|"}
+	for _, s := range sources() {
+		if p.installed(s.toolchain) {
+			t.rows = append(t.rows, row{fmt.Sprintf("| %s | %s |", s.name, p.title(s.toolchain)), func() (string, error) {
+				return p.inFolder(func(dir string) (string, error) { return s.row(p, dir) })
+			}})
+		}
+	}
+	return t
+}
+
+func (s source) row(p program, dir string) (string, error) {
+	for to, from := range s.files {
+		if err := place(from, filepath.Join(dir, to)); err != nil {
+			return "", err
+		}
+	}
+	if s.program != "" {
+		python, err := p.python(s.toolchain)
+		if err == nil {
+			var out []byte
+			if out, err = execute(dir, nil, python, s.program); err != nil {
+				err = fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	spec := filepath.Join(dir, "mlpromote.yaml")
+	switch {
+	case s.draft != nil:
+		if out, err := p.call(dir, append([]string{"init"}, s.draft...)...); err != nil {
+			return fmt.Sprintf("- | %s | | | | | |", reason(out)), nil
+		}
+	case s.spec != "":
+		if err := os.WriteFile(spec, []byte(s.spec), 0o644); err != nil {
+			return "", err
+		}
+	}
+	if err := edit(spec, "fp32", "cpu: {arch: amd64, level: v3}", "onnxruntime", ""); err != nil {
+		return "", err
+	}
+	return p.release(dir)
+}
+
+// place copies a file, a folder, or a part of the script of a test.
+func place(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	path, part, isPart := strings.Cut(from, "#")
+	if info, err := os.Stat(path); err != nil {
+		return err
+	} else if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(path))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if isPart {
+		_, rest, ok := strings.Cut(string(text), "\n-- "+part+" --\n")
+		if !ok {
+			return fmt.Errorf("%s has no part %s", path, part)
+		}
+		content, _, _ := strings.Cut(rest, "\n-- ")
+		text = []byte(content + "\n")
+	}
+	return os.WriteFile(to, text, 0o644)
+}
+
+// python is the interpreter of an install.
+func (p program) python(name string) (string, error) {
+	for _, t := range p.tools {
+		if t.Name == name && len(t.Installs) > 0 {
+			return filepath.Join(t.Installs[0].Folder, "venv", "bin", "python3"), nil
+		}
+	}
+	return "", errors.New("no install of " + name)
+}
