@@ -15,8 +15,9 @@ func (v verification) hintBF16(failures []error) {
 		return
 	}
 	for i, c := range v.candidates {
+		numbers, _ := registry.NumberFormat(c.engine.Precision)
 		option, value := c.tool.Profile.KeepsFP32[0], c.tool.Profile.KeepsFP32[1]
-		if option == "" || c.engine.Precision != validators.PrecisionFP32 || !registry.HasCode(failures[i], registry.CodeLimit) {
+		if option == "" || numbers != validators.PrecisionFP32 || !registry.HasCode(failures[i], registry.CodeLimit) {
 			continue
 		}
 		if load := c.engine.Load; load != nil && load.Options[option] != "" {

@@ -118,7 +118,9 @@ func (p *Pipeline) Bisect(ctx context.Context, ref registry.Ref, o BisectOptions
 		return Bisection{}, err
 	}
 	b := &bisector{v: v, c: c, sums: make(map[string]*summed)}
-	if b.made, b.known = v.howMade(c.engine.Digest); v.tools[onnxRuntime].Importer == nil {
+	b.made, b.known = v.howMade(c.engine.Digest)
+	b.known = b.known && !b.made.isCompressed() // the model that it was compiled from is not among the sources
+	if v.tools[onnxRuntime].Importer == nil {
 		return Bisection{}, registry.Errorf(registry.CodeUnavailable, "the toolchain %s here cannot show inner tensors of models", onnxRuntime)
 	}
 	if o.Layers > 0 {

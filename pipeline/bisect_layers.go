@@ -32,7 +32,7 @@ type LayerCost struct {
 // hasLayerCosts refuses an engine whose layers were not quantized by what can quantize each alone. Errors: CodeInvalid.
 func hasLayerCosts(c candidate, made howMade) error {
 	method, _ := made.Quantize["method"].(string)
-	if made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || method != plan.MethodStatic && method != plan.MethodDynamic {
+	if made.isCompressed() || made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || method != plan.MethodStatic && method != plan.MethodDynamic {
 		return registry.Errorf(registry.CodeInvalid,
 			"%s: the cost of each layer can be found for engines that %s quantized to int8, and no others: leave out --layers",
 			c.engine.Label(), onnxRuntime)

@@ -26,6 +26,8 @@ type BuildResult struct {
 	Failed []FailedEngine `json:"failed,omitempty"`
 	// Reproducible is the class of each engine, by label, where it was asked for.
 	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
+	// Compression is what was made of the model of each compressed engine, by label, and what it costs.
+	Compression map[string]*Compression `json:"compression,omitempty"`
 	// CrossCheck says who checked the golden outputs, when they were made.
 	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
 	// ReferenceLatency is of the reference's own run, when it was made.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
@@ -23,9 +24,13 @@ import (
 type inputs struct {
 	plan.Inputs
 	imported importedModel
-	program  *toolchain.Input // that computes the metric; nil for a metric without one
-	Notes    []string         // of names in the model that are left out
-	accepted string           // why the spec accepts golden outputs that the evaluator does not confirm
+	program  *toolchain.Input         // that computes the metric; nil for a metric without one
+	Notes    []string                 // of names in the model that are left out
+	students map[string]*plan.Student // by variant
+	// calibrationLabels is the tensor of the calibration data that is compared with the outputs where costs of compression are
+	// measured; empty for none.
+	calibrationLabels string
+	accepted          string // why the spec accepts golden outputs that the evaluator does not confirm
 }
 
 // readInputs reads what the spec names besides its source, through the check of untrusted
@@ -41,6 +46,11 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	}
 	in.Quantized, in.Precision = quantizedSource(s, m.model)
 	var err error
+	for _, v := range s.Variants {
+		if err := checkCompressible(s, v, s.Source.Path.Written, m.model); err != nil && v.Model.Written == "" {
+			return inputs{}, err
+		}
+	}
 	if in.Needs, err = m.model.Runtime(); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
@@ -62,6 +72,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
+	if err := in.readStudents(s, bare); err != nil {
+		return inputs{}, err
+	}
 	if err := in.readProgram(s); err != nil {
 		return inputs{}, err
 	}
@@ -74,7 +87,7 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if err := in.checkLabelsName(); err != nil {
 		return inputs{}, err
 	}
-	in.Engines, err = requested(s)
+	in.Engines, err = requested(s, in.students)
 	return in, err
 }
 
@@ -94,6 +107,9 @@ func kindsOf(s *spec.Spec, bare validators.Interface, model *format.Model) (kind
 func CheckFiles(s *spec.Spec) error {
 	files := specFiles{s.Files}
 	if err := checkSource(files, s.Source); err != nil {
+		return err
+	}
+	if err := checkStudents(files, s); err != nil {
 		return err
 	}
 	for _, asset := range s.Assets {
@@ -185,7 +201,13 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	if err := warnUnlikely("calibration", &in.Calibration, in.Interface, uses); err != nil {
 		return err
 	}
-	return cases.CheckApart(in.Cases, in.Calibration, in.Interface)
+	if err := cases.CheckApart(in.Cases, in.Calibration, in.Interface); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(s.Variants, spec.Variant.Compressed) {
+		in.calibrationLabels, err = in.Calibration.OptionalLabels(s.Cases.Labels, in.Interface, in.Limits.Accuracy)
+	}
+	return err
 }
 
 // assetInputs names assets by their last component. It refuses an asset that has the name of a
@@ -235,7 +257,7 @@ func (in inputs) operators() []registry.PartFile {
 }
 
 // requested lists every target with every variant that is asked of it.
-func requested(s *spec.Spec) ([]plan.Requested, error) {
+func requested(s *spec.Spec, students map[string]*plan.Student) ([]plan.Requested, error) {
 	var engines []plan.Requested
 	for _, target := range s.Targets {
 		for _, name := range target.Variants {
@@ -254,6 +276,7 @@ func requested(s *spec.Spec) ([]plan.Requested, error) {
 			}
 			engines = append(engines, plan.Requested{Load: load,
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
+				Student: students[variant.Name], Compress: compressOptions(variant), Compressor: compressor(variant),
 				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,
 				Form: target.Toolchain.Form, Providers: target.Toolchain.RegistryProviders(), Tuning: tuning})

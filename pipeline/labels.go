@@ -20,7 +20,7 @@ func (m maker) checkLabels(golden goldenSet) error {
 	}
 	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
 	for i, file := range golden.files {
-		if err := addGolden(counter, file.Path, output.Name, m.plan.Limits.Accuracy.DetectedBy(), m.inputs.Cases.Files[i].Path, labels); err != nil {
+		if err := addOutputs(counter, file.Path, file.Path, output.Name, m.plan.Limits.Accuracy.DetectedBy(), m.inputs.Cases.Files[i].Path, labels); err != nil {
 			return m.inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid,
 				"labels %q of %s: %s of output %q: %w", labels, m.inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
 		}
@@ -44,25 +44,26 @@ func comparesReference(l *validators.AccuracyLimit) bool {
 	return l != nil && (l.Drop != nil || l.Relative != nil || l.Regression != nil || l.Slices != nil && l.Slices.Drop != nil)
 }
 
-// addGolden adds a shard of golden outputs, with itself as the engine's.
-func addGolden(counter *accuracy.Counter, outputs, output string, by *accuracy.Detections, cases, labels string) (err error) {
-	golden, err := tensor.Open(outputs, tensor.Limits{})
+// addOutputs adds a shard of outputs of the reference model, and those of an engine for the same cases.
+func addOutputs(counter *accuracy.Counter, reference, engine, output string, by *accuracy.Detections, cases, labels string) (err error) {
+	var files [3]*tensor.File
+	for i, path := range []string{reference, engine, cases} {
+		if files[i], err = tensor.Open(path, tensor.Limits{}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, files[i].Close()) }()
+	}
+	want, err := by.Read(files[0], output)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, golden.Close()) }()
-	from, err := tensor.Open(cases, tensor.Limits{})
+	got, err := by.Read(files[1], output)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	of, err := by.Read(golden, output)
+	right, err := files[2].Tensor(labels)
 	if err != nil {
 		return err
 	}
-	want, err := from.Tensor(labels)
-	if err != nil {
-		return err
-	}
-	return counter.Add(of, of, want)
+	return counter.Add(want, got, right)
 }

@@ -20,17 +20,19 @@ import (
 
 // builtEngine is an engine whose files are made.
 type builtEngine struct {
-	tool    tool
-	engine  registry.Engine
-	files   []toolchain.OutputFile
-	records []tuningRecord
-	made    howMade
-	tie     format.Tie // what the engine says of itself
-	census  *registry.Census
-	steps   []takenStep
-	loaded  bool // it ran on a case here
-	planned plan.Engine
-	failed  error // why it could not be made, or does not load
+	tool        tool
+	engine      registry.Engine
+	files       []toolchain.OutputFile
+	records     []tuningRecord
+	made        howMade
+	tie         format.Tie // what the engine says of itself
+	census      *registry.Census
+	steps       []takenStep
+	base        []toolchain.Input // the model that was quantized or, where nothing was, compiled
+	compression *Compression      // nil: it was made from the reference model as it is
+	loaded      bool              // it ran on a case here
+	planned     plan.Engine
+	failed      error // why it could not be made, or does not load
 }
 
 // label is what messages call the engine.
@@ -52,9 +54,10 @@ type takenStep struct {
 type maker struct {
 	worker
 	prepared
-	node    registry.Node
-	learned learned
-	known   *goldenSet // golden outputs that another machine made; nil: the reference is run
+	node     registry.Node
+	learned  learned
+	known    *goldenSet // golden outputs that another machine made; nil: the reference is run
+	baseline *baseline
 	// crossCheckBelow is the size in bytes from which models are not evaluated.
 	crossCheckBelow int64
 }
@@ -73,7 +76,7 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 		return maker{}, err
 	}
 	known, err := p.recall(ctx, prepared, w.scratch)
-	return maker{worker: w, prepared: prepared, node: node, learned: known, crossCheckBelow: cmp.Or(p.crossCheckBelow, crossCheckModel)}, err
+	return maker{worker: w, prepared: prepared, node: node, learned: known, baseline: &baseline{}, crossCheckBelow: cmp.Or(p.crossCheckBelow, crossCheckModel)}, err
 }
 
 // makeAll runs the reference and makes every engine, as far as the cache does not hold them,
@@ -164,17 +167,15 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 		return builtEngine{}, err
 	}
 	built := builtEngine{tool: tool,
-		made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
+		made: madeOf(planned), planned: planned, engine: registry.Engine{
 			Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant,
 			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers, Load: planned.Load}}
-	model := m.inputs.Model
-	if planned.Quantize != nil {
-		step, err := m.quantize(ctx, to, planned, label)
-		if err != nil {
-			return builtEngine{}, err
-		}
-		built.steps = append(built.steps, step)
-		if model, err = modelOf(step.outcome); err != nil {
+	model, err := m.compress(ctx, to, &built, label)
+	if err != nil {
+		return builtEngine{}, err
+	}
+	if built.base = model; planned.Quantize != nil {
+		if model, err = m.quantize(ctx, to, &built, label); err != nil {
 			return builtEngine{}, err
 		}
 	}
@@ -208,15 +209,26 @@ func checkMade(profile toolchain.Profile, files []toolchain.OutputFile) error {
 	return nil
 }
 
-// quantize quantizes the model for a planned engine.
-func (m maker) quantize(ctx context.Context, to reporter, planned plan.Engine, label string) (takenStep, error) {
-	inputs, err := m.quantizerInputs(planned)
+// quantize quantizes the base of an engine, and returns the model that it leaves.
+func (m maker) quantize(ctx context.Context, to reporter, built *builtEngine, label string) ([]toolchain.Input, error) {
+	planned := built.planned
+	inputs, err := m.quantizerInputs(planned, built.base)
 	if err != nil {
-		return takenStep{}, err
+		return nil, err
 	}
 	job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs, Options: planned.Quantize, Machine: machine(m.node)}
-	return m.do(ctx, to, m.tools[planned.Quantizer.Name].Quantizer,
+	step, err := m.do(ctx, to, m.tools[planned.Quantizer.Name].Quantizer,
 		wanted{"quantize " + label, job, planned.Quantize, m.learned.ranges.from})
+	if err != nil {
+		return nil, err
+	}
+	built.steps = append(built.steps, step)
+	model, err := modelOf(step.outcome)
+	if err != nil || built.compression == nil {
+		return model, err
+	}
+	return model, m.cost(ctx, to, built, CompressionStep{Step: "quantize", Options: planned.Quantize,
+		Bytes: BeforeAfter{sizeOfInputs(built.base), sizeOfInputs(model)}}, model, label)
 }
 
 // modelOf takes the model that a step made as the input of the next one.

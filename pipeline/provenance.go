@@ -228,6 +228,9 @@ func (e builtEngine) tools() []Resource {
 	if q := e.planned.Quantizer; q != nil && q.Lock != "" {
 		dependencies = append(dependencies, Resource{Name: "quantizer lock", Digest: registry.NewDigestSet(q.Lock)})
 	}
+	if c := e.planned.Compressor; c != nil && c.Lock != "" {
+		dependencies = append(dependencies, Resource{Name: "compressor lock", Digest: registry.NewDigestSet(c.Lock)})
+	}
 	if lock := toolchain.FirstLock(e.planned.Compile); lock != "" {
 		dependencies = append(dependencies, Resource{Name: "first toolchain lock", Digest: registry.NewDigestSet(lock)})
 	}
@@ -251,6 +254,12 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	})
 	if e.census != nil {
 		internal["operators"] = e.census
+	}
+	if e.compression != nil {
+		internal["compression"] = e.compression
+	}
+	if student := b.inputs.students[e.planned.Variant]; student != nil {
+		dependencies = append(dependencies, studentResources(student)...)
 	}
 	calibration := b.calibrationOf(e)
 	internal["calibration"] = calibration

@@ -60,6 +60,9 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 func checkQuantized(s *spec.Spec, m *format.Model) error {
 	found := m.Quantized()
 	for _, v := range s.Variants {
+		if v.Model.Written != "" {
+			continue // it is made from a model of its own
+		}
 		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone
 		switch {
 		case found.Nodes == 0 && !asIs:
@@ -85,7 +88,12 @@ func checkQuantized(s *spec.Spec, m *format.Model) error {
 // quantizedSource says of the source that it is quantized, if it is, and its precision.
 func quantizedSource(s *spec.Spec, m *format.Model) (said, precision string) {
 	if q := m.Quantized(); q.Nodes > 0 {
-		return q.String(), s.Variants[0].Precision
+		for _, v := range s.Variants {
+			if v.Model.Written == "" {
+				return q.String(), v.Precision
+			}
+		}
+		return q.String(), precisionOf(q)
 	}
 	return "", validators.PrecisionFP32
 }

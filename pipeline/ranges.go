@@ -36,19 +36,21 @@ func (k *knownRanges) take(f registry.File, dir string) bool {
 
 // quantizerInputs are those of the quantizer for an engine: the table of ranges in place
 // of calibration, where there is one.
-func (m maker) quantizerInputs(e plan.Engine) ([]toolchain.Input, error) {
-	name, err := m.plan.RangesName(e, m.inputs.Model)
+func (m maker) quantizerInputs(e plan.Engine, model []toolchain.Input) ([]toolchain.Input, error) {
+	name, err := m.plan.RangesName(e, model)
 	if table, ok := m.learned.ranges.tables[name]; ok && err == nil {
-		return append(slices.Clone(m.inputs.Model), table), nil
+		return append(slices.Clone(model), table), nil
 	}
-	return m.inputs.ForQuantizer(e.Quantize), err
+	in := m.inputs.Inputs
+	in.Model = model
+	return in.ForQuantizer(e.Quantize), err
 }
 
 // rangesFiles are the tables of ranges that the engines were quantized by, each once.
 func (b build) rangesFiles() ([]registry.PartFile, error) {
 	var files []registry.PartFile
 	for _, e := range b.engines {
-		name, err := b.plan.RangesName(e.planned, b.inputs.Model)
+		name, err := b.plan.RangesName(e.planned, e.base)
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +58,10 @@ func (b build) rangesFiles() ([]registry.PartFile, error) {
 		if name == "" || have {
 			continue
 		}
-		table, ok := e.steps[0].outcome.File(rangesFile)
+		i := slices.IndexFunc(e.steps, func(s takenStep) bool { return s.job.Verb == toolchain.VerbQuantize })
+		table, ok := e.steps[i].outcome.File(rangesFile)
 		if !ok {
-			return nil, registry.Errorf(registry.CodeInternal, "%s left no %s", e.steps[0].name, rangesFile)
+			return nil, registry.Errorf(registry.CodeInternal, "%s left no %s", e.steps[i].name, rangesFile)
 		}
 		files = append(files, diskFile(name, table.Path, table.Digest, table.Size))
 	}

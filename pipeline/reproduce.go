@@ -29,7 +29,7 @@ func (m maker) reproduce(ctx context.Context, to reporter, all *made) error {
 		e := &all.engines[i]
 		for j := range e.steps {
 			runner := e.tool
-			if e.steps[j].job.Verb == toolchain.VerbQuantize {
+			if verb := e.steps[j].job.Verb; verb == toolchain.VerbQuantize || verb == toolchain.VerbCompress {
 				runner = m.tools[onnxRuntime]
 			}
 			driver := runner.Timing

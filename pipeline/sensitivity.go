@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"slices"
 	"sync"
 
@@ -71,11 +72,14 @@ func hints(found []VerifiedEngine, failures []error) {
 	}
 }
 
-// howMade is what provenance says of how an engine was quantized and compiled.
+// howMade is what provenance says of how an engine was compressed, quantized and compiled.
 type howMade struct {
-	Quantizer *registry.Toolchain `json:"quantizer,omitempty"`
-	Quantize  map[string]any      `json:"quantize,omitempty"`
-	Compile   map[string]any      `json:"compile,omitempty"`
+	Student    []plan.File         `json:"student,omitempty"`
+	Compressor *registry.Toolchain `json:"compressor,omitempty"`
+	Compress   []map[string]any    `json:"compress,omitempty"`
+	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"`
+	Quantize   map[string]any      `json:"quantize,omitempty"`
+	Compile    map[string]any      `json:"compile,omitempty"`
 }
 
 // explain says of every failing int8 engine what its layers cost. Engines that were made
@@ -92,7 +96,7 @@ func (v verification) explain(ctx context.Context, found []VerifiedEngine) error
 			continue
 		}
 		made, ok := v.howMade(c.engine.Digest)
-		if !ok || made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || v.tools[onnxRuntime].Quantizer == nil {
+		if !ok || made.isCompressed() || made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || v.tools[onnxRuntime].Quantizer == nil {
 			continue
 		}
 		key, err := registry.CanonicalDigest(map[string]any{"made": made, "tool": c.tool.identity})

@@ -57,6 +57,9 @@ func (b prepared) space() int64 {
 		}
 	}
 	for _, e := range b.plan.Engines {
+		for i := range e.Compress {
+			add("compress", map[string]any{"steps": e.Compress[:i+1], "student": e.Student}, validators.PrecisionFP32)
+		}
 		if e.Quantize != nil {
 			add("quantize", e.Quantize, e.Precision)
 		}
@@ -67,7 +70,8 @@ func (b prepared) space() int64 {
 
 // sizeOf is the size of a model of a precision, as a part of the same one in fp32.
 func sizeOf(precision string) float64 {
-	switch precision {
+	numbers, _ := registry.NumberFormat(precision)
+	switch numbers {
 	case validators.PrecisionFP16:
 		return 0.5
 	case validators.PrecisionInt8:

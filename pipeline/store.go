@@ -36,6 +36,12 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 		return BuildResult{}, err
 	}
 	steps, cached := b.count()
+	compressions := make(map[string]*Compression)
+	for _, e := range b.engines {
+		if e.compression != nil {
+			compressions[e.engine.Label()] = e.compression
+		}
+	}
 	classes := make(map[string]registry.Reproducibility)
 	for _, e := range b.engines {
 		if class := b.reproducible(e); class != "" {
@@ -43,9 +49,9 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 		}
 	}
 	return BuildResult{
-		Reproducible: classes,
-		Ref:          registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
-		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
+		Reproducible: classes, Compression: compressions,
+		Ref:     registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
+		Release: r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
 		CrossCheck: &b.golden.crossCheck, ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }

@@ -83,11 +83,12 @@ func (t *tuning) conclude() {
 }
 
 func (t Trial) point() tradeoff.Point {
+	numbers, _ := registry.NumberFormat(t.Precision)
 	return tradeoff.Point{
 		Name: t.Label(), SizeBytes: t.SizeBytes, Loss: float64(t.Loss),
 		P50Ns: t.Latency.P50Ns, P99Ns: t.Latency.P99Ns, PerSecond: t.Latency.PerSecond,
 		Keeps: t.Verdict == registry.VerdictPass,
-		Int8:  t.Precision == validators.PrecisionInt8 || t.Precision == validators.PrecisionInt4,
+		Int8:  numbers == validators.PrecisionInt8 || numbers == validators.PrecisionInt4,
 	}
 }
 

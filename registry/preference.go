@@ -25,6 +25,10 @@ func preferences() []preference {
 			"has a lower precision and keeps the same release's limits",
 		},
 		{
+			func(a, b Engine) int { return cmp.Compare(originals(a.Precision), originals(b.Precision)) },
+			"is compressed and keeps the same release's limits",
+		},
+		{
 			func(a, b Engine) int { return CompareVersions(b.Toolchain.Version, a.Toolchain.Version) },
 			"has the newer toolchain",
 		},
@@ -61,12 +65,21 @@ func WhyPreferred(winner, loser Engine) string {
 	return winner.Label() + " " + reason
 }
 
+// originals is 0 for a precision of compressed engines and 1 for others.
+func originals(precision string) int {
+	if _, compressed := NumberFormat(precision); compressed {
+		return 0
+	}
+	return 1
+}
+
 // unknownPrecision is more than the bits of any precision.
 const unknownPrecision = 1000
 
 // precisionBits returns the bit width of a precision. Unknown precisions sort last.
 func precisionBits(precision string) int {
-	switch precision {
+	numbers, _ := NumberFormat(precision)
+	switch numbers {
 	case "int4":
 		return 4
 	case "fp8", "int8":

@@ -28,6 +28,8 @@ func TestRankEngines(t *testing.T) {
 		},
 		"a precision before a toolchain": {engine("b", "int8", "1", false), engine("a", "fp16", "2", false), "lower precision"},
 		"int4 is less than int8":         {engine("b", "int4", "1", false), engine("a", "int8", "1", false), "lower precision"},
+		"compressed before its like":     {engine("b", "fp32-compressed", "1", false), engine("a", "fp32", "2", false), "is compressed"},
+		"bits before compression":        {engine("b", "int8", "1", false), engine("a", "fp32-compressed", "2", false), "lower precision"},
 		"an unknown precision":           {engine("b", "fp64", "1", false), engine("a", "fp3", "2", false), "lower precision"},
 		"a toolchain before a digest":    {engine("b", "int8", "1.10", false), engine("a", "int8", "1.9", false), "newer toolchain"},
 		"fp8 and int8 are equal":         {engine("a", "int8", "1", false), engine("b", "fp8", "1", false), "lower digest"},

@@ -111,8 +111,9 @@ type builtFrom struct {
 				Tool namedTool `json:"tool"`
 			} `json:"importer"`
 			Made struct {
-				Quantizer *namedTool `json:"quantizer"`
-				Compile   struct {
+				Compressor *namedTool `json:"compressor"`
+				Quantizer  *namedTool `json:"quantizer"`
+				Compile    struct {
 					From *namedTool `json:"from"` // what compiled the model first
 				} `json:"compile"`
 			} `json:"made"`
@@ -152,6 +153,7 @@ func (s Statement) addIngredients(in *ingredients) {
 	if said.Importer != nil {
 		in.addTool(&said.Importer.Tool)
 	}
+	in.addTool(said.Made.Compressor)
 	in.addTool(said.Made.Quantizer)
 	in.addTool(said.Made.Compile.From)
 	switch {

@@ -57,9 +57,20 @@ func (t tolerances) strict() tolerances {
 		cosine: (1 + t.cosine) / 2, rate: (1 + t.rate) / 2, usual: t.usual}
 }
 
+// tolerancesOf returns those of a precision. A compressed engine computes another function than the reference model, whatever its
+// numbers are, so all compressed engines have those of int8.
+func tolerancesOf(precision string) (tolerances, bool) {
+	numbers, compressed := registry.NumberFormat(precision)
+	t, ok := defaults[numbers]
+	if ok && compressed {
+		t = defaults[PrecisionInt8]
+	}
+	return t, ok
+}
+
 // presetLimits gives the limits of a preset for an output: see [DefaultLimits].
 func presetLimits(preset, precision string, output TensorInfo, cases int) (OutputLimits, error) {
-	t, ok := defaults[precision]
+	t, ok := tolerancesOf(precision)
 	if !ok {
 		return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
 			"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))

@@ -3,6 +3,8 @@ package validators_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -104,5 +106,29 @@ func TestDefaultRates(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A compressed engine has the limits of int8 whatever its numbers are, so that it never passes by limits that an int8 engine would fail.
+func TestDefaultLimitsOfCompressed(t *testing.T) {
+	t.Parallel()
+	output := validators.TensorInfo{Name: "logits", Kind: validators.KindScores, DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}
+	want, err := validators.DefaultLimits(validators.PrecisionInt8, output, 400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, numbers := range validators.Precisions() {
+		got, err := validators.DefaultLimits(registry.CompressedPrecision(numbers), output, 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-int8 +got):\n%s", registry.CompressedPrecision(numbers), diff)
+		}
+	}
+	for _, precision := range []string{"-compressed", "fp3-compressed", "int8-compressed-compressed"} {
+		if _, err := validators.DefaultLimits(precision, output, 400); registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("%s: %v, want CodeInvalid", precision, err)
+		}
 	}
 }

@@ -17,7 +17,7 @@ func (o OutputLimits) Noise(precision string) (db float64, from string) {
 		c2 := o.Cosine.Min * o.Cosine.Min
 		return 10 * math.Log10(c2/(1-c2)), "cosine"
 	}
-	if usual, ok := defaults[precision]; ok {
+	if usual, ok := tolerancesOf(precision); ok {
 		return usual.snr, "preset"
 	}
 	return defaults[PrecisionFP32].snr, "preset"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -134,9 +135,14 @@ func installsText(needed []neededInstall) string {
 
 func planText(p plan.Plan) string {
 	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
+	compressed := ""
 	for _, e := range p.Engines {
 		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision,
 			e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
+		compressed += compressText(e)
+	}
+	if compressed != "" {
+		compressed += compressedLimitsText(p)
 	}
 	source := ""
 	if p.Quantized != "" {
@@ -147,7 +153,7 @@ func planText(p plan.Plan) string {
 		loads += loadText(e.Target.Name+"/"+e.Variant, e.Load)
 	}
 	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n%s\n%s%s\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin,
-		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), loads, kindsText(p)+namesText(namesOf(p.Interface)), limitsText(p.Limits))
+		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), compressed+loads, kindsText(p)+namesText(namesOf(p.Interface)), limitsText(p.Limits))
 }
 
 // loadText is a line on how nodes load an engine; empty where its runtime decides.
@@ -160,6 +166,30 @@ func loadText(label string, load *registry.LoadProfile) string {
 		required = " (required)"
 	}
 	return fmt.Sprintf("%s is loaded with %s%s\n", ui.Plain(label), ui.Plain(load.String()), required)
+}
+
+// compressText is a line on the model that an engine is made from, before it is quantized; empty for the reference model.
+func compressText(e plan.Engine) string {
+	var steps []string
+	if len(e.Student) > 0 {
+		steps = append(steps, "a model of its own, "+string(e.Student[0].Digest))
+	}
+	for _, step := range e.Compress {
+		steps = append(steps, options(step))
+	}
+	if len(steps) == 0 {
+		return ""
+	}
+	return ui.Plain(e.Label()) + " is made from " + strings.Join(steps, ", then ") + "\n"
+}
+
+// compressedLimitsText says which limits engines have that compute another function than the reference model.
+func compressedLimitsText(p plan.Plan) string {
+	text := "compressed engines have the limits of int8 where the spec does not say others, since they are other functions than the reference model\n"
+	if p.Limits.Accuracy == nil {
+		text += "no limit on accuracy: add limits.accuracy, so that what they lose on labelled cases is judged too\n"
+	}
+	return text
 }
 
 // quantizeText is what quantizes an engine and how.

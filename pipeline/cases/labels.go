@@ -15,7 +15,7 @@ import (
 var labelNames = []string{"label", "labels"}
 
 // errNoTensor: a shard has no tensor of the name.
-var errNoTensor = errors.New("no such tensor")
+var errNoTensor = errors.New("no tensor")
 
 // FindLabels makes the set labelled: by the tensor that the spec names, or by one
 // called "label" or "labels" that is not an input, and that can be labels in every shard: those
@@ -44,7 +44,7 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 			cs.Record.Labels = name
 			return nil
 		case errors.Is(err, errNoTensor) && named != "":
-			return registry.Errorf(registry.CodeInvalid, "%s: no tensor %q, which cases.labels names", path, named)
+			return registry.Errorf(registry.CodeInvalid, "%s: %w %q, which cases.labels names", path, errNoTensor, named)
 		case named != "":
 			return registry.Errorf(registry.CodeInvalid, "%s: tensor %q, which cases.labels names: %w", path, named, err)
 		}
@@ -53,6 +53,17 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 		return registry.Errorf(registry.CodeInvalid, "cases.labels: %q is an input of the model", named)
 	}
 	return nil
+}
+
+// OptionalLabels finds labels as [Set.FindLabels] does, in data that need not have any: empty where there is no such tensor. A
+// tensor that the spec names and that cannot be labels is an error.
+func (cs *Set) OptionalLabels(named string, iface validators.Interface, limit *validators.AccuracyLimit) (string, error) {
+	other := *cs
+	err := other.FindLabels(named, iface, limit)
+	if errors.Is(err, errNoTensor) {
+		return "", nil
+	}
+	return other.Record.Labels, err
 }
 
 // checkLabels checks that every shard has labels of that name; if one has not, it says which.

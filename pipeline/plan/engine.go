@@ -28,12 +28,13 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 			"target %s: form %s of %s is no engine: only the compiler of a manifest takes it (compile: {from: ...})",
 			requested.Target.Name, requested.Form, tool.Name)
 	}
-	if profile.ONNXRuntime && !in.Needs.Met(registry.Constraint{Exact: tool.Version}) {
+	if needs := requested.needs(in); profile.ONNXRuntime && !needs.Met(registry.Constraint{Exact: tool.Version}) {
 		return Engine{}, registry.Errorf(registry.CodeInvalid,
 			"target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
-			requested.Target.Name, in.Needs.Because, in.Needs.Version, tool.Name, tool.Version)
+			requested.Target.Name, needs.Because, needs.Version, tool.Name, tool.Version)
 	}
-	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {
+	numbers, _ := registry.NumberFormat(e.Precision)
+	if e.Compile, err = profile.CompileOptions(e.Target, numbers); err != nil {
 		return Engine{}, err
 	}
 	e.Target.Accelerator = withDriver(e.Target, profile)
@@ -66,7 +67,8 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 		by := tools[requested.Quantizer].Identity
 		e.Quantizer = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
 	}
-	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
+	e.planCompress(requested, tools)
+	e.Toolchain.Options, err = registry.CanonicalDigest(e.options())
 	return e, err
 }
 

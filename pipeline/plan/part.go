@@ -31,6 +31,9 @@ type asked struct {
 	Target      registry.Target       `json:"target"`
 	Variant     string                `json:"variant"`
 	Precision   string                `json:"precision"`
+	Student     []File                `json:"student,omitempty"`
+	Compress    []map[string]any      `json:"compress,omitempty"`
+	Compressor  string                `json:"compressor,omitempty"`
 	Quantize    map[string]any        `json:"quantize,omitempty"`
 	Quantizer   string                `json:"quantizer,omitempty"`
 	Toolchain   string                `json:"toolchain"`
@@ -52,6 +55,9 @@ func Common(in Inputs) (p Plan, key registry.Digest, err error) {
 	for _, r := range slices.Concat(in.Engines, in.Others) {
 		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer,
 			Toolchain: r.Toolchain, ToolVersion: r.ToolVersion, Form: r.Form, Providers: r.Providers, Load: r.Load}
+		if a.Compress, a.Compressor = r.Compress, r.Compressor; r.Student != nil {
+			a.Student = Files(r.Student.Files)
+		}
 		if r.Tuning != nil {
 			a.Tuning = r.Tuning.Digest
 		}
@@ -123,10 +129,14 @@ func (r Requested) Asked(e Engine) bool {
 		a := *has
 		a.Driver, target.Accelerator = nil, &a
 	}
-	want, err := registry.CanonicalDigest([]any{r.Target, r.Variant, r.Precision, r.Toolchain, r.Form, r.Quantize != nil, r.Load})
+	var student []File
+	if r.Student != nil {
+		student = Files(r.Student.Files)
+	}
+	want, err := registry.CanonicalDigest([]any{r.Target, r.Variant, r.Precision, r.Toolchain, r.Form, r.Quantize != nil, r.Load, r.Compress, student})
 	if err != nil {
 		return false
 	}
-	got, err := registry.CanonicalDigest([]any{target, e.Variant, e.Precision, e.Toolchain.Name, e.Form, e.Quantize != nil, e.Load})
+	got, err := registry.CanonicalDigest([]any{target, e.Variant, e.Precision, e.Toolchain.Name, e.Form, e.Quantize != nil, e.Load, e.Compress, e.Student})
 	return err == nil && got == want
 }

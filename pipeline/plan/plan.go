@@ -54,16 +54,20 @@ type File struct {
 
 // Engine is an engine to make.
 type Engine struct {
-	Target    registry.Target     `json:"target"`
-	Variant   string              `json:"variant"`
-	Precision string              `json:"precision"`
-	Toolchain registry.Toolchain  `json:"toolchain"`
-	Quantizer *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
-	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
-	Compile   map[string]any      `json:"compile"`
-	Tuning    *Tuning             `json:"tuning,omitempty"`    // nil for none
-	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
-	Providers []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
+	Target    registry.Target    `json:"target"`
+	Variant   string             `json:"variant"`
+	Precision string             `json:"precision"`
+	Toolchain registry.Toolchain `json:"toolchain"`
+	Student   []File             `json:"student,omitempty"` // the model that it is made from; nil for the reference model
+	// Compressor makes that model smaller, in the steps of Compress, before it is quantized. Both are nil where nothing does.
+	Compressor *registry.Toolchain `json:"compressor,omitempty"`
+	Compress   []map[string]any    `json:"compress,omitempty"`
+	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
+	Quantize   map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
+	Compile    map[string]any      `json:"compile"`
+	Tuning     *Tuning             `json:"tuning,omitempty"`    // nil for none
+	Form       string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
+	Providers  []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 	// Load is how nodes load it; nil for the runtime's own defaults.
 	Load *registry.LoadProfile `json:"load,omitempty"`
 }
@@ -95,6 +99,9 @@ type Requested struct {
 	Target      registry.Target
 	Variant     string
 	Precision   string
+	Student     *Student              // nil for the reference model
+	Compress    []map[string]any      // steps, as the spec says; nil for none
+	Compressor  string                // name of the toolchain that does them; empty for none
 	Quantize    map[string]any        // as the spec says; nil for none
 	Quantizer   string                // name of the toolchain that quantizes; empty for none
 	Toolchain   string                // name
@@ -107,10 +114,13 @@ type Requested struct {
 
 // Tools returns the names of the toolchains that the engine needs.
 func (r Requested) Tools() []string {
-	if r.Quantizer == "" {
-		return []string{r.Toolchain}
+	names := []string{r.Toolchain}
+	for _, name := range []string{r.Compressor, r.Quantizer} {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return []string{r.Toolchain, r.Quantizer}
+	return names
 }
 
 // Tool describes a toolchain that would do the work.
@@ -122,21 +132,21 @@ type Tool struct {
 
 // takesOperators refuses an engine whose toolchain cannot have the model's own operators.
 func (p Plan) takesOperators(r Requested, tool toolchain.Profile) error {
-	if len(p.Operators) == 0 || tool.Operators && r.Quantize == nil {
+	if len(p.Operators) == 0 || tool.Operators && r.Quantize == nil && !r.Compressed() {
 		return nil
 	}
 	return registry.Errorf(registry.CodeInvalid,
-		"target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, ONNXRuntime)
+		"target %s, variant %s: a model with operators of its own is built by %s alone, and neither quantized nor compressed", r.Target.Name, r.Variant, ONNXRuntime)
 }
 
 // takesText refuses an engine whose toolchain cannot have the model's inputs of text.
 func (p Plan) takesText(r Requested) error {
 	input, ok := p.Interface.TakesText()
-	if !ok || r.Toolchain == ONNXRuntime && r.Quantize == nil {
+	if !ok || r.Toolchain == ONNXRuntime && r.Quantize == nil && len(r.Compress) == 0 {
 		return nil
 	}
 	return registry.WithHint(registry.Errorf(registry.CodeInvalid,
-		"target %s, variant %s: input %q takes text: such a model is built by %s alone, and not quantized",
+		"target %s, variant %s: input %q takes text: such a model is built by %s alone, and neither quantized nor compressed",
 		r.Target.Name, r.Variant, input, ONNXRuntime),
 		"for another toolchain, export the part of the model behind the encoding of text: its inputs are numbers")
 }

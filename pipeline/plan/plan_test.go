@@ -90,7 +90,7 @@ func TestNewRefuses(t *testing.T) {
 			"operators of its own is built by onnxruntime alone"},
 		"operators, quantized": {func(a *asked) {
 			a.in.Operators, a.request.Quantize, a.request.Quantizer = []toolchain.Input{file("ops.so")}, map[string]any{"method": "fp16"}, "onnxruntime"
-		}, "and not quantized"},
+		}, "and neither quantized nor compressed"},
 		"a quantizer that is not open": {func(a *asked) { a.request.Quantize, a.request.Quantizer = map[string]any{"method": "fp16"}, "nncf" }, "asks for nncf, which is not open"},
 		"a toolchain that is not open": {func(a *asked) { a.request.Toolchain = "openvino" }, "asks for openvino, which is not open"},
 		"an unknown preset":            {func(a *asked) { a.in.Preset = "lax" }, `limits preset "lax"`},

@@ -246,6 +246,9 @@ func (c checker) checkVariant(place []any, v Variant) {
 	available := []string{validators.PrecisionFP32, validators.PrecisionFP16,
 		validators.PrecisionInt8, validators.PrecisionInt4}
 	switch {
+	case v.Compressed() && !variantName.MatchString(v.Name):
+		c.problem(under("name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
+	case v.Compressed():
 	case !written && !c.oneOf(under("name"), "variant", v.Name, available, validators.Precisions()):
 		return
 	case written && v.Name != v.Precision && slices.Contains(validators.Precisions(), v.Name):
@@ -254,8 +257,9 @@ func (c checker) checkVariant(place []any, v Variant) {
 	case !variantName.MatchString(v.Name):
 		c.problem(under("name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
 	}
+	c.checkCompressed(under, v)
 	if v.Quantize != nil {
-		c.checkQuantize(under, v.Name, *v.Quantize)
+		c.checkQuantize(under, v, *v.Quantize)
 	}
 }
 

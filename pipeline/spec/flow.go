@@ -13,10 +13,16 @@ func (q Quantize) Flow() string { return flow(reflect.ValueOf(q)) }
 
 // Flow writes the variant on one line: its name alone, where that says all.
 func (v Variant) Flow() string {
-	if v.Quantize == nil && v.Load == nil {
+	if v.Quantize == nil && v.Load == nil && !v.Compressed() {
 		return quoteIfNeeded(v.Name)
 	}
 	text := "{name: " + quoteIfNeeded(v.Name)
+	if v.Model.Written != "" {
+		text += ", model: " + quoteIfNeeded(v.Model.Written)
+	}
+	if len(v.Compress) > 0 {
+		text += ", compress: " + flow(reflect.ValueOf(v.Compress))
+	}
 	if v.Quantize != nil {
 		text += ", quantize: " + v.Quantize.Flow()
 	}
@@ -30,6 +36,8 @@ func flow(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case string:
 		return quoteIfNeeded(value)
+	case Path:
+		return quoteIfNeeded(value.Written)
 	case Fraction:
 		return strconv.FormatFloat(100*float64(value), 'g', 12, 64) + "%"
 	case float64:

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"reflect"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -59,7 +60,7 @@ func TestVariantByName(t *testing.T) {
 	if v, ok := s.Variant("int8"); !ok || v.Precision != "int8" {
 		t.Errorf("int8: got %+v, %t, want the variant", v, ok)
 	}
-	if v, ok := s.Variant("fp16"); ok || v != (spec.Variant{}) {
+	if v, ok := s.Variant("fp16"); ok || !reflect.DeepEqual(v, spec.Variant{}) {
 		t.Errorf("fp16, which the spec does not have: got %+v, %t, want none", v, ok)
 	}
 }

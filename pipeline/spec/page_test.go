@@ -96,7 +96,7 @@ func textType(pattern string) string {
 
 func plural(t string) string {
 	switch t {
-	case "text", "path", "whole number", "number":
+	case "text", "path", "whole number", "number", "mapping":
 		return t + "s"
 	case "text or mapping":
 		return "texts or mappings"

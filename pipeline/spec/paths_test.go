@@ -36,6 +36,8 @@ func pathKeys() map[string]string {
 		"calibration.path":            with(target + cases + "calibration: {path: PATH}\n"),
 		"assets[]":                    with(target + cases + "assets: [vocab.txt, PATH]\n"),
 		"limits.accuracy.program":     with(target + "cases: {path: cases/, labels: l}\nlimits: {accuracy: {metric: program, program: PATH, min: 1}}\n"),
+		"variants[].model":            "model: vision/resnet50\nversion: 1.4.0\nsource: m.onnx\n" + target + cases + "variants: [{name: student, model: PATH}]\n",
+		"tune.variants[].model":       with(target + cases + "tune: {variants: [{name: student, model: PATH}]}\n"),
 		"targets[].toolchain.tuning":  toolchain("tuning"),
 		"targets[].toolchain.python*": toolchain("python"),
 	}

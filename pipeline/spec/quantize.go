@@ -20,7 +20,7 @@ type Quantize struct {
 	ReduceRange   *bool      `yaml:"reduce_range" doc:"7-bit weights, for x86 processors whose 8-bit products saturate: those without VNNI; where nothing is said, the target's features decide"`
 	Preset        string     `yaml:"preset" doc:"Zero points of activations; of nncf. performance: none; mixed: where they help; it looks at the model where nothing is said" enum:"performance,mixed"`
 	AccuracyAware bool       `yaml:"accuracy_aware" doc:"Take layers back to full precision, the costliest first, until limits.accuracy is kept on the labelled cases; of nncf and method static"`
-	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf alone" enum:"4,8"`
+	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf alone; of method none what a variant's own model has, 8 where nothing is said" enum:"4,8"`
 	BlockSize     int        `yaml:"block_size" doc:"Weights that share a scale; of method weights with 4 bits, 32 where nothing is said" enum:"16,32,64,128,256"`
 	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest, where nothing is said; hqq: with the zero points that make errors smallest" enum:"rtn,hqq"`
 	Asymmetric    bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights. hqq has it always"`
@@ -100,7 +100,7 @@ func (q Quantize) given() []meaning {
 		{"reduce_range", q.ReduceRange != nil, integers, both},
 		{"preset", q.Preset != "", static, nncf},
 		{"accuracy_aware", q.AccuracyAware, static, nncf},
-		{"bits", q.Bits != 0, weights, both},
+		{"bits", q.Bits != 0, []string{MethodWeights, MethodNone}, both},
 		{"block_size", q.BlockSize != 0, weights, both},
 		{"algorithm", q.Algorithm != "", weights, own},
 		{"asymmetric", q.Asymmetric, weights, both},
@@ -112,7 +112,8 @@ func (q Quantize) given() []meaning {
 
 // checkQuantize checks that the method is known and that the other keys mean
 // something to it.
-func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize) {
+func (c checker) checkQuantize(under func(...any) []any, v Variant, q Quantize) {
+	name := v.Name
 	key := func(k string) []any { return under("quantize", k) }
 	if !c.oneOf(key("method"), "quantization method", q.Method, methods(), nil) {
 		return
@@ -121,7 +122,7 @@ func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize
 	if !c.oneOf(key("tool"), "quantization tool", tool, []string{ToolONNXRuntime, ToolNNCF}, nil) {
 		return
 	}
-	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone &&
+	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !v.Compressed() &&
 		!slices.Contains(quantized, name) {
 		c.problem(under("name"),
 			"variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
@@ -138,7 +139,7 @@ func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize
 		}
 	}
 	c.checkQuantizeWords(q, key)
-	c.checkQuantizeValues(q, key)
+	c.checkQuantizeValues(v, q, key)
 	if q.Calibrated() && c.Calibration == nil {
 		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
@@ -166,7 +167,7 @@ func (c checker) checkQuantizeWords(q Quantize, key func(string) []any) {
 }
 
 // checkQuantizeValues checks the values of keys that are given.
-func (c checker) checkQuantizeValues(q Quantize, key func(string) []any) {
+func (c checker) checkQuantizeValues(v Variant, q Quantize, key func(string) []any) {
 	if q.Percentile != 0 && (q.Observer != ObserverPercentile || q.Percentile <= 0.5 || q.Percentile > 1) {
 		c.problem(key("percentile"),
 			"percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
@@ -174,7 +175,10 @@ func (c checker) checkQuantizeValues(q Quantize, key func(string) []any) {
 	if q.Bits != 0 && q.Bits != 4 && q.Bits != 8 {
 		c.problem(key("bits"), "bits %d: want 4 or 8", q.Bits)
 	}
-	if q.Bits == 8 && (q.Tool != ToolNNCF || q.BlockSize != 0) {
+	if q.Bits != 0 && q.Method == MethodNone && v.Model.Written == "" {
+		c.problem(key("bits"), "the name of the variant says the precision of a source that is quantized: remove bits")
+	}
+	if q.Bits == 8 && q.Method == MethodWeights && (q.Tool != ToolNNCF || q.BlockSize != 0) {
 		c.problem(key("bits"), "weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4")
 	}
 	if q.BlockSize != 0 && !slices.Contains([]int{16, 32, 64, 128, 256}, q.BlockSize) {

@@ -108,7 +108,7 @@ func (s *Spec) Candidates() []Variant {
 			}
 			q := *v.Quantize
 			q.Exclude = slices.Concat(q.Exclude, list)
-			all = append(all, Variant{Name: fmt.Sprintf("%s-x%d", v.Name, i+1), Precision: v.Precision, Quantize: &q, Load: v.Load})
+			all = append(all, Variant{Name: fmt.Sprintf("%s-x%d", v.Name, i+1), Precision: v.Precision, Model: v.Model, Compress: v.Compress, Quantize: &q, Load: v.Load})
 		}
 	}
 	return all
@@ -120,6 +120,9 @@ func (v Variant) says() string {
 	if v.Quantize != nil {
 		said = v.Quantize.Flow()
 	}
+	if v.Compressed() {
+		said += " of " + flow(reflect.ValueOf(v.Compress)) + " " + v.Model.Written
+	}
 	if v.Load != nil {
 		said += " " + flow(reflect.ValueOf(*v.Load))
 	}
@@ -130,7 +133,7 @@ func (v Variant) says() string {
 func (s *Spec) usual() []Variant {
 	if slices.ContainsFunc(s.Variants, func(v Variant) bool {
 		return v.Quantize != nil &&
-			v.Quantize.Method == MethodNone
+			v.Quantize.Method == MethodNone && v.Model.Written == ""
 	}) {
 		return nil // the source is quantized already
 	}

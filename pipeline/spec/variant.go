@@ -1,17 +1,22 @@
 package spec
 
 import (
+	"cmp"
+
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Variant is one form that the numbers of an engine take. The name of a precision
+// Variant is one form that an engine takes: of its numbers, and where it is compressed of the model itself. The name of a precision
 // alone will do: fp32, fp16, or int8, which is static quantization as it comes.
 type Variant struct {
-	Name      string    `yaml:"name,required" doc:"Name of the variant; part of tags"`
-	Precision string    // "fp32", "fp16", "int8": follows from name or quantize
-	Quantize  *Quantize `yaml:"quantize" doc:"How to quantize; without it the name says the precision"`
-	Load      *Loading  `yaml:"load" doc:"How nodes load its engines; as the runtime does by itself where nothing is said"`
+	Name      string     `yaml:"name,required" doc:"Name of the variant; part of tags"`
+	Precision string     // "fp32", "fp16", "int8", "int8-compressed": follows from name, quantize, model and compress
+	Model     Path       `yaml:"model" doc:"Another model in ONNX with the same inputs and outputs, such as a distilled student; the source where nothing is said"`
+	Compress  []Compress `yaml:"compress" doc:"Steps that make the model smaller, in this order, before it is quantized"`
+	Quantize  *Quantize  `yaml:"quantize" doc:"How to quantize; without it the name says the precision"`
+	Load      *Loading   `yaml:"load" doc:"How nodes load its engines; as the runtime does by itself where nothing is said"`
 }
 
 // DecodeYAML reads a name, or the mapping.
@@ -22,13 +27,22 @@ func (v *Variant) DecodeYAML(n *strictyaml.Node) {
 
 // complete works out the precision and the defaults of quantization.
 func (v *Variant) complete() {
-	if v.Quantize == nil {
+	switch {
+	case v.Quantize == nil && v.Compressed():
+		v.Precision = validators.PrecisionFP32
+	case v.Quantize == nil:
 		v.Precision = v.Name
 		if method, ok := methodOf[v.Name]; ok {
 			v.Quantize = &Quantize{Method: method}
 		}
-	} else {
+	default:
 		v.Precision = v.Quantize.precision(v.Name)
+	}
+	if v.Compressed() {
+		if q := v.Quantize; q != nil && q.Method == MethodNone { // the name does not say it
+			v.Precision = Quantize{Method: MethodWeights, Bits: cmp.Or(q.Bits, 8)}.precision("")
+		}
+		v.Precision = registry.CompressedPrecision(v.Precision)
 	}
 	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Tool != ToolNNCF && q.Observer == "" {
 		q.Observer = ObserverMinMax
@@ -46,7 +60,7 @@ var methodOf = map[string]string{
 func (v Variant) Written() Variant {
 	bare := Variant{Name: v.Name}
 	bare.complete()
-	if v.Quantize != nil && v.Load == nil && v.says() == bare.says() {
+	if v.Quantize != nil && v.Load == nil && !v.Compressed() && v.says() == bare.says() {
 		return Variant{Name: v.Name}
 	}
 	if v.Quantize != nil && v.Quantize.Observer == ObserverMinMax {

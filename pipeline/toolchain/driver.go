@@ -17,6 +17,7 @@ const (
 	VerbProbe    Verb = "probe"    // report the tool's version, and the inputs and outputs of models
 	VerbImport   Verb = "import"   // another format to ONNX
 	VerbQuantize Verb = "quantize" // ONNX and calibration to ONNX in lower precision
+	VerbCompress Verb = "compress" // ONNX to ONNX of another, smaller function
 	VerbCompile  Verb = "compile"  // ONNX to what a runtime loads
 	VerbRun      Verb = "run"      // engines and cases to outputs and timings
 )

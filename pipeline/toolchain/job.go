@@ -56,7 +56,7 @@ var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 // CodeInvalid.
 func (j Job) Validate() error {
 	switch j.Verb {
-	case VerbProbe, VerbImport, VerbQuantize, VerbCompile, VerbRun:
+	case VerbProbe, VerbImport, VerbQuantize, VerbCompress, VerbCompile, VerbRun:
 	default:
 		return registry.Errorf(registry.CodeInvalid, "job: unknown verb %q", j.Verb)
 	}

@@ -42,6 +42,7 @@ func newPackConfig(p registry.Part, files []registry.PartFile) packConfig {
 
 // packPrecision returns ModelPack's name of a precision, or "" if it has none, as for int4.
 func packPrecision(precision string) string {
+	precision, _ = registry.NumberFormat(precision)
 	return map[string]string{
 		"fp64": "float64",
 		"fp32": "float32",

@@ -27,6 +27,14 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
           first: the signal to noise ratio of the outputs when the node alone is quantized.
           With option layers, likewise, what each layer costs in the order of the graph: the ratio
           when it and all before it are quantized, when it alone is, and when all but it are.
+compress  by method, another function with fewer numbers: see compress.py. Input: role "model", one .onnx file and its
+          external data. Leaves model.onnx, with model.onnx.data if it is large.
+          prune     by pattern. unstructured: an amount of the smallest weights of each layer become
+                    zero. 2:4: two of every four weights along the axis that is summed over do.
+                    channels: an amount of the channels of each layer are removed, where all that
+                    follows can go without them.
+          low-rank  one layer becomes two of a rank, or of the smallest rank that keeps an energy:
+                    the sum of the squares of the singular values.
 """
 
 import os
@@ -34,6 +42,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from compress import compress  # noqa: E402
 from evaluator import run  # noqa: E402
 from halves import halve  # noqa: E402
 from imports import import_  # noqa: E402
@@ -114,4 +123,4 @@ def probe(_request):
 KINDS = {"NotImplemented": "unsupported_op", "InvalidGraph": "bad_input", "InvalidProtobuf": "bad_input", "InvalidArgument": "bad_input"}
 
 if __name__ == "__main__":
-    sys.exit(main({"probe": probe, "import": import_, "quantize": quantize, "run": run}, KINDS))
+    sys.exit(main({"probe": probe, "import": import_, "quantize": quantize, "compress": compress, "run": run}, KINDS))

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// Student is a model of its own that a variant names in place of the source, such as a distilled one. It has the interface of the
+// reference model, which its engines are compared with.
+type Student struct {
+	Written string            // path in the spec
+	Files   []toolchain.Input // the model file first, then its external data
+	Needs   format.Need
+	Said    string // how it is quantized: "QDQ, 12 nodes"; empty for not at all
+}
+
+// Compressed reports whether the engine computes another function than the reference model.
+func (r Requested) Compressed() bool { return len(r.Compress) > 0 || r.Student != nil }
+
+// needs are those of the model that the engine is made from.
+func (r Requested) needs(in Inputs) format.Need {
+	if r.Student != nil {
+		return r.Student.Needs
+	}
+	return in.Needs
+}
+
+// planCompress says what is compressed and how.
+func (e *Engine) planCompress(r Requested, tools map[string]Tool) {
+	if r.Student != nil {
+		e.Student = Files(r.Student.Files)
+	}
+	if e.Compress = r.Compress; len(r.Compress) == 0 {
+		return
+	}
+	by := tools[r.Compressor].Identity
+	e.Compressor = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
+}
+
+// options are all that decide the engine beside its model and target. The keys of an engine that is not compressed are those of
+// before there was compression.
+func (e Engine) options() map[string]any {
+	options := map[string]any{"quantize": e.Quantize, "compile": e.Compile}
+	if len(e.Compress) > 0 {
+		options["compress"] = e.Compress
+	}
+	if len(e.Student) > 0 {
+		options["student"] = e.Student
+	}
+	return options
+}
