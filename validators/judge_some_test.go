@@ -62,3 +62,54 @@ func TestJudgeSomeTakesNothingOff(t *testing.T) {
 		t.Errorf("reasons %+v, want %q alone", got.Reasons, want)
 	}
 }
+
+// A single case at another size may have a cosine of ten times the noise, and no lower one. Over all cases the limit is what it
+// was, and limits of version 1 have no such rule.
+func TestJudgeSomeLoosensTheCosine(t *testing.T) {
+	t.Parallel()
+	limit := 0.98 // no constant, with which the next line would be exact
+	most := 1 / math.Sqrt(1+10*(1/(limit*limit)-1))
+	for name, c := range map[string]struct {
+		limit, cosine float64
+		version       int
+		want          registry.Verdict
+		contains      string
+	}{
+		"at the limit":            {0.98, 0.98, 2, registry.VerdictPass, ""},
+		"ten times the noise":     {0.98, most, 2, registry.VerdictPass, ""},
+		"a bit more":              {0.98, math.Nextafter(most, 0), 2, registry.VerdictFail, "below the limit of 0.841"},
+		"and why":                 {0.98, 0.8, 2, registry.VerdictFail, ", which is 0.98 with 10 dB more noise"},
+		"version 1":               {0.98, math.Nextafter(0.98, 0), 1, registry.VerdictFail, "below the limit of 0.98"},
+		"1 stays 1":               {1, math.Nextafter(1, 0), 2, registry.VerdictFail, "below the limit of 1 "},
+		"0 stays 0":               {0, 0, 2, registry.VerdictPass, ""},
+		"and nothing is below it": {0, -1e-9, 2, registry.VerdictFail, "below the limit of 0 "},
+		"below 0":                 {-0.5, -0.5, 2, registry.VerdictPass, ""},
+		"below that":              {-0.5, math.Nextafter(-0.5, -1), 2, registry.VerdictFail, "below the limit of -0.5 "},
+		"NaN":                     {0.98, math.NaN(), 2, registry.VerdictFail, "is NaN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := validators.Limits{V: c.version, MinCases: 100, Precisions: map[string]validators.PrecisionLimits{"int8": {
+				Outputs: map[string]validators.OutputLimits{"y": {Cosine: &validators.AtLeast{Min: c.limit}}}}}}
+			if c.version > 1 {
+				limits.Confidence = 0.95
+			}
+			measured := validators.Measured{Cases: 8, Outputs: map[string]tensor.Result{"y": {Cases: 8, FullCases: 8, Elements: 8, CosineMin: c.cosine}}}
+			got := limits.JudgeSome("int8", measured)
+			if got.Verdict != c.want || c.contains != "" && !strings.Contains(got.Reasons[0].Message, c.contains) {
+				t.Errorf("verdict %s, reasons %+v; want %s with %q", got.Verdict, got.Reasons, c.want, c.contains)
+			}
+			loosened := c.version > 1 && c.limit > 0 && c.limit < 1
+			for _, r := range got.Reasons {
+				if strings.Contains(r.Message, "more noise") != loosened {
+					t.Errorf("message %q: want it to name the limit itself: %t", r.Message, loosened)
+				}
+			}
+			limits.MinCases = 1
+			whole := limits.Judge("int8", measured)
+			if kept := c.cosine >= c.limit; (whole.Verdict == registry.VerdictPass) != kept {
+				t.Errorf("over all cases: verdict %s for a cosine of %v and a limit of %v", whole.Verdict, c.cosine, c.limit)
+			}
+		})
+	}
+}
