@@ -221,6 +221,9 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, o BuildO
 	if said := in.Quantized; said != "" {
 		p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}
+	if err := plan.CheckLimits(in.Inputs); err != nil {
+		return prepared{}, err
+	}
 	found, lacking, err := p.toolsFor(ctx, &in, o.KeepGoing)
 	if err != nil {
 		return prepared{}, err

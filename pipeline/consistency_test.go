@@ -176,6 +176,9 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("error %v, want CodeLimit with %q", err, c.says)
 			}
+			if want := "linux-amd64-v1/fp32 is undecided, which is no pass:"; !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
 			if left, err := os.ReadDir(w.p.Unfinished); err != nil || len(left) != 0 {
 				t.Errorf("kept %v, error %v; want nothing: every case was run, so there is nothing to go on with", left, err)
 			}

@@ -31,6 +31,7 @@ type DraftModel struct {
 	iface  validators.Interface
 	source spec.Source // without its path
 	assets []string    // files in the folder of the model that every engine needs
+	notes  []string    // what a person should know of the model
 }
 
 // DraftFormat recognizes the format of a model's file or folder by its content. Errors:
@@ -200,6 +201,7 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 	d.model = m.model
 	if sourceFormat == spec.FormatHuggingFace {
 		d.assets = tokenizerOf(m.source.files)
+		d.notes = tokenizerNotes(d.assets)
 	}
 	if d.iface, err = interfaceOf(m.model); err != nil {
 		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
@@ -208,7 +210,7 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 		return DraftModel{}, err
 	}
 	inputs, outputs := make(map[string][]string), make(map[string][]string)
-	m.addNames(d.iface, inputs, outputs)
+	d.notes = append(d.notes, m.addNames(d.iface, inputs, outputs)...)
 	d.iface, err = d.iface.WithNames(inputs, outputs)
 	return d, err
 }
@@ -222,6 +224,15 @@ func tokenizerOf(files []toolchain.Input) []string {
 		}
 	}
 	return names
+}
+
+// tokenizerNotes says that a folder of transformers has no tokenizer, where it has none.
+func tokenizerNotes(files []string) []string {
+	if len(files) > 0 {
+		return nil
+	}
+	return []string{"the folder of the model has no files of a tokenizer or processor, so no engine carries them: " +
+		"nodes turn text, images or sound into the inputs of the model by themselves"}
 }
 
 // Draft is a commented spec for the model, as it would lie at specFile, with one
@@ -250,9 +261,9 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 	if q := d.model.Quantized(); q.Nodes > 0 && d.source.Format == spec.FormatONNX {
 		options.Quantized = precisionOf(q)
 	}
-	drafted := Drafted{}
+	drafted := Drafted{Warnings: d.notes}
 	if imported == nil {
-		drafted.Warnings = draftWarnings(options.Interface, uses)
+		drafted.Warnings = slices.Concat(drafted.Warnings, draftWarnings(options.Interface, uses))
 	}
 	if input, ok := d.iface.TakesText(); ok && imported == nil {
 		drafted.Warnings = append(drafted.Warnings,

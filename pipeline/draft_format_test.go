@@ -492,3 +492,52 @@ func TestReproduceFails(t *testing.T) {
 		t.Errorf("error %v, failed steps %q, want that of the second import", err, w.done(progress.Failed))
 	}
 }
+
+// A folder of transformers without a tokenizer, and classes with the same name, are said by init and by plan.
+func TestNotesOnAPretrainedFolder(t *testing.T) {
+	t.Parallel()
+	const alone, twice = "no files of a tokenizer or processor", `classes 0 and 1 in the model are both called "crane"`
+	for name, c := range map[string]struct {
+		file, found string
+		want, not   string
+	}{
+		"no tokenizer": {"README.md", `{}`, alone, "both called"},
+		"a tokenizer":  {"vocab.txt", `{"names": {"outputs": {"y": ["crane", "crane"]}}}`, twice, alone},
+		"other names":  {"vocab.txt", `{"names": {"outputs": {"y": ["crane", "heron"]}}}`, "", "both called"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			if err := os.Mkdir(filepath.Join(w.dir, "bert"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			w.put(t, map[string]string{"bert/config.json": `{"model_type": "bert", "architectures": ["BertModel"]}`, "bert/" + c.file: "x",
+				"bert/model.safetensors": "\x02\x00\x00\x00\x00\x00\x00\x00{}"})
+			w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
+			open := w.p.Toolchain
+			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+				tools, err := open(ctx, name)
+				tools.Importer, tools.Framework = converter{model: scalingOf(1.5, 1, "", pairs), result: c.found}, "torch"
+				return tools, err
+			}
+			opened, err := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, "bert"), spec.FormatHuggingFace, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drafted, err := opened.Draft(filepath.Join(w.dir, spec.File), "linux/amd64/v1", nil, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := strings.Join(drafted.Warnings, "\n")
+			if !strings.Contains(said, c.want) || strings.Contains(said, c.not) {
+				t.Errorf("init warns %q, want %q and not %q", said, c.want, c.not)
+			}
+			if _, err := w.p.Plan(t.Context(), w.spec(t, string(drafted.Text))); err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Join(w.warnings, "\n"); !strings.Contains(said, c.want) || strings.Contains(said, c.not) {
+				t.Errorf("plan warns %q, want %q and not %q", said, c.want, c.not)
+			}
+		})
+	}
+}

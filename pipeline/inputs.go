@@ -25,7 +25,7 @@ type inputs struct {
 	plan.Inputs
 	imported importedModel
 	program  *toolchain.Input         // that computes the metric; nil for a metric without one
-	Notes    []string                 // of names in the model that are left out
+	Notes    []string                 // what a person should know of the model, such as names in it that are left out
 	students map[string]*plan.Student // by variant
 	// calibrationLabels is the tensor of the calibration data that is compared with the outputs where costs of compression are
 	// measured; empty for none.
@@ -68,6 +68,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	}
 	if bare, in.Notes, err = named(s, m, bare); err != nil {
 		return inputs{}, err
+	}
+	if s.Source.Format == spec.FormatHuggingFace && len(s.Assets) == 0 {
+		in.Notes = append(in.Notes, tokenizerNotes(tokenizerOf(m.source.files))...)
 	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)

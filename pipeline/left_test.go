@@ -187,3 +187,30 @@ func TestBuildWithoutAnyToolchain(t *testing.T) {
 		t.Errorf("error %v with the hints %q, want the toolchain's and no hint", err, registry.Hints(err))
 	}
 }
+
+// A mistake in the limits is said although a toolchain is missing here.
+func TestMissingToolchainHidesNoMistake(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	open := w.p.Toolchain
+	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		if name == "openvino" {
+			return pipeline.Toolchain{}, registry.Errorf(registry.CodeUnavailable, "no program vendorc on PATH")
+		}
+		return open(ctx, name)
+	}
+	text := strings.Replace(onlyFP32, "[linux/amd64/v1]", "[{name: x, cpu: {arch: amd64}, toolchain: openvino}]", 1)
+	for name, c := range map[string]struct {
+		limits string
+		code   registry.Code
+		says   string
+	}{
+		"good limits": {"", registry.CodeUnavailable, "no program vendorc"},
+		"bad limits":  {"limits: {preset: mlperf-99}\n", registry.CodeInvalid, "limits.accuracy asks for labels"},
+	} {
+		_, err := w.p.Plan(t.Context(), w.spec(t, text+c.limits))
+		if !registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want %s that says %q", name, err, c.code, c.says)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -51,9 +52,23 @@ func (m importedModel) addNames(iface validators.Interface, inputs, outputs map[
 			notes = append(notes, "the names of classes in the model are left out: "+err.Error())
 			continue
 		}
+		notes = append(notes, sameNames(output.Name, classes)...)
 		outputs[output.Name] = classes
 	}
 	return notes
+}
+
+// sameNames notes the first classes of an output that have the same name. Such a model is no mistake: ImageNet has two cranes.
+func sameNames(output string, classes []string) []string {
+	first := make(map[string]int, len(classes))
+	for number, name := range classes {
+		if before, ok := first[name]; ok {
+			return []string{fmt.Sprintf("output %q: classes %d and %d in the model are both called %q: tell them apart by their numbers, or name them: outputs: {%s: {labels: FILE}}",
+				output, before, number, name, output)}
+		}
+		first[name] = number
+	}
+	return nil
 }
 
 // foundNames are names that a model has: as an importer reports them, or Classes of an ONNX graph,

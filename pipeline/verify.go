@@ -353,12 +353,16 @@ func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOut
 	return found.figures, checks.run(ctx, c, v.extra(c.id, outputs, 2), found.whole, report)
 }
 
-// failed says which limits an engine exceeded, or gives nil.
+// failed says which limits an engine exceeded, or could not be shown to keep, or gives nil.
 func failed(e VerifiedEngine) error {
+	what := "is undecided, which is no pass"
 	var lines []string
 	for _, head := range []registry.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
 		if head.Verdict == registry.VerdictPass || head.Verdict == registry.VerdictRecorded {
 			continue
+		}
+		if head.Verdict == registry.VerdictFail {
+			what = "does not keep its limits"
 		}
 		for _, r := range head.Reasons {
 			lines = append(lines, registry.PlainText(r.Message))
@@ -367,7 +371,7 @@ func failed(e VerifiedEngine) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return registry.Errorf(registry.CodeLimit, "%s does not keep its limits:\n  %s", e.Label, strings.Join(lines, "\n  "))
+	return registry.Errorf(registry.CodeLimit, "%s %s:\n  %s", e.Label, what, strings.Join(lines, "\n  "))
 }
 
 // engineID names the i-th candidate among the engines of a run.

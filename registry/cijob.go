@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -33,8 +34,35 @@ func (j *CIJob) Validate() error {
 		if name == "" || value == "" {
 			return Errorf(CodeInvalid, "ci-job: claims: %.100q: %.100q: want the name of a claim and its value", name, value)
 		}
+		if want := j.neverHas(name, value); want != "" {
+			return Errorf(CodeInvalid, "ci-job: claims: %s: no token of %s says %.100q: values are compared exactly; want %s", name, j.Issuer, value, want)
+		}
 	}
 	return nil
+}
+
+// issuerOfGitHub signs the tokens of jobs of GitHub Actions.
+const issuerOfGitHub = "https://token.actions.githubusercontent.com"
+
+// digits are the values of claims that number a repository, a project or an owner.
+var digits = regexp.MustCompile(`^[0-9]+$`)
+
+// neverHas says what a claim looks like where no token has this value of it, so that the rule would allow nothing; else "".
+func (j *CIJob) neverHas(name, value string) (want string) {
+	numbers := []string{"repository_id", "repository_owner_id", "project_id", "namespace_id"}
+	switch {
+	case strings.ContainsAny(value, "*?"):
+		return "one value without a wildcard, such as refs/heads/main"
+	case strings.TrimSpace(value) != value:
+		return "it without spaces around it"
+	case slices.Contains(numbers, name) && !digits.MatchString(value):
+		return "a number"
+	case j.Issuer == issuerOfGitHub && name == "ref" && !strings.HasPrefix(value, "refs/"):
+		return "the whole ref, such as refs/heads/" + value
+	case j.Issuer == issuerOfGitHub && name == "repository" && strings.Count(value, "/") != 1:
+		return "OWNER/NAME"
+	}
+	return ""
 }
 
 // String describes the job: "a CI job of https://gitlab.com with project_id 7".

@@ -77,3 +77,31 @@ func TestCIJobValidate(t *testing.T) {
 		}
 	}
 }
+
+// A value that no token of the issuer can have is refused: the rule would allow nothing, and say why only at a promotion.
+func TestCIJobRefusesWhatNoTokenSays(t *testing.T) {
+	t.Parallel()
+	const gitHub, gitLab = "https://token.actions.githubusercontent.com", "https://gitlab.com"
+	for name, c := range map[string]struct {
+		issuer, claim, value, says string // says is empty where the value is taken
+	}{
+		"a pattern of refs":       {gitHub, "ref", "refs/heads/*", "want one value without a wildcard"},
+		"a pattern of GitLab":     {gitLab, "ref", "release-?", "want one value without a wildcard"},
+		"spaces":                  {gitLab, "ref", " main", "without spaces around it"},
+		"a branch of GitHub":      {gitHub, "ref", "main", "such as refs/heads/main"},
+		"a ref of GitHub":         {gitHub, "ref", "refs/heads/main", ""},
+		"a branch of GitLab":      {gitLab, "ref", "main", ""},
+		"a name for a number":     {gitHub, "repository_id", "octo/digits", "want a number"},
+		"a path for a number":     {gitLab, "project_id", "group/digits", "want a number"},
+		"a number":                {gitHub, "repository_owner_id", "583231", ""},
+		"a repository by its URL": {gitHub, "repository", "https://github.com/octo/digits", "want OWNER/NAME"},
+		"a repository":            {gitHub, "repository", "octo/digits", ""},
+		"a name alone":            {gitHub, "repository", "digits", "want OWNER/NAME"},
+		"of another issuer":       {"https://ci.example", "repository", "digits", ""},
+	} {
+		err := (&registry.CIJob{Issuer: c.issuer, Claims: map[string]string{c.claim: c.value}}).Validate()
+		if c.says == "" && err != nil || c.says != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: error %v, want %q", name, err, c.says)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package registry
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The checks of a promoted release. No policy can turn them off.
 const (
@@ -13,6 +16,17 @@ const (
 func (req Requirement) Objects() bool {
 	always := req.Name == requireQuarantine || req.Name == requireUnrestricted || req.Name == requireNoFailure
 	return !req.Met && (req.Refused || always)
+}
+
+// What to do about a signature that is missing, for who can build and promote.
+const (
+	adviceBuild   = ": run mlpromote build"
+	advicePromote = ": promote it again"
+)
+
+// Missing is Detail without the advice to build or promote, for a machine that does neither.
+func (req Requirement) Missing() string {
+	return strings.TrimSuffix(strings.TrimSuffix(req.Detail, adviceBuild), advicePromote)
 }
 
 // State is how a decision stands to the requirement, in a word: met, unmet, refused or skipped.
@@ -75,7 +89,7 @@ func standing(resource string, r Release, signed []Subject, claims []Claim, in R
 	counted, ignored := count(r, outliveRetirement(claims))
 	summary := Requirement{
 		Name: requireSummary, Subject: "release",
-		Detail: "no verification summary of a trusted promoter for " + resource + ": promote it again",
+		Detail: "no verification summary of a trusted promoter for " + resource + advicePromote,
 	}
 	if found, _, ok := FindVSA(claims, r, resource); ok {
 		summary.Met, summary.Detail = true, "a promoter's summary allows it"
@@ -134,5 +148,5 @@ func signatures(subjects []Subject, cs counted) []Requirement {
 // signed decides whether a builder signed the subject.
 func (req *Requirement) signed(subject Digest, cs counted) {
 	req.present(cs.of(PredicateSign, subject), "signed by a builder",
-		"no signature of a trusted builder: run mlpromote build")
+		"no signature of a trusted builder"+adviceBuild)
 }

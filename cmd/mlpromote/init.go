@@ -23,7 +23,7 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init [MODEL]",
 		Short: "Write a commented spec for a model",
 		Long: `Reads a model and writes a spec of at most 27 lines, and beside it its JSON Schema for
-editors. Without an argument, the only .onnx file here is meant. If there is no registry here yet,
+editors. Without an argument, the only .onnx file here is meant, or this folder if it is that of a model. If there is no registry here yet,
 it also writes the rules of a new one, environments.yaml in the data directory.
 
 MODEL is an ONNX file, a skops file of scikit-learn, a model of XGBoost (.json, .ubj) or
@@ -170,6 +170,9 @@ func onlyModel(args []string) (string, error) {
 	found, err := filepath.Glob("*.onnx")
 	if err != nil {
 		return "", err
+	}
+	if _, err := pipeline.DraftFormat("."); err == nil && len(found) == 0 {
+		return ".", nil // the folder of a model, such as one that save_pretrained wrote
 	}
 	if len(found) != 1 {
 		return "", registry.Errorf(registry.CodeInvalid, "init: %d .onnx files here, want exactly one, or name it: mlpromote init MODEL", len(found))

@@ -66,7 +66,7 @@ func (q Quarantiner) findIn(ctx context.Context, environment,
 		return Place{}, false, err
 	}
 	for _, h := range heads {
-		if p, found, err := q.holds(ctx, environment, model, h.Release, subject); err != nil || found {
+		if p, found, err := q.holds(ctx, environment, model, h.Version, h.Release, subject); err != nil || found {
 			p.Head = true
 			return p, found, err
 		}
@@ -77,7 +77,7 @@ func (q Quarantiner) findIn(ctx context.Context, environment,
 			return Place{}, false, err
 		}
 		for _, tagged := range page.Items {
-			if p, found, err := q.holds(ctx, environment, model, tagged.Release, subject); err != nil || found {
+			if p, found, err := q.holds(ctx, environment, model, tagged.Tag, tagged.Release, subject); err != nil || found {
 				return p, found, err
 			}
 		}
@@ -87,10 +87,15 @@ func (q Quarantiner) findIn(ctx context.Context, environment,
 	}
 }
 
-// holds reports whether a release is the subject or has it among its engines.
+// holds reports whether a release is the subject or has it among its engines. A release that cannot be read is the subject if that is
+// its digest: then its tag and digest are all that is known, and enough for a quarantine.
 func (q Quarantiner) holds(ctx context.Context, environment,
-	model string, release, subject registry.Digest) (Place, bool, error) {
+	model, tag string, release, subject registry.Digest) (Place, bool, error) {
 	r, err := q.Registry.Release(ctx, environment, model, string(release))
+	if unreadable(err) && release == subject {
+		return Place{Environment: environment, Model: model, Version: tag, Release: release,
+			Subject: registry.Subject{Name: "release", Digest: release, Index: true}}, true, nil
+	}
 	if unreadable(err) {
 		if q.Unread != nil {
 			q.Unread(Unread{environment, model, release, err.Error()})

@@ -89,6 +89,11 @@ func TestFindGoesOnBesideDamage(t *testing.T) {
 		if len(unread) != 1 || unread[0].Release != bad.Digest || unread[0].Model != registrytest.Model || unread[0].Reason == "" {
 			t.Errorf("%s: unread %+v, want the damaged release, which is the head", code, unread)
 		}
+		unread = nil
+		own, err := q.Find(t.Context(), "", "", bad.Digest)
+		if want := []string{"staging/vision/digits:1.1.0 release head"}; err != nil || !slices.Equal(where(own), want) || len(unread) != 0 {
+			t.Errorf("%s, by its own digest: found %q, unread %+v, error %v, want %q", code, where(own), unread, err, want)
+		}
 		q.Unread = nil
 		if _, err := q.Find(t.Context(), "", "", good.Engines[0].Digest); err != nil {
 			t.Errorf("%s, without a callback: %v", code, err)

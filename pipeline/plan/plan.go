@@ -183,6 +183,13 @@ func New(in Inputs, tools map[string]Tool) (Plan, error) {
 	return p.finished()
 }
 
+// CheckLimits checks what [New] checks of a spec without its tools, so that a tool which is missing here does not hide a mistake
+// in the limits. Errors: CodeInvalid.
+func CheckLimits(in Inputs) error {
+	p := bare(in)
+	return p.setLimits(in)
+}
+
 // bare is a plan without what tools decide, and without limits.
 func bare(in Inputs) Plan {
 	p := Plan{

@@ -452,3 +452,54 @@ func TestPullTakesTheWordOfTheManifest(t *testing.T) {
 		t.Errorf("providers %v, want %v as the manifest has them", got, want)
 	}
 }
+
+// A proof names the key of the builder, not that of another statement about the engine.
+func TestProofNamesTheBuilder(t *testing.T) {
+	t.Parallel()
+	w, _ := pulled(t)
+	proof, err := w.Check(t.Context(), w.dir, pull.Expectation{Environment: "prod"})
+	if err != nil || proof.Builder != w.Keys.KeyID("builder") || proof.Promoter != w.Keys.KeyID("promoter") {
+		t.Errorf("builder %s, promoter %s, error %v, want the keys of these roles", proof.Builder, proof.Promoter, err)
+	}
+}
+
+// The inventory of a folder that is not there, or that no pull made, is an error.
+func TestInventoryOfAnotherFolder(t *testing.T) {
+	t.Parallel()
+	w, result := pulled(t)
+	if record, ref, err := w.Inventory(w.dir); err != nil || record.Label != result.Record.Label || ref.Digest != result.Resolution.Engine.Digest {
+		t.Errorf("record %+v, ref %s, error %v, want the engine that was pulled", record, ref, err)
+	}
+	for name, dir := range map[string]string{"missing": filepath.Join(t.TempDir(), "missing"), "of somebody else": t.TempDir()} {
+		if _, _, err := w.Inventory(dir); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+}
+
+// A pulled folder whose manifest is gone is not replaced: nothing says which files in it were pulled.
+func TestPullOverAFolderWithoutItsManifest(t *testing.T) {
+	t.Parallel()
+	w, _ := pulled(t)
+	if err := os.Remove(filepath.Join(w.dir, pull.Dir, "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err == nil {
+		t.Error("it was replaced, want an error")
+	}
+}
+
+// A machine that trusts nobody is told so once, and not to build or promote.
+func TestPullByAMachineThatTrustsNobody(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	w.Verify = registrytest.NewKeys(nil).Verify
+	_, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+	if !registry.HasCode(err, registry.CodeTrust) || strings.Contains(err.Error(), "mlpromote build") || strings.Contains(err.Error(), "promote it again") {
+		t.Errorf("error %v, want CodeTrust without advice to build or promote", err)
+	}
+	if hints := registry.Hints(err); len(hints) != 1 || !strings.Contains(hints[0], "--trust names") {
+		t.Errorf("hints %q, want one about --trust", hints)
+	}
+}

@@ -26,7 +26,8 @@ type Proof struct {
 }
 
 // trustHint says where a machine stores its trusted keys.
-const trustHint = "whom this machine trusts stands in environments.yaml of the data directory, or in the file that --trust names"
+const trustHint = "this machine trusts the keys in the file that --trust names, or else in environments.yaml of its data directory: " +
+	"docs/how-to/nodes.md shows such a file"
 
 // Expectation is what the caller knows about a pulled folder from elsewhere; the record in the folder is not
 // signed. Empty fields accept any value. The zero Expectation requires a promoter's summary, for the
@@ -192,17 +193,17 @@ func (want Expectation) decide(dir string, record Record, r registry.Release,
 	return result, want.checkUnpromoted(dir, r, claims)
 }
 
-// untrusted returns what is missing for trust, and what speaks against the engine.
+// untrusted returns what is missing for trust, and what speaks against the engine. A node cannot build or promote, so it gets no advice to.
 func untrusted(record Record, d registry.Decision) error {
-	var reasons []error
+	var reasons, missing []error
 	for _, req := range d.Unmet() {
 		if req.Objects() {
 			reasons = append(reasons, registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Ref, req.Subject, req.Detail))
 			continue
 		}
-		reasons = append(reasons, registry.WithHint(registry.Errorf(registry.CodeTrust, "%s: %s", record.Ref, req.Detail), "%s", trustHint))
+		missing = append(missing, registry.Errorf(registry.CodeTrust, "%s: %s", record.Ref, req.Missing()))
 	}
-	return errors.Join(reasons...)
+	return errors.Join(append(reasons, registry.WithHint(errors.Join(missing...), "%s", trustHint))...)
 }
 
 // signerOf returns the key of the signature on which a decision relies.

@@ -13,7 +13,7 @@ import (
 // Attach adds evidence after checking its signer and statement. Reports and quarantines are
 // also added in every other environment that has the engine.
 func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
-	r, err := s.Release(ctx, a.Environment, a.Model, string(a.Release))
+	r, damaged, err := s.about(ctx, a)
 	if err != nil {
 		return "", err
 	}
@@ -24,6 +24,9 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	claim, err := s.admit(ctx, a, s.Now())
 	if err != nil {
 		return "", err
+	}
+	if _, quarantine := claim.Quarantine(); damaged != nil && !quarantine {
+		return "", damaged
 	}
 	if p := claim.Attested(); p != nil && !claim.Against() {
 		return "", registry.WithHint(
@@ -227,8 +230,11 @@ func (s *Service) has(
 	} else {
 		_, err = s.Content.Engine(ctx, registry.Repository(e.Name, model), subject.Digest)
 	}
-	if registry.HasCode(err, registry.CodeNotFound) {
-		return false, nil
+	if unreadable(err) { // also what is damaged is there, if the environment has its record
+		_, there := s.recorded(ctx, e.Name, model, subject.Digest)
+		if there || registry.HasCode(err, registry.CodeNotFound) {
+			return there, nil
+		}
 	}
 	return err == nil, err
 }

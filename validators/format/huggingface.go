@@ -3,11 +3,13 @@ package format
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -61,17 +63,31 @@ func (m *huggingFaceModel) UnmarshalJSON(text []byte) error {
 func unmarshalExactly(text []byte, into map[string]any) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
-		return err
+		return fmt.Errorf("it is %w", jsonWords(err))
 	}
 	for key, value := range into {
 		if len(all[key]) == 0 {
 			continue
 		}
 		if err := json.Unmarshal(all[key], value); err != nil {
-			return err
+			return fmt.Errorf("%s is %w", key, jsonWords(err))
 		}
 	}
 	return nil
+}
+
+// jsonWords says what is wrong with JSON in the words of JSON, where encoding/json speaks of types of Go.
+func jsonWords(err error) error {
+	var mismatch *json.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return err
+	}
+	found := map[string]string{"array": "a list", "object": "an object", "string": "a text", "bool": "true or false"}[mismatch.Value]
+	if found == "" {
+		found = "a number"
+	}
+	want := map[reflect.Kind]string{reflect.String: "a text", reflect.Slice: "a list", reflect.Map: "an object"}[mismatch.Type.Kind()]
+	return fmt.Errorf("%s, want %s", found, want)
 }
 
 // CheckHuggingFaceIn checks an open folder that save_pretrained of transformers wrote. It returns the files that belong to the

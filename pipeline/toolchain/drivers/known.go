@@ -161,13 +161,28 @@ func ireeDriver(t registry.Target) string {
 	}[t.Accelerator.Arch]
 }
 
+// ireeDevice names a vendor's devices as IREE does, and lists the architectures that IREE 3.13 compiles for: by the names that
+// nodes report. The compiler also takes names of families and products, such as ada, which no node has as its architecture.
+func ireeDevice(vendor string) (device string, archs []string) {
+	switch vendor {
+	case "nvidia":
+		return "cuda", []string{"sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_120", "sm_121"}
+	case "amd":
+		return "hip", []string{"gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx1250"}
+	}
+	return "", nil
+}
+
 // ireeOptions depend only on the target, not on the machine that compiles.
 func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
-		device, ok := map[string]string{"nvidia": "cuda", "amd": "hip"}[a.Vendor]
-		if !ok || a.Arch == "" {
-			return nil, registry.Errorf(registry.CodeInvalid,
-				"target %s: iree compiles for accelerators of vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
+		device, archs := ireeDevice(a.Vendor)
+		if device == "" {
+			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for accelerators of vendor nvidia or amd, not %q", t.Name, a.Vendor)
+		}
+		if !slices.Contains(archs, a.Arch) {
+			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree 3.13 compiles for an accelerator of vendor %s with one of the archs %s, not %q",
+				t.Name, a.Vendor, strings.Join(archs, ", "), a.Arch)
 		}
 		return map[string]any{"device": device, "arch": a.Arch}, nil
 	}

@@ -111,8 +111,8 @@ func bisectText(b pipeline.Bisection, all bool) string {
 // firstText says where errors begin.
 func firstText(b pipeline.Bisection) string {
 	limit := fmt.Sprintf("%s, the limit of %s", decibels(b.LimitDB), ui.Plain(b.LimitOf))
-	if b.WithinLimit {
-		limit = fmt.Sprintf("%s: the outputs keep their limits, and this is 3 dB above the worst of them", decibels(b.LimitDB))
+	if b.WithinLimit { // no limit is broken: the mark only finds where most of the error begins
+		limit = fmt.Sprintf("the mark of %s, 3 dB better than the worst output; the outputs keep their limits", decibels(b.LimitDB))
 	}
 	f := b.First
 	if f == nil && b.WithinLimit {
@@ -152,10 +152,11 @@ func outputsTable(b pipeline.Bisection) string {
 	for _, o := range b.Outputs {
 		rows = append(rows, []string{o.Name, decibels(o.SNRdB), decibels(o.InnerSNRdB)})
 		if o.Differs() {
-			differ = "the engine as it is differs otherwise: its difference begins, at least in part, in what the compiler or runtime does where inner tensors are no outputs\n"
+			differ = "the engine as it is differs otherwise: its difference begins, at least in part, " +
+				"in what the compiler or runtime does where inner tensors are no outputs\n"
 		}
 	}
-	return ui.Table(rows) + differ
+	return ui.Table(rows) + "of these cases alone: the report of verify has the figures of all cases\n" + differ
 }
 
 // around is how many tensors are shown before and behind the first that parts ways.

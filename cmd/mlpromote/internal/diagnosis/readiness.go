@@ -168,12 +168,12 @@ func readinessText(l checklist) string {
 	subjects, of := bySubject(l.Items)
 	for _, subject := range subjects {
 		rows := [][]string{{"ITEM", "STATE", "ASKED", "DETAIL", "PROOF"}}
-		var todo []string
+		var next []string
 		for _, item := range of[subject] {
 			rows = append(rows, []string{item.Name, string(item.State), askedText(item, l), item.Detail, proofText(item.Proof)})
-			todo = append(todo, todoText(item)...)
+			next = append(next, nextText(item)...)
 		}
-		text += "\n" + ui.Plain(subject) + "\n" + ui.Table(rows) + strings.Join(todo, "")
+		text += "\n" + ui.Plain(subject) + "\n" + ui.Table(rows) + strings.Join(next, "")
 	}
 	return text + "\n" + summary(l) + "\n"
 }
@@ -208,8 +208,8 @@ func proofText(proof []registry.Digest) string {
 	return fmt.Sprintf("%s and %d more", ui.Short(proof[0]), len(proof)-1)
 }
 
-// todoText says how to supply what is missing, and what the policy says.
-func todoText(item registry.ReadinessItem) []string {
+// nextText says how to supply what is missing, and what the policy says.
+func nextText(item registry.ReadinessItem) []string {
 	var lines []string
 	if item.Refused != "" && item.Refused != item.Detail {
 		lines = append(lines, fmt.Sprintf("  %s: the policy refuses: %s\n", item.Name, ui.Plain(item.Refused)))
@@ -237,18 +237,25 @@ func summary(l checklist) string {
 	return text
 }
 
-// readinessMarkdown is the checklist for a comment, with a box for each line.
+// boxOf is ticked for what is proven. What the release does not have needs no box.
+func boxOf(s registry.ReadinessState) string {
+	switch s {
+	case registry.Ready:
+		return "[x] "
+	case registry.NotApplicable:
+		return ""
+	}
+	return "[ ] "
+}
+
+// readinessMarkdown is the checklist for a comment, with a box for each line that can be ticked.
 func readinessMarkdown(l checklist) string {
 	text := "# Readiness of `" + ui.Plain(l.Ref) + "`\n\n" + destinationText(l) + "\n"
 	subjects, of := bySubject(l.Items)
 	for _, subject := range subjects {
 		text += "\n## " + escaped(subject) + "\n\n"
 		for _, item := range of[subject] {
-			box := "[ ]"
-			if item.State == registry.Ready || item.State == registry.NotApplicable {
-				box = "[x]"
-			}
-			text += fmt.Sprintf("- %s **%s** (%s): %s", box, item.Name, item.State, escaped(item.Detail))
+			text += fmt.Sprintf("- %s**%s** (%s): %s", boxOf(item.State), item.Name, item.State, escaped(item.Detail))
 			if len(item.Asked) > 0 {
 				text += "; asked by " + strings.Join(item.Asked, ", ")
 			}

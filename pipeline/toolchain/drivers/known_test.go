@@ -1,0 +1,38 @@
+package drivers_test
+
+import (
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A target that IREE cannot compile for is refused before anything is built, with what it can compile for.
+func TestIREECompilesFor(t *testing.T) {
+	t.Parallel()
+	iree, err := drivers.Find("iree")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		vendor, arch, device, says string
+	}{
+		"nvidia":                        {"nvidia", "sm_89", "cuda", ""},
+		"amd":                           {"amd", "gfx942", "hip", ""},
+		"an arch that it does not have": {"nvidia", "sm_90", "", `with one of the archs sm_60, sm_61, `},
+		"a family":                      {"nvidia", "ada", "", `not "ada"`},
+		"no arch":                       {"amd", "", "", "with one of the archs gfx908, "},
+		"of the other vendor":           {"amd", "sm_80", "", `not "sm_80"`},
+		"another vendor":                {"intel", "xe", "", `vendor nvidia or amd, not "intel"`},
+	} {
+		target := registry.Target{Name: "x", CPU: registry.TargetCPU{Arch: "amd64"}, Accelerator: &registry.TargetAccelerator{Vendor: c.vendor, Arch: c.arch}}
+		options, err := iree.Profile.CompileOptions(target, "fp32")
+		switch {
+		case c.says == "" && (err != nil || options["device"] != c.device || options["arch"] != c.arch):
+			t.Errorf("%s: options %v, error %v, want device %s and arch %s", name, options, err, c.device, c.arch)
+		case c.says != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: error %v, want one that says %q", name, err, c.says)
+		}
+	}
+}
