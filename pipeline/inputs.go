@@ -44,7 +44,11 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if err := checkQuantized(s, m.model); err != nil {
 		return inputs{}, err
 	}
-	in.Quantized, in.Precision = quantizedSource(s, m.model)
+	if in.Quantized, in.Precision = quantizedSource(s, m.model); in.Quantized != "" {
+		if err := checkScales(m.files); err != nil {
+			return inputs{}, inside(s.Source.Path.Written, err)
+		}
+	}
 	var err error
 	for _, v := range s.Variants {
 		if err := checkCompressible(s, v, s.Source.Path.Written, m.model); err != nil && v.Model.Written == "" {

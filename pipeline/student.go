@@ -65,6 +65,9 @@ func readStudent(files specFiles, s *spec.Spec, v spec.Variant, of studentOf) (*
 	}
 	student := &plan.Student{Written: v.Model.Written, Files: opened.files, Needs: needs}
 	if q := opened.model.Quantized(); q.Nodes > 0 {
+		if err := checkScales(opened.files); err != nil {
+			return nil, inside(s.File+": variant "+v.Name+": "+v.Model.Written, err)
+		}
 		student.Said = q.String()
 	}
 	return student, nil

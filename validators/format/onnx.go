@@ -133,13 +133,13 @@ func (rd *reader) metadata(f field) error {
 }
 
 // entry reads StringStringEntryProto, whose size the caller has already counted.
-func (rd *reader) entry(f field) (key, value string, err error) {
-	err = rd.each(f.span, "StringStringEntryProto", func(g field) (err error) {
+func (s *scanner) entry(f field) (key, value string, err error) {
+	err = s.each(f.span, "StringStringEntryProto", func(g field) (err error) {
 		switch {
 		case g.num == 1 && g.typ == protowire.BytesType:
-			key, err = rd.text(g)
+			key, err = s.text(g)
 		case g.num == 2 && g.typ == protowire.BytesType:
-			value, err = rd.read(g)
+			value, err = s.read(g)
 		}
 		return err
 	})

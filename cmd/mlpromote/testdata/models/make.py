@@ -8,6 +8,7 @@ recent.onnx    an operator set that ONNX Runtime has since 1.25
 scaled.onnx    the digits network, one of whose channels is 300 times as large between its
                convolutions: the same function, and no 8 bits hold it beside the others
 quantized.onnx the digits network as it comes from others who quantized it: QDQ, static int8
+unscaled.onnx  the same, with a scale of 0 among those of its weights
 halved.onnx    a dense layer behind an operator that only a library has (operators/halve.c)
 tokens.onnx    a classifier of tokens: an embedding of 50 words, a table of 20 positions that bounds
                the length, and a mask
@@ -73,6 +74,14 @@ def quantized():
     quantization.quantize_static(here / "../../../../examples/digits/digits.onnx", here / "quantized.onnx", Reader())
 
 
+def unscaled():
+    model = onnx.load(here / "quantized.onnx")
+    node = next(n for n in model.graph.node if n.op_type == "DequantizeLinear" and n.input[0] == "conv2.weight_quantized")
+    scale = next(i for i in model.graph.initializer if i.name == node.input[1])
+    scale.CopyFrom(onnx.numpy_helper.from_array(0 * onnx.numpy_helper.to_array(scale), scale.name))
+    save(model, "unscaled.onnx")
+
+
 def scaled(factor=300):
     model = onnx.load(here / "../../../../examples/digits/digits.onnx")
     weights = {i.name: i for i in model.graph.initializer}
@@ -91,6 +100,7 @@ def scaled(factor=300):
 
 scaled()
 quantized()
+unscaled()
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
 for opset, name in ((26, "recent.onnx"), (27, "late.onnx")):
