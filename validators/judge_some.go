@@ -36,11 +36,8 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	for i, r := range j.Reasons {
-		if r.Figure == "cosine" && chance != nil {
-			own := limits[r.Output].Cosine.Min
-			if own != float64(r.Limit) {
-				j.Reasons[i].Message += fmt.Sprintf(", which is %g with %.2g dB more noise, since a single case may be so much worse", own, mostChance)
-			}
+		if own := limits[r.Output].Cosine; r.Figure == "cosine" && own.Min != float64(r.Limit) {
+			j.Reasons[i].Message += fmt.Sprintf(", which is %g with %.2g dB more noise, since a single case may be so much worse", own.Min, mostChance)
 		}
 		if more := chance[r.Output]; more > 0 && r.Figure == "snrDb" {
 			how := "that chance explains"

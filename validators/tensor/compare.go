@@ -81,7 +81,7 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 		k.run(ref, eng, int64(at))
 		rows.feed(ref, eng)
 		c.channels.feed(ref, eng)
-		if c.options.Systematic && !c.options.Channels {
+		if c.options.Systematic {
 			c.channels.all.feed(ref, eng, c.channels.shift)
 		}
 	}

@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -104,6 +105,7 @@ func TestSystematicFollowsACurve(t *testing.T) {
 		"of 3 channels":                 {3, false, normal, cube, 4 * (size/2 - noise/2)},
 		"of one":                        {1, false, normal, square, 4 * (size/6 - noise/2)},
 		"units":                         {6, true, normal, square, 0},
+		"tails of a kurtosis of 6":      {6, false, laplace, func(v float64) float64 { return v + size*(v*v-2)/math.Sqrt(20)*math.Sqrt2 }, 0},
 		"a few values far out":          {6, false, heavy, square, 0},
 		"the first within 10 spreads":   {6, false, first(9.8), square, 4 * (size - noise/2)},
 		"the first 10.3 spreads away":   {6, false, first(10.3), square, 0},
@@ -120,6 +122,96 @@ func TestSystematicFollowsACurve(t *testing.T) {
 				t.Errorf("systematic errors of %v spreads, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// laplace has a kurtosis of 6.
+func laplace(_ int, r *rand.Rand) float64 {
+	return math.Copysign(r.ExpFloat64(), r.Float64()-0.5)
+}
+
+// cubic is a polynomial of third degree, by the powers of its coefficients.
+type cubic [4]float64
+
+func (p cubic) of(v float64) float64 { return p[0] + v*(p[1]+v*(p[2]+v*p[3])) }
+
+// orthogonal returns the polynomials up to third degree at right angles to each other over values, with a mean square of 0.01, or 0
+// where the values are too few for one.
+func orthogonal(reference func(int, *rand.Rand) float64) (all [4]cubic) {
+	var values []float64
+	random := rand.New(rand.NewPCG(9, 1))
+	for i := range 100_000 {
+		if v := reference(i, random); v > -1e30 {
+			values = append(values, v)
+		}
+	}
+	mean := func(p, q cubic) float64 {
+		sum := 0.0
+		for _, v := range values {
+			sum += p.of(v) * q.of(v)
+		}
+		return sum / float64(len(values))
+	}
+	for k := range all {
+		all[k][k] = 1
+		for _, lower := range all[:k] {
+			along := mean(all[k], lower) / 0.01
+			for i := range lower {
+				all[k][i] -= along * lower[i]
+			}
+		}
+		size := math.Sqrt(mean(all[k], all[k]))
+		for i := range all[k] {
+			if all[k][i] *= 0.1 / size; size < 1e-6 {
+				all[k][i] = 0
+			}
+		}
+	}
+	return all
+}
+
+// Whatever a polynomial of third degree makes of the values is explained, however they are distributed, and values that stand for
+// infinity say nothing.
+func TestSystematicExplainsEveryCubic(t *testing.T) {
+	t.Parallel()
+	const noise = 0.001
+	for name, reference := range map[string]func(i int, r *rand.Rand) float64{
+		"normal":           normal,
+		"uniform":          func(_ int, r *rand.Rand) float64 { return r.Float64() },
+		"skewed":           func(_ int, r *rand.Rand) float64 { u := r.Float64(); return u * u * u * u },
+		"logistic, of 4.2": func(_ int, r *rand.Rand) float64 { u := r.Float64(); return math.Log(u / (1 - u)) },
+		"three values":     func(_ int, r *rand.Rand) float64 { return float64(r.IntN(3)) },
+		"with what is masked": func(i int, r *rand.Rand) float64 {
+			return map[bool]float64{true: -3e38, false: r.NormFloat64()}[i%60 == 0]
+		},
+	} {
+		at := orthogonal(reference)
+		for _, p := range []cubic{{0, 0, 0, 0.1}, {0, 0, 0.1, 0}, {0.03, -0.07, 0.1, -0.09}, {-0.1, 0.05, 0.02, 0.01}, at[2], at[3]} {
+			if p == (cubic{}) { // three values have no cube
+				continue
+			}
+			t.Run(fmt.Sprint(name, p), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(3, 1))
+				var n, sum, squares, err2 float64
+				for i := range 100_000 {
+					if v := reference(i, random); v > -1e30 {
+						n, sum, squares, err2 = n+1, sum+v, squares+v*v, err2+p.of(v)*p.of(v)
+					}
+				}
+				sd := math.Sqrt(squares/n - sum/n*sum/n)
+				want := 4 * (math.Sqrt(err2/n)/sd - noise/2)
+				got := systematicOf(t, 6_000, 6, false, reference, func(v float64, _ int, r *rand.Rand) float64 {
+					if v < -1e30 {
+						return v
+					}
+					return v + p.of(v) + noise*sd*r.NormFloat64()
+				})
+				if math.Abs(got-want) > 0.045*want {
+					t.Errorf("systematic errors of %v spreads, want %v", got, want)
+				}
+			})
+		}
 	}
 }
 

@@ -89,8 +89,8 @@ type Result struct {
 	// the errors in a channel, or half of it in all values, counts four times: rounding explains no
 	// more. The offset of one channel counts a sixth, and that of c channels together c sixths, at
 	// most in full, as do bends: rounding moves single channels, and seldom all alike. Where the last
-	// axis differs between cases, or is longer than [MaxChannels], it is that of all values together,
-	// with Options.Channels along a line. +Inf if an element has no finite error.
+	// axis differs between cases, or is longer than [MaxChannels], it is that of all values together.
+	// +Inf if an element has no finite error.
 	Systematic float64
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.

@@ -46,13 +46,10 @@ func (c *Comparison) systematic(r *Result) {
 		}
 	}
 	cases := len(c.errors2)
-	if !c.options.Channels {
+	if !c.options.Channels || c.channels.off {
 		count(c.channels.all.curve(cases).counts(min(1, loneOffset*float64(c.channels.widest)), wholeShare), r.Spread)
 	}
 	if c.channels.off {
-		if c.options.Channels {
-			count(c.channels.sums[0].line(cases).counts(min(1, loneOffset*float64(c.channels.widest)), wholeShare), r.Spread)
-		}
 		return
 	}
 	for i, s := range c.channels.sums {
