@@ -135,3 +135,6 @@ var BothSizes = bothSizes
 func CasesToRun(report registry.ParityReport, count, most int) []int {
 	return casesToRun(report, count, most)
 }
+
+// ShardOf finds the shard of a case.
+func ShardOf(shards []registry.Shard, number int) int { return shardOf(shards, number) }

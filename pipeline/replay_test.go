@@ -1,0 +1,62 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A replayed case shows what goes in and comes out, the element that differs most, and what the report says of its worst
+// element, if that is in this case.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.25) // int8 multiplies by that, and the model by 1.5
+	built := w.built(t, digits, pipeline.BuildOptions{})
+	verified, _ := w.p.Verify(t.Context(), built.Ref) // int8 fails its limits
+	report := verified.Engines[1].Parity
+	worst := report.Outputs["y"].Worst
+	if worst == nil || worst.Case != 2 {
+		t.Fatalf("the worst element is %+v, want that of case 2, which is the largest", worst)
+	}
+	for number, x := range []float64{1, -2, 3} {
+		found, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Case: number, Report: &report})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := found.Outputs[0]
+		if found.Case == nil || *found.Case != number || float64(found.Inputs[0].Mean) != x || float64(y.Reference.Mean) != 1.5*x || float64(y.Engine.Mean) != 1.25*x {
+			t.Errorf("case %d: inputs %+v, output %+v, want those of x = %v", number, found.Inputs, y, x)
+		}
+		if float64(y.MaxAbs) != 0.25*math.Abs(x) || y.Worst == nil || float64(y.Worst.Engine) != 1.25*x || len(y.Checks) == 0 {
+			t.Errorf("case %d: output %+v, want a largest difference of %v and the limits", number, y, 0.25*math.Abs(x))
+		}
+		if (y.Reported != nil) != (number == worst.Case) || y.Reported != nil && (y.Reported.Engine != worst.Engine || y.Reported.Reference != worst.Reference) {
+			t.Errorf("case %d: reported %+v, want %+v in case %d alone", number, y.Reported, worst, worst.Case)
+		}
+	}
+	own, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Case: 2})
+	if err != nil || own.Outputs[0].Reported != nil {
+		t.Errorf("without a report: %+v, error %v, want nothing reported", own.Outputs, err)
+	}
+	given, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Inputs: own.Given, Report: &report})
+	if err != nil || given.Case != nil || given.Outputs[0].Reported != nil || float64(given.Outputs[0].Engine.Mean) != 3.75 {
+		t.Errorf("a saved case: %+v, error %v, want the same outputs, and no number", given, err)
+	}
+	for name, o := range map[string]pipeline.ReplayOptions{
+		"a case that is not there": {Engine: "int8", Case: 3}, "a negative case": {Engine: "int8", Case: -1},
+	} {
+		if _, err := w.p.Replay(t.Context(), built.Ref, o); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+	w.run = func(toolchain.Job, string) error { return errInjected }
+	if found, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8"}); !errors.Is(err, errInjected) {
+		t.Errorf("a runtime that fails: %+v, error %v, want that error", found, err)
+	}
+}
