@@ -161,7 +161,7 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 			a.groups[p.Approvals.group(g.Keys)]++
 		case !seen[g.Signer]:
 			seen[g.Signer] = true
-			a.other = append(a.other, g.by()+" is a key of somebody who approved with another one, which counts once")
+			a.other = append(a.other, g.by()+" belongs to a person who also approved with another key; both count once")
 		}
 	}
 	slices.SortFunc(attested, func(a, b GivenApproval) int { return strings.Compare(a.voice(), b.voice()) })

@@ -21,7 +21,7 @@ func (b AcceptedTrust) CheckFollows(before AcceptedTrust) error {
 	case b.Registry != before.Registry:
 		return b.refused("it is of the registry %s, and this machine follows %s", b.Registry, before.Registry)
 	case b.Version < before.Version:
-		return b.refused("this machine has accepted version %d already: somebody offers an older one again", before.Version)
+		return b.refused("this machine has accepted version %d already, and an older one is offered", before.Version)
 	case b.Version == before.Version:
 		return b.refused("this machine has accepted another bundle of that version, %s: the registry signed two, or its history was replaced",
 			before.Digest)
@@ -69,7 +69,7 @@ func (b TrustBundle) CheckCurrent(now time.Time) error {
 	case !now.Before(b.ExpiresOn):
 		return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: it expired on %s, and here it is %s: nothing new is accepted by it",
 			b.Version, b.Registry, utc(b.ExpiresOn), utc(now)),
-			"have the registry publish the next one: mlpromote trust publish; where it did, somebody withholds it, or the clock here is wrong. Engines that run are not affected")
+			"have the registry publish the next one: mlpromote trust publish; if it did, this machine does not get it, or its clock is wrong. Engines that run are not affected")
 	}
 	return nil
 }

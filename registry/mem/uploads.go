@@ -100,7 +100,7 @@ func (u *Uploads) acquire(ctx context.Context, owner registry.UploadOwner, id st
 	}
 	if have := int64(len(found.content)); found.busy || have != offset {
 		return nil, registry.Errorf(registry.CodeConflict,
-			"upload %s: %d bytes are here, so the next ones cannot begin at %d, or somebody else is writing; send one chunk after the other", id, have, offset)
+			"upload %s: %d bytes are here, so the next ones cannot begin at %d, or another request is writing it; send one chunk after the other", id, have, offset)
 	}
 	found.busy = true
 	return found, nil
@@ -125,7 +125,7 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 		return 0, err
 	}
 	if found.busy {
-		return 0, registry.Errorf(registry.CodeConflict, "upload %s: somebody else is writing it; finish it after that", id)
+		return 0, registry.Errorf(registry.CodeConflict, "upload %s: another request is writing it; finish it after that", id)
 	}
 	delete(u.open, uploadKey{owner, id})
 	size := int64(len(found.content))
@@ -146,7 +146,7 @@ func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id str
 	defer u.mu.Unlock()
 	found, err := u.find(owner, id)
 	if err == nil && found.busy {
-		err = registry.Errorf(registry.CodeConflict, "upload %s: somebody else is writing it; cancel it after that", id)
+		err = registry.Errorf(registry.CodeConflict, "upload %s: another request is writing it; cancel it after that", id)
 	}
 	if err == nil {
 		delete(u.open, uploadKey{owner, id})

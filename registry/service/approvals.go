@@ -59,7 +59,7 @@ func (s *Service) mayApprove(ctx context.Context, a registry.Attachment, r regis
 	if registry.IsBuilder(r, found.claims, claim.Signer) {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeTrust, "attach: key %s signed the build of this release, so it cannot approve it", claim.Signer),
-			"somebody else must approve, with a key of their own")
+			"another person must approve, with their own key")
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func signedIn(ctx context.Context) (registry.Person, error) {
 	p, known := registry.PrincipalOf(ctx)
 	if !known || p.Person.Validate() != nil {
 		return registry.Person{}, registry.WithHint(
-			registry.Errorf(registry.CodeUnauthenticated, "attest: nobody is signed in for whom the service could sign"),
+			registry.Errorf(registry.CodeUnauthenticated, "attest: you are not signed in, so the service cannot sign for you"),
 			"send a token of the service or of an issuer that it trusts, or approve with a key of your own")
 	}
 	return p.Person, nil
@@ -70,7 +70,7 @@ func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to 
 	if err == nil && slices.ContainsFunc(publishers, who.MayBe) {
 		return registry.WithHint(
 			registry.Errorf(registry.CodePolicy, "attest: %s published this release or handed in what its builder signed, and so cannot approve it", who),
-			"somebody else must approve")
+			"another person must approve")
 	}
 	return err
 }

@@ -101,13 +101,13 @@ func TestAttestRefuses(t *testing.T) {
 			_, err := w.Attest(t.Context(), registry.AttestRequest{Kind: registry.AttestApproval,
 				Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
 			return err
-		}, registry.CodeUnauthenticated, "nobody is signed in"},
+		}, registry.CodeUnauthenticated, "you are not signed in"},
 		"a token of an OCI client": {func() error {
 			ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:ana"})
 			_, err := w.Attest(ctx, registry.AttestRequest{Kind: registry.AttestApproval,
 				Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
 			return err
-		}, registry.CodeUnauthenticated, "nobody is signed in"},
+		}, registry.CodeUnauthenticated, "you are not signed in"},
 		"for what builds go to": {func() error {
 			return w.attest(t, "ana", registry.AttestApproval, r, func(q *registry.AttestRequest) { q.Environment = "staging" })
 		}, registry.CodeInvalid, "want exactly one of: staging to prod"},

@@ -30,7 +30,7 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 	}
 	if e.External() && tagOrDigest != string(r.Digest) && tagOrDigest != r.Tag() {
 		return registry.Release{}, registry.Errorf(registry.CodeTrust,
-			"tag %s of %s on %s names release %s, which says that it is %s: somebody moved the tag",
+			"tag %s of %s on %s names release %s, which says that it is %s: the tag was moved",
 			tagOrDigest, registry.Repository(environment, model), e.Registry, r.Digest, r.Tag())
 	}
 	return r, nil

@@ -264,7 +264,7 @@ func TestMovedTagsAreNotFollowed(t *testing.T) {
 	}
 	q.Version = "1.1.0"
 	if answer, err := w.Resolve(t.Context(), q); registry.CodeOf(err) != registry.CodeTrust ||
-		answer.Engine != nil || !strings.Contains(err.Error(), "moved the tag") {
+		answer.Engine != nil || !strings.Contains(err.Error(), "the tag was moved") {
 		t.Errorf("resolve 1.1.0 gives %+v, error %v, want CodeTrust", answer, err)
 	}
 }

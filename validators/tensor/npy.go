@@ -100,7 +100,7 @@ func npyForeign(lead []byte) error {
 		return faultf(ErrUnsafe,
 			"npy: this is a pickle, which runs code when it is loaded: save the array with numpy.save(..., allow_pickle=False)")
 	}
-	return faultf(ErrMalformed, "npy: the file begins with %x: expected %x", lead, npyMagic)
+	return faultf(ErrMalformed, "npy: it begins with %q, and arrays of numpy.save with %q", lead, npyMagic)
 }
 
 // readExactly reads n bytes and checks that r ends there.

@@ -49,7 +49,7 @@ func npzMembers(r io.ReaderAt, size int64, limits Limits) ([]*zip.File, error) {
 		if source.left.Load() < 0 {
 			return nil, faultf(ErrLimit, "npz: the archive's directory has more than %d bytes, the limit", limits.MaxHeaderBytes)
 		}
-		return nil, faultf(ErrMalformed, "npz: not a readable zip archive: %v", err)
+		return nil, faultf(ErrMalformed, "npz: not a readable zip archive, as numpy.savez writes it: the end of the file is missing, or it is another kind of file")
 	}
 	source.unlimited.Store(true)
 	if len(archive.File) > limits.MaxTensors {
@@ -85,7 +85,7 @@ func checkNpzMember(f *zip.File, limits Limits) error {
 		return faultf(ErrUnsafe,
 			"npz: %.256q: the archive holds a pickle, which runs code when it is loaded; save the tensors as safetensors", path.Base(f.Name))
 	case !strings.HasSuffix(f.Name, ".npy"):
-		return faultf(ErrMalformed, "npz: %.256q is not an npy array: expected a name that ends with .npy", f.Name)
+		return faultf(ErrMalformed, "npz: %.256q is not an npy array: want an archive of numpy.savez, in which all names end with .npy", f.Name)
 	case f.Flags&encrypted != 0:
 		return faultf(ErrUnsupported, "npz: %.256q is encrypted", f.Name)
 	case f.Method != zip.Store && f.Method != zip.Deflate:

@@ -23,8 +23,8 @@ func (v Verbs) Pull() *cobra.Command {
 		Use:   "pull MODEL -o DIR",
 		Short: "Download the engine that fits this machine, and verify it before use",
 		Long: `Resolves, writes the engine beside DIR, checks every digest and signature there, and
-puts it in place of DIR in one step. A folder that pull made is replaced, unless somebody added
-files to it; any other folder is refused, and so is a mount point (name a folder inside it).`,
+puts it in place of DIR in one step. A folder that pull made is replaced, unless files were
+added to it; any other folder is refused, and so is a mount point (name a folder inside it).`,
 		Example: "  " + v.UI.Program + " pull vision/digits --env prod -o /srv/digits",
 		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {

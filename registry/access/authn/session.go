@@ -75,7 +75,7 @@ func (g *Authenticator) hasSession(r *http.Request) bool {
 func (g *Authenticator) session(r *http.Request) (registry.Session, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	if err != nil {
-		return registry.Session{}, registry.Errorf(registry.CodeUnauthenticated, "nobody is signed in here")
+		return registry.Session{}, registry.Errorf(registry.CodeUnauthenticated, "you are not signed in")
 	}
 	return access.RedeemSession(r.Context(), g.Sessions, cookie.Value, g.Now())
 }

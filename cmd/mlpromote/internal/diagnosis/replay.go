@@ -258,14 +258,14 @@ func reportIn(data []byte) (subject registry.Digest, report registry.ParityRepor
 		} `json:"dsseEnvelope"`
 	}
 	if err := registry.DecodeSigned(data, &bundle); err != nil {
-		return "", report, err
+		return "", report, errors.New("it is no JSON document of ours")
 	}
 	if len(bundle.Envelope.Payload) > 0 {
 		data = bundle.Envelope.Payload
 	}
 	var statement registry.Statement
 	if err := registry.DecodeSigned(data, &statement); err != nil {
-		return "", report, err
+		return "", report, errors.New("what was signed is no statement")
 	}
 	if statement.Type != "" {
 		if statement.PredicateType != registry.PredicateParity {
@@ -277,7 +277,7 @@ func reportIn(data []byte) (subject registry.Digest, report registry.ParityRepor
 		data = statement.Predicate
 	}
 	if err := registry.DecodeSigned(data, &report); err != nil {
-		return "", report, err
+		return "", report, errors.New("its keys are not those of a parity report")
 	}
 	if report.Verdict == "" || len(report.Outputs) == 0 {
 		return "", report, errors.New("it has no verdict and no outputs")

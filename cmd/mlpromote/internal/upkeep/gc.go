@@ -97,7 +97,7 @@ func (v Verbs) collect(ctx context.Context, i *wiring.Instance, keep gc.Retentio
 		v.UI.Note("%s was skipped: %s", left.Repository, left.Reason)
 	}
 	if !alone && did.Marked > 0 {
-		v.UI.Note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
+		v.UI.Note("not needed any more: %s; a collection deletes those that no request needs within %v", registry.Count(did.Marked, "record"), keep.Grace)
 	}
 	if did.Expired > 0 {
 		v.UI.Note("deleted %s of nodes, which no longer counted", registry.Count(did.Expired, "report"))
