@@ -110,6 +110,8 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 				_, util := exec.LookPath("softhsm2-util")
 				_, tool := exec.LookPath("pkcs11-tool")
 				return os.Getenv("MLPROMOTE_SOFTHSM") != "" && util == nil && tool == nil, nil
+			case "browser":
+				return browserProgram() != "", nil
 			case "bf16": // of the processor
 				info, err := os.ReadFile("/proc/cpuinfo")
 				return err == nil && bytes.Contains(info, []byte("avx512_bf16")), nil

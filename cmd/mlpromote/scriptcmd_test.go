@@ -63,6 +63,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	reset-derived          empty the tables that repeat what manifests say
 //	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
 //	python TOOLCHAIN FILE  run a program with the Python of a toolchain, which is installed if need be
+//	browser DIR PATH JS [FLAGS]  serve DIR to Chromium, open the page, and print what an expression is there; FLAGS are of Chromium
 //	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
 //	node-program           put mlpromote-node into PATH; with "shifted", one whose clock MLPROMOTE_CLOCK_SHIFT changes
 //	stop-service DIR       stop the service of a data directory, which must end well
@@ -88,7 +89,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "statement": cmdStatement, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "hostile": cmdHostile, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
-		"python": cmdPython, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
+		"python": cmdPython, "browser": cmdBrowser, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
 		"verify-vsa": cmdVerifyVSA, "report": cmdReport, "sign": j.cmdSign, "certify": cmdCertify, "authority": cmdAuthority, "attach": cmdAttach, "refer": cmdRefer,

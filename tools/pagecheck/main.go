@@ -3,9 +3,11 @@
 // too large, that are wider than 320 pixels (which are 1280 at 400 %) or than paper, and where Tab does not reach everything.
 //
 // With -walk it does what people do on pages instead: the steps in a file, each with a browser of its own for whoever does it.
+// With -eval it prints what an expression of JavaScript is on a page; -flags are further flags of Chromium.
 //
 //	pagecheck -axe node_modules/axe-core/axe.min.js [-colors light,dark,forced] URL...
 //	pagecheck -walk steps.json
+//	pagecheck -eval EXPRESSION [-flags NAME=VALUE,...] URL
 package main
 
 import (
@@ -42,7 +44,16 @@ func main() {
 	colors := flag.String("colors", "light", "light, dark and forced, separated by commas")
 	walk := flag.String("walk", "", "file with steps to do")
 	trusted := flag.String("trust", "", "file with a certificate that a service may have, beside those that all browsers trust")
+	expression := flag.String("eval", "", "expression to print")
+	flags := flag.String("flags", "", "flags of Chromium, separated by commas")
 	flag.Parse()
+	if *expression != "" {
+		if err := runEval(*expression, flag.Args(), strings.FieldsFunc(*flags, func(r rune) bool { return r == ',' })); err != nil {
+			fmt.Fprintln(os.Stderr, "pagecheck:", err)
+			os.Exit(2)
+		}
+		return
+	}
 	var findings []string
 	var err error
 	if *walk != "" {
@@ -88,9 +99,17 @@ func run(axe string, colors, pages []string) ([]string, error) {
 	return all, nil
 }
 
-// browser starts Chromium, which ends with the context. Pages have contexts of their own.
-func browser(limit time.Duration, trusted string) (context.Context, context.CancelFunc, error) {
+// browser starts Chromium, with more flags as NAME or NAME=VALUE, which ends with the context. Pages have contexts of
+// their own.
+func browser(limit time.Duration, trusted string, flags ...string) (context.Context, context.CancelFunc, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	for _, f := range flags {
+		if name, value, ok := strings.Cut(f, "="); ok {
+			options = append(options, chromedp.Flag(name, value))
+		} else {
+			options = append(options, chromedp.Flag(name, true))
+		}
+	}
 	if trusted != "" {
 		key, err := publicKey(trusted)
 		if err != nil {

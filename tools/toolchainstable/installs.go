@@ -26,8 +26,11 @@ func (p program) installs() table {
 func (p program) install(dir, name string) (string, error) {
 	environment := []string{"MLPROMOTE_INSTALLS=" + filepath.Join(dir, "installs"), "PIP_NO_CACHE_DIR=1", "npm_config_cache=" + filepath.Join(dir, "npm")}
 	begun := time.Now()
-	out, err := execute(dir, environment, p.path, "toolchain", "install", name)
+	out, ok, err := try(dir, environment, p.path, "toolchain", "install", name)
 	if err != nil {
+		return "", err
+	}
+	if !ok {
 		return fmt.Sprintf("| | %s |", reason(out)), nil
 	}
 	took := time.Since(begun)

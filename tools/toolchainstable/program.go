@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +19,7 @@ type program struct {
 
 type tool struct {
 	Name, Version, State string
-	Installs             []struct{ Folder string }
+	Installs             []struct{ Interpreter string }
 }
 
 func newProgram(path string) (program, error) {
@@ -52,6 +53,16 @@ func (p program) installed(name string) bool {
 // call gives what the program prints: its result, or all that it says where it fails.
 func (p program) call(dir string, args ...string) ([]byte, error) {
 	return execute(dir, nil, p.path, args...)
+}
+
+// try does the same where a failure of the program is a result. ok is false if it failed.
+func try(dir string, environment []string, path string, args ...string) (out []byte, ok bool, err error) {
+	out, err = execute(dir, environment, path, args...)
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return out, false, nil
+	}
+	return out, err == nil, err
 }
 
 func execute(dir string, environment []string, path string, args ...string) ([]byte, error) {

@@ -87,7 +87,11 @@ func (s source) row(p program, dir string) (string, error) {
 	spec := filepath.Join(dir, "mlpromote.yaml")
 	switch {
 	case s.draft != nil:
-		if out, err := p.call(dir, append([]string{"init"}, s.draft...)...); err != nil {
+		out, ok, err := try(dir, nil, p.path, append([]string{"init"}, s.draft...)...)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
 			return fmt.Sprintf("- | %s | | | | | |", reason(out)), nil
 		}
 	case s.spec != "":
@@ -131,7 +135,7 @@ func place(from, to string) error {
 func (p program) python(name string) (string, error) {
 	for _, t := range p.tools {
 		if t.Name == name && len(t.Installs) > 0 {
-			return filepath.Join(t.Installs[0].Folder, "venv", "bin", "python3"), nil
+			return t.Installs[0].Interpreter, nil
 		}
 	}
 	return "", errors.New("no install of " + name)
