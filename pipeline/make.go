@@ -182,6 +182,9 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 	operators := m.inputs.imported.source.operators
 	built.engine.NativeCode = built.engine.NativeCode || len(operators) > 0
 	inputs := slices.Concat(model, operators, m.tuning(planned))
+	if planned.Calibrated {
+		inputs = append(inputs, m.inputs.Calibration.Files...)
+	}
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: machine(m.node)}
 	step, err := m.do(ctx, to, tool.Engines, wanted{name: "compile " + label, job: job, options: planned.Compile})
 	if err != nil {

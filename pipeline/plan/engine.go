@@ -63,7 +63,11 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 		}
 		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: needs}
 	}
-	if e.Quantize = planQuantize(requested, in); e.Quantize != nil {
+	if e.Calibrated = profile.Calibrated; e.Calibrated {
+		if err := checkCalibrated(requested); err != nil {
+			return Engine{}, err
+		}
+	} else if e.Quantize = planQuantize(requested, in); e.Quantize != nil {
 		by := tools[requested.Quantizer].Identity
 		e.Quantizer = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
 	}

@@ -137,6 +137,6 @@ func (r Requested) Asked(e Engine) bool {
 	if err != nil {
 		return false
 	}
-	got, err := registry.CanonicalDigest([]any{target, e.Variant, e.Precision, e.Toolchain.Name, e.Form, e.Quantize != nil, e.Load, e.Compress, e.Student})
+	got, err := registry.CanonicalDigest([]any{target, e.Variant, e.Precision, e.Toolchain.Name, e.Form, e.Quantize != nil || e.Calibrated, e.Load, e.Compress, e.Student})
 	return err == nil && got == want
 }

@@ -64,6 +64,8 @@ type Engine struct {
 	Compress   []map[string]any    `json:"compress,omitempty"`
 	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
 	Quantize   map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
+	// Calibrated is true if the compiler quantizes the model by itself, from the calibration data.
+	Calibrated bool                `json:"calibrated,omitempty"`
 	Compile    map[string]any      `json:"compile"`
 	Tuning     *Tuning             `json:"tuning,omitempty"`    // nil for none
 	Form       string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first

@@ -44,7 +44,7 @@ func base() asked {
 		},
 		other: plan.Tool{
 			Identity: toolchain.Identity{Name: "other", Version: "2.0"}, Code: []registry.Digest{digest.FromString("other")},
-			Profile: toolchain.Profile{Name: "other", Forms: []toolchain.Form{{Name: "blob"}}, Tuning: "ranges.json", CompileOptions: compile},
+			Profile: toolchain.Profile{Name: "other", Forms: []toolchain.Form{{Name: "blob"}, {Name: "int8", Calibrated: true}}, Tuning: "ranges.json", CompileOptions: compile},
 		},
 		request: plan.Requested{Toolchain: "onnxruntime", Variant: "fp32", Precision: "fp32",
 			Target: registry.Target{Name: "linux", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64"}}},
@@ -91,6 +91,24 @@ func TestNewRefuses(t *testing.T) {
 		"operators, quantized": {func(a *asked) {
 			a.in.Operators, a.request.Quantize, a.request.Quantizer = []toolchain.Input{file("ops.so")}, map[string]any{"method": "fp16"}, "onnxruntime"
 		}, "and neither quantized nor compressed"},
+		"a compiler that quantizes": {func(a *asked) {
+			a.request.Toolchain, a.request.Form, a.request.Quantizer = "other", "int8", "onnxruntime"
+			a.request.Quantize = map[string]any{"method": "static-int8", "observer": "minmax", "per_channel": false}
+		}, ""},
+		"a compiler that quantizes, and what it does not know": {func(a *asked) {
+			a.request.Toolchain, a.request.Form, a.request.Quantizer = "other", "int8", "onnxruntime"
+			a.request.Quantize = map[string]any{"method": "static-int8", "exclude_nodes": []string{"conv"}}
+		}, "form int8 of other quantizes by itself"},
+		"a compiler that quantizes, by another observer": {func(a *asked) {
+			a.request.Toolchain, a.request.Form, a.request.Quantizer = "other", "int8", "onnxruntime"
+			a.request.Quantize = map[string]any{"method": "static-int8", "observer": "entropy"}
+		}, "form int8 of other quantizes by itself"},
+		"a compiler that quantizes, beside another tool": {func(a *asked) {
+			a.request.Toolchain, a.request.Form, a.request.Quantizer = "other", "int8", "other"
+			a.request.Quantize = map[string]any{"method": "static-int8"}
+		}, "form int8 of other quantizes by itself"},
+		"a compiler that quantizes, and nothing to quantize": {func(a *asked) { a.request.Toolchain, a.request.Form = "other", "int8" },
+			"form int8 of other quantizes by itself"},
 		"a quantizer that is not open": {func(a *asked) { a.request.Quantize, a.request.Quantizer = map[string]any{"method": "fp16"}, "nncf" }, "asks for nncf, which is not open"},
 		"a toolchain that is not open": {func(a *asked) { a.request.Toolchain = "openvino" }, "asks for openvino, which is not open"},
 		"an unknown preset":            {func(a *asked) { a.in.Preset = "lax" }, `limits preset "lax"`},
@@ -157,6 +175,15 @@ func TestEngineDefaults(t *testing.T) {
 		"a form": {func(a *asked) { a.ort.Profile.Forms, a.request.Form = []toolchain.Form{{Name: "blob"}}, "blob" }, func(e *plan.Engine) {
 			e.Form, e.Compile["form"] = "blob", "blob"
 		}},
+		"sizes": {func(a *asked) {
+			a.ort.Profile.Sizes, a.in.Interface.Dims = true, map[string]validators.DimRange{"batch": {Min: 1, Opt: 4, Max: 8}}
+		}, func(e *plan.Engine) {
+			e.Compile["sizes"] = map[string]any{"batch": []any{int64(1), int64(4), int64(8)}}
+		}},
+		"sizes of no dimension": {func(a *asked) { a.ort.Profile.Sizes = true }, func(*plan.Engine) {}},
+		"a compiler that quantizes": {func(a *asked) {
+			a.ort.Profile.Calibrated, a.request.Quantize, a.request.Quantizer = true, map[string]any{"method": "static-int8"}, "onnxruntime"
+		}, func(e *plan.Engine) { e.Calibrated = true }},
 		"a tuning record": {func(a *asked) { in := file("mine.json"); a.ort.Profile.Tuning, a.request.Tuning = "tuning.json", &in }, func(e *plan.Engine) {
 			named := file("mine.json")
 			named.Name = "tuning.json"

@@ -40,6 +40,27 @@ func planQuantize(requested Requested, in Inputs) map[string]any {
 	return options
 }
 
+// checkCalibrated wants of a variant that a compiler quantizes by itself what such a compiler does: eight bits, and
+// the least and greatest values of the calibration data.
+func checkCalibrated(requested Requested) error {
+	asked := maps.Clone(requested.Quantize)
+	observer, _ := asked["observer"].(string)
+	plain := requested.Quantizer == ONNXRuntime && asked["method"] == MethodStatic && (observer == "" || observer == spec.ObserverMinMax)
+	for _, name := range []string{"method", "observer", "per_channel"} { // such a compiler has a scale for each channel anyway
+		delete(asked, name)
+	}
+	if plain && len(asked) == 0 {
+		return nil
+	}
+	form := requested.Toolchain
+	if requested.Form != "" {
+		form = "form " + requested.Form + " of " + form
+	}
+	return registry.Errorf(registry.CodeInvalid,
+		"target %s, variant %s: %s quantizes by itself, from calibration: want variants with quantize: {method: static}, without another tool, observer or key",
+		requested.Target.Name, requested.Variant, form)
+}
+
 // Saturates reports whether some machine of the target adds two products of uint8 and
 // int8 in 16 bits, which overflow: x86 without VNNI. There weights lose a bit, so that the
 // sums fit. Arm and accelerators add in 32 bits.

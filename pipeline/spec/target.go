@@ -57,7 +57,7 @@ type Toolchain struct {
 	Name    string `yaml:"name,required" doc:"Name of the toolchain"`
 	Version string `yaml:"version" doc:"Version, or its first components; in quotes"`
 	// Form is empty for the first kind of engine of the toolchain.
-	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino"`
+	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino, int8 of litert"`
 	// Providers is empty for those that the toolchain prefers.
 	Providers []Provider `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
 	Tuning    Path       `yaml:"tuning" doc:"File that says how the compiler is to do parts of the model for this target: a tuning spec of iree, in MLIR"`

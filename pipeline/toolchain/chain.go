@@ -25,6 +25,7 @@ func (p Profile) After(first Profile, form string, by Identity) (Profile, error)
 	if err != nil {
 		return Profile{}, registry.Errorf(registry.CodeInvalid, "from: %w", err)
 	}
+	p.Calibrated = first.Calibrated
 	own := p.CompileOptions
 	p.CompileOptions = func(t registry.Target, precision string) (map[string]any, error) {
 		options, err := own(t, precision)

@@ -36,6 +36,8 @@ type Profile struct {
 	Tuning string
 	// Intermediate is as in [Form].
 	Intermediate bool
+	// Calibrated is as in [Form].
+	Calibrated bool
 	// Sizes is true if the compiler wants the sizes of symbolic dimensions: its option "sizes" has
 	// [min, opt, max] by symbol.
 	Sizes bool
@@ -69,6 +71,9 @@ type Form struct {
 	// Alone is true if an engine configures the process that loads it, so that no other engine
 	// may run in that process.
 	Alone bool
+	// Calibrated is true if the compiler quantizes the model itself, from calibration data. It gets the model as
+	// it is, where other compilers get what a quantizer made of it.
+	Calibrated bool
 	// Intermediate is true for what only the compiler of another toolchain takes: see [Profile.After].
 	Intermediate bool
 	// CompileOptions is nil to use those of the profile.
@@ -89,7 +94,7 @@ func (p Profile) In(form string) (Profile, error) {
 		}
 		p.Format, p.Entry = cmp.Or(f.Format, p.Format), cmp.Or(f.Entry, p.Entry)
 		p.ExactRuntime = p.ExactRuntime || f.ExactRuntime
-		p.Alone, p.Intermediate = f.Alone, f.Intermediate
+		p.Alone, p.Intermediate, p.Calibrated = f.Alone, f.Intermediate, f.Calibrated
 		if f.CompileOptions != nil {
 			p.CompileOptions = f.CompileOptions
 		}

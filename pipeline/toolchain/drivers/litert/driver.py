@@ -2,7 +2,9 @@
 
 probe    versions of the tools.
 compile  role "model", one .onnx file and its external data, to model.tflite, by onnx2tf,
-         which writes the flatbuffer itself: no TensorFlow is involved.
+         which writes the flatbuffer itself: no TensorFlow is involved. With form "int8" and
+         role "calibration", all operators get numbers of 8 bits, between a QUANTIZE of each
+         input and a DEQUANTIZE of each output.
 run      such engines on cases.
 """
 
@@ -11,9 +13,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from graphs import graph_inputs  # noqa: E402
 from interpreting import Flatbuffer  # noqa: E402
-from protocol import Refused, main, model_of, options_of, versions, write  # noqa: E402
+from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from running import number, only, run  # noqa: E402
+from tensors import cases  # noqa: E402
+
+SUFFIX = {"float": "_float32.tflite", "int8": "_integer_quant.tflite"}
 
 
 def probe(_request):
@@ -21,7 +27,7 @@ def probe(_request):
 
 
 def compile_(request):
-    options_of(request, {})
+    form = options_of(request, {"form": "float"}, {"form": tuple(SUFFIX)})["form"]
     import onnx
 
     model = onnx.load(model_of(request))
@@ -29,6 +35,7 @@ def compile_(request):
     onnx.save(model, source)
     initialized = {i.name for i in model.graph.initializer}
     inputs = [i.name for i in model.graph.input if i.name not in initialized]
+    settings = quantized(request, model) if form == "int8" else {}
     import onnx2tf
 
     try:
@@ -37,15 +44,80 @@ def compile_(request):
             copy_onnx_input_output_names_to_tflite=True,
             # Else images would be asked for with their channels last, where the reference has them first.
             keep_shape_absolutely_input_names=inputs,
+            **settings,
         )
     except (Exception, SystemExit) as e:  # the converter raises whatever its steps do
         raise refusal(e) from None
-    made = [f for f in os.listdir("made") if f.endswith("_float32.tflite")]
+    made = [f for f in os.listdir("made") if f.endswith(SUFFIX[form]) and not (form == "int8" and "_full_" in f)]
     if len(made) != 1:
-        raise Refused("tool_failed", f"onnx2tf left {', '.join(sorted(os.listdir('made'))) or 'nothing'} and no single float32 model")
+        raise Refused("tool_failed", f"onnx2tf left {', '.join(sorted(os.listdir('made'))) or 'nothing'} and no single {form} model")
     with open(os.path.join("made", made[0]), "rb") as f:
-        write(request, "model.tflite", f.read())
+        content = f.read()
+    if form == "int8":
+        content = own_names(content)
+        check_integers(content)
+    write(request, "model.tflite", content)
     return {"engine": {"format": "tflite", "entry": "model.tflite"}}
+
+
+def quantized(request, model):
+    """What the converter is told to quantize with: each input's calibration data in a file."""
+    import numpy
+
+    shards = inputs_of(request, "calibration")
+    if not shards:
+        raise Refused("bad_input", "form int8 needs calibration: inputs of role calibration")
+    inputs = graph_inputs(model)
+    other = [name for name, (dtype, _) in inputs.items() if dtype != numpy.dtype("float32")]
+    if other:
+        raise Refused("unsupported_format", f"form int8 of litert quantizes models whose inputs are float32, and {', '.join(other)} is not")
+    feeds = list(cases(shards, inputs))
+    data = []
+    for i, name in enumerate(inputs):
+        shapes = {feed[name].shape for feed in feeds}
+        if len(shapes) != 1 or next(iter(shapes))[0] != 1:
+            raise Refused("unsupported_format", f"form int8 of litert wants calibration cases of one size, and a batch of 1: {name} has {sorted(shapes)[:3]}")
+        numpy.save(f"calibration-{i}.npy", numpy.concatenate([feed[name] for feed in feeds]))
+        data.append([name, f"calibration-{i}.npy", 0.0, 1.0])  # mean and standard deviation: the data is as the model takes it
+    return {"output_integer_quantized_tflite": True, "custom_input_op_name_np_data_path": data}
+
+
+def own_names(content):
+    """Gives outputs the names of the model, which the converter leaves to the tensors before their DEQUANTIZE."""
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    graph = model.subgraphs[0]
+    ending = b"_dequantized_output"
+    for tensor in [graph.tensors[i] for i in graph.outputs]:
+        if not tensor.name.endswith(ending):
+            continue
+        name = tensor.name.removesuffix(ending)
+        for other in graph.tensors:
+            if other.name == name:
+                other.name = name + b"_quantized_internal"
+        for signature in model.signatureDefs or []:
+            for output in signature.outputs:
+                if output.name == tensor.name:
+                    output.name = name
+        tensor.name = name
+    builder = flatbuffers.Builder(len(content))
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def check_integers(content):
+    """What was asked for is there: no tensor is a float but those of inputs and outputs. Devices for integers alone
+    take nothing else, and would leave the rest to the CPU."""
+    import numpy
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    edges = {d["index"] for d in (*interpreter.get_input_details(), *interpreter.get_output_details())}
+    floats = [t["name"] for t in interpreter.get_tensor_details() if t["index"] not in edges and numpy.issubdtype(t["dtype"], numpy.floating)]
+    if floats:
+        raise Refused("unsupported_op", f"onnx2tf leaves floats inside: {', '.join(floats[:5])}")
 
 
 def refusal(e):
