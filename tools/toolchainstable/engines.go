@@ -46,13 +46,18 @@ func (p program) engines() table {
 			asked = append(asked, [2]string{tool.Name, ""})
 		}
 	}
-	if p.installed("openvino") {
-		asked = append(asked, [2]string{"openvino", "blob"})
+	for _, form := range [][2]string{{"openvino", "blob"}, {"litert", "int8"}} {
+		if p.installed(form[0]) {
+			asked = append(asked, form)
+		}
 	}
 	slices.SortFunc(asked, func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
 	for _, e := range examples() {
 		for _, a := range asked {
 			for _, variant := range e.variants {
+				if a[1] == "int8" && !strings.Contains(variant, "method: static") {
+					continue // which is all that such a form takes
+				}
 				target, sizes := "cpu: {arch: amd64, level: v3}", ""
 				if a[0] == "coreml" {
 					sizes = e.sizes
@@ -123,7 +128,7 @@ func (p program) release(dir string) (string, error) {
 		return "", err
 	}
 	if !ok {
-		return fmt.Sprintf("- | %s | | | | | |", reason(built)), nil
+		return fmt.Sprintf("- | %s | | | | | |", reason(built, dir)), nil
 	}
 	verified, err := p.call(dir, "verify", "--data", "data")
 	var failed *exec.ExitError

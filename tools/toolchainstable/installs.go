@@ -31,7 +31,7 @@ func (p program) install(dir, name string) (string, error) {
 		return "", err
 	}
 	if !ok {
-		return fmt.Sprintf("| | %s |", reason(out)), nil
+		return fmt.Sprintf("| | %s |", reason(out, dir)), nil
 	}
 	took := time.Since(begun)
 	out, err = execute(dir, environment, p.path, "toolchain", "list", "--output", "json")

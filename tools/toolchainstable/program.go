@@ -76,11 +76,18 @@ func execute(dir string, environment []string, path string, args ...string) ([]b
 	return out.Bytes(), nil
 }
 
-// reason is the one sentence of an error, for a cell.
-func reason(out []byte) string {
+// maxReason is the maximum length of a reason.
+const maxReason = 300
+
+// reason is the one sentence of an error, for a cell, without the folder in which the program ran.
+func reason(out []byte, dir string) string {
 	for line := range strings.Lines(string(out)) {
 		if _, message, ok := strings.Cut(line, "mlpromote: error: "); ok {
-			return strings.ReplaceAll(strings.TrimSpace(message), "|", "/")
+			message = strings.NewReplacer("|", "/", dir+"/", "").Replace(strings.TrimSpace(message))
+			if len(message) > maxReason {
+				return strings.ToValidUTF8(message[:maxReason], "") + "…"
+			}
+			return message
 		}
 	}
 	return "no build"

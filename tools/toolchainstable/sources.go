@@ -92,7 +92,7 @@ func (s source) row(p program, dir string) (string, error) {
 			return "", err
 		}
 		if !ok {
-			return fmt.Sprintf("- | %s | | | | | |", reason(out)), nil
+			return fmt.Sprintf("- | %s | | | | | |", reason(out, dir)), nil
 		}
 	case s.spec != "":
 		if err := os.WriteFile(spec, []byte(s.spec), 0o644); err != nil {

@@ -84,7 +84,8 @@ func compilers() []Source {
 			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351,
 			Profile: toolchain.Profile{
 				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
-				Reproducible: registry.ReproducibleBytes, Cost: allCores(), CompileOptions: rtxOptions,
+				Reproducible: registry.ReproducibleNone, // names of buffers can differ
+				Cost:         allCores(), CompileOptions: rtxOptions,
 			},
 		},
 		{
