@@ -73,7 +73,8 @@ func DraftFormat(file string) (string, error) {
 			"%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), exportTorch)
 	case format.Pickle:
 		if hint := boosterHint(f); hint != "" {
-			return "", registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), "%s", hint)
+			return "", registry.WithHint(
+				registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), "%s", hint)
 		}
 		return "", byHand(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()),
 			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
@@ -95,7 +96,8 @@ func draftFolder(folder string) (string, error) {
 		return spec.FormatHuggingFace, nil
 	}
 	return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel, "+
-		"and without a config.json that says model_type or architectures: want a model's file, or the folder of a SavedModel or of save_pretrained of transformers", folder)
+		"and without a config.json that says model_type or architectures: "+
+		"want a model's file, or the folder of a SavedModel or of save_pretrained of transformers", folder)
 }
 
 // formatOf is the format that a spec has for files of a kind: ONNX, or what its reader refuses, where there is none.
@@ -124,7 +126,8 @@ func refuseGGUF(file string, f io.ReaderAt, size int64) error {
 		return registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s (%s): no toolchain here runs such a file, so there is nothing to compare an engine with", file, format.GGUF.Describe(), header),
+		registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s (%s): no toolchain here runs such a file, so nothing can be compared with it",
+			file, format.GGUF.Describe(), header),
 		"export the model that it was converted from to ONNX, and name that file")
 }
 
@@ -152,7 +155,8 @@ func OpenDraft(file string) (DraftModel, error) {
 	model, err := openModel(file)
 	if err != nil {
 		return DraftModel{}, registry.WithHint(err,
-			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras, jax.export and folders of transformers; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
+			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras, jax.export and folders of transformers; "+
+				"a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
 			strings.Join(spec.Formats()[1:], "|"))
 	}
 	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})

@@ -76,7 +76,8 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 		return maker{}, err
 	}
 	known, err := p.recall(ctx, prepared, w.scratch)
-	return maker{worker: w, prepared: prepared, node: node, learned: known, baseline: &baseline{}, crossCheckBelow: cmp.Or(p.crossCheckBelow, crossCheckModel)}, err
+	below := cmp.Or(p.crossCheckBelow, crossCheckModel)
+	return maker{worker: w, prepared: prepared, node: node, learned: known, baseline: &baseline{}, crossCheckBelow: below}, err
 }
 
 // makeAll runs the reference and makes every engine, as far as the cache does not hold them,
@@ -137,7 +138,7 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 	}
 	result, err := step.outcome.RunResult()
 	if err == nil && len(result.Engines) != 1 {
-		err = registry.Errorf(registry.CodeInternal, "run the reference: %s has results of %d engines, want those of the reference alone", kind, len(result.Engines))
+		err = registry.Errorf(registry.CodeInternal, "run the reference: %s gave results of %d engines, want one", kind, len(result.Engines))
 	}
 	if err != nil {
 		return goldenSet{}, err

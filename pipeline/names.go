@@ -63,8 +63,8 @@ func sameNames(output string, classes []string) []string {
 	first := make(map[string]int, len(classes))
 	for number, name := range classes {
 		if before, ok := first[name]; ok {
-			return []string{fmt.Sprintf("output %q: classes %d and %d in the model are both called %q: tell them apart by their numbers, or name them: outputs: {%s: {labels: FILE}}",
-				output, before, number, name, output)}
+			return []string{fmt.Sprintf("output %q: classes %d and %d in the model are both called %q: "+
+				"tell them apart by their numbers, or name them: outputs: {%s: {labels: FILE}}", output, before, number, name, output)}
 		}
 		first[name] = number
 	}

@@ -61,7 +61,8 @@ func tooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string
 	if !profile.ONNXRuntime || tie.ONNXRuntime.Met(asked) {
 		return ""
 	}
-	return fmt.Sprintf("the engine has %s, which ONNX Runtime reads from %s on, and target %s lets in %s %s: build it anew with this program, or export the model for an earlier one",
+	return fmt.Sprintf("the engine has %s, which ONNX Runtime reads from %s on, and target %s lets in %s %s: "+
+		"build it anew with this program, or export the model for an earlier one",
 		tie.ONNXRuntime.Because, tie.ONNXRuntime.Version, t.Name, profile.Name, asked)
 }
 

@@ -37,7 +37,8 @@ func dictionaryHint(m *format.Model, v format.Value) string {
 	case op == "ZipMap":
 		return made + `export the model with a tensor of probabilities instead: skl2onnx.to_onnx(model, ..., options={"zipmap": False}); with onnxmltools likewise zipmap=False`
 	case strings.HasPrefix(v.DType, "sequence(") && op != "":
-		return made + "join its elements before the output, by ConcatFromSequence or in the exporting program (torch.stack, torch.cat), or leave it out: " + dropOutput(v)
+		return made + "join its elements before the output, by ConcatFromSequence or in the exporting program (torch.stack, torch.cat), " +
+			"or leave it out: " + dropOutput(v)
 	case op != "":
 		return made + "leave it out: " + dropOutput(v)
 	}

@@ -45,7 +45,8 @@ func (b AcceptedTrust) CheckFollows(before AcceptedTrust) error {
 
 func (b AcceptedTrust) refused(format string, args ...any) error {
 	return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: %w", b.Version, b.Registry, Errorf(CodeTrust, format, args...)),
-		"look at the registry before anything else; if it was restored on purpose, remove the state folder of follow: here, which makes this a first contact again")
+		"look at the registry before anything else; if it was restored on purpose, remove the state folder of follow: here, "+
+			"which makes this a first contact again")
 }
 
 // CheckNext checks that the registry may publish b after before, which is the zero value for the first
@@ -69,7 +70,8 @@ func (b TrustBundle) CheckCurrent(now time.Time) error {
 	case !now.Before(b.ExpiresOn):
 		return WithHint(Errorf(CodeTrust, "trust bundle %d of %s: it expired on %s, and here it is %s: nothing new is accepted by it",
 			b.Version, b.Registry, utc(b.ExpiresOn), utc(now)),
-			"have the registry publish the next one: mlpromote trust publish; if it did, this machine does not get it, or its clock is wrong. Engines that run are not affected")
+			"have the registry publish the next one: mlpromote trust publish; if it did, this machine does not get it, or its clock is wrong. "+
+				"Engines that run are not affected")
 	}
 	return nil
 }

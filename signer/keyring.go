@@ -69,7 +69,8 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 	}
 	err = registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s", role, want)
 	return nil, registry.WithHint(err,
-		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', sign without one with 'mlpromote key identity', or name the folder that has it with --keys")
+		"make one with 'mlpromote key generate', name one of a key management service with 'mlpromote key use', "+
+			"sign without one with 'mlpromote key identity', or name the folder that has it with --keys")
 }
 
 // alone reports whether a role has a key of its own. Whoever takes that of the promoter can neither change

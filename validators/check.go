@@ -34,7 +34,8 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 	j.finite(name, r)
 	if r.NoChannels {
 		j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
-			"output %s has no spread of each channel: its last dimension differs between cases, or is above %d; per_channel: false holds it to that of all values", name, tensor.MaxChannels)})
+			"output %s has no spread of each channel: its last dimension differs between cases, or is above %d; "+
+				"per_channel: false holds it to that of all values", name, tensor.MaxChannels)})
 	}
 	if limits.RTol != nil || limits.ATol != nil {
 		j.elements2(name, limits.Tolerance(), r)

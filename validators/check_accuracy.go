@@ -179,7 +179,8 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 	said := j.saidOf(name, f, b)
 	switch {
 	case none(reference):
-		reason.Code, reason.Message = ReasonNotRun, fmt.Sprintf("%s of what the engine is compared with has no value: look at the labels, and at NaN among its outputs", f.Metric.Name)
+		reason.Code = ReasonNotRun
+		reason.Message = fmt.Sprintf("%s of what the engine is compared with has no value: look at the labels, and at NaN among its outputs", f.Metric.Name)
 		j.undecided(reason)
 	case none(engine):
 		reason.Message = said + ": the engine has outputs that are NaN or infinite"

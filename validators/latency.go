@@ -165,7 +165,8 @@ func (j *judgement) ratio(limit float64, r *registry.LatencyRatio, fault string)
 		j.fail(reason)
 	case !(noise <= limit):
 		reason.Code = ReasonUnfit
-		reason.Message = fmt.Sprintf("%s, and the limit is %.1f %%, but this machine cannot tell: the engine differs from itself by up to %.1f %%: verify on a machine with less to do",
+		reason.Message = fmt.Sprintf("%s, and the limit is %.1f %%, but this machine cannot tell: the engine differs from itself by up to %.1f %%: "+
+			"verify on a machine with less to do",
 			said, 100*limit, 100*noise)
 		j.undecided(reason)
 	default:

@@ -75,7 +75,8 @@ func (s *site) comparePage(r *http.Request, model string) (answer, error) {
 	for i, name := range []string{"a", "b"} {
 		d := registry.Digest(query.Get(name))
 		if d.Validate() != nil {
-			return answer{}, registry.Errorf(registry.CodeInvalid, "%s=%.80q: want the digest of a release; the page of the model links to comparisons", name, d)
+			return answer{}, registry.Errorf(registry.CodeInvalid,
+				"%s=%.80q: want the digest of a release; the page of the model links to comparisons", name, d)
 		}
 		_, _, err := s.place(r.Context(), "", func(environment string) (err error) {
 			sides[i], err = s.readRelease(r.Context(), environment, model, string(d))

@@ -38,7 +38,8 @@ func (s *site) history(r *http.Request) (answer, error) {
 	view := historyView{Environment: query.Get("environment"), Kind: query.Get("kind"), Model: query.Get("model")}
 	view.Signer, view.Principal, view.By = query.Get("signer"), query.Get("principal"), registry.PlainText(nameOf(query.Get("principal")))
 	q := registry.HistoryQuery{
-		Environment: view.Environment, Model: view.Model, Kind: registry.EventKind(view.Kind), Signer: view.Signer, Principal: view.Principal, Descending: true, Limit: historyPage,
+		Environment: view.Environment, Model: view.Model, Kind: registry.EventKind(view.Kind), Signer: view.Signer, Principal: view.Principal,
+		Descending: true, Limit: historyPage,
 	}
 	if text := query.Get("before"); text != "" {
 		if q.Before, err = strconv.ParseInt(text, 10, 64); err != nil || q.Before < 1 {

@@ -49,7 +49,8 @@ func (s *site) refusal(r *http.Request, err error) answer {
 func tooMany(header http.Header, wait time.Duration) answer {
 	seconds := int(math.Ceil(wait.Seconds()))
 	header.Set("Retry-After", strconv.Itoa(seconds))
-	view := refusal{Heading: "Too many requests", Text: "You asked for more pages than this service shows at once. Wait " + registry.Count(seconds, "second") + " and try again."}
+	text := "You asked for more pages than this service shows at once. Wait " + registry.Count(seconds, "second") + " and try again."
+	view := refusal{Heading: "Too many requests", Text: text}
 	return answer{template: "refusal", title: view.Heading, status: http.StatusTooManyRequests, body: view}
 }
 

@@ -59,7 +59,7 @@ func documents() map[string][]reflect.Type {
 		"plan":                 of[planned](),
 		"policy replay":        of[[]service.Replayed](),
 		"promote":              of[movement](),
-		"quarantine":           {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()}, // the latter of what releases are made from
+		"quarantine":           {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()}, // the latter of restrictions
 		"quarantine export":    of[exportedRestrictions](),
 		"quarantine lift":      {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()},
 		"quarantine list":      of[[]approver.Restricted](),

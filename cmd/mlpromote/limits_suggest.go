@@ -69,7 +69,8 @@ func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolcha
 
 // printSuggested prints a suggestion, and fails if engines are left out.
 func (a *app) printSuggested(suggested validators.Suggestion) error {
-	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of at least half, and a larger one if these are few; rates are what the verdict's %d cases can prove.\n",
+	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of at least half, and a larger one if these are few; "+
+		"rates are what the verdict's %d cases can prove.\n",
 		registry.Count(suggested.Reports, "engine"), registry.Count(suggested.Cases, "case"), suggested.Verdict)
 	for _, l := range suggested.LeftOut {
 		a.ui.Warn(fmt.Sprintf("%s is left out: %s", l.Engine, l.Message))

@@ -49,7 +49,8 @@ the command that meets each. Exit code 4: the policy refuses, also when the time
 	}
 	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only one that fits)")
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
-	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false, "in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
+	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false,
+		"in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the history (optional)")
 	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for missing evidence, such as 30m")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print every requirement with its state, change nothing")

@@ -132,7 +132,8 @@ func leftOut(unread int, outcome string) error {
 	if unread == 0 {
 		return nil
 	}
-	return registry.WithHint(registry.Errorf(registry.CodeTrust, "what is listed is %s, and %s could not be looked at", outcome, registry.Count(unread, "release")),
+	return registry.WithHint(
+		registry.Errorf(registry.CodeTrust, "what is listed is %s, and %s could not be looked at", outcome, registry.Count(unread, "release")),
 		"run this again when they are repaired; mlpromote scrub names what is damaged")
 }
 

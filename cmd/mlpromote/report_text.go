@@ -76,7 +76,8 @@ func errorsText(p *registry.ParityReport) string {
 			}
 		}
 		if prefix := p.Outputs[name].Prefix; prefix != nil {
-			text += fmt.Sprintf("  %s, longest common prefix with the reference model's tokens, mean of the cases: %s\n", ui.Plain(name), percent(float64(*prefix)))
+			text += fmt.Sprintf("  %s, longest common prefix with the reference model's tokens, mean of the cases: %s\n",
+				ui.Plain(name), percent(float64(*prefix)))
 		}
 		if len(parts) > 0 {
 			text += fmt.Sprintf("  %s, cases by their error / spread, from: %s\n", ui.Plain(name), strings.Join(parts, ", "))
@@ -148,7 +149,8 @@ func latencyText(l *registry.PerformanceReport) string {
 	}
 	text := "\n" + indent(ui.Table(rows))
 	if r := l.Ratio; r != nil {
-		text += fmt.Sprintf("  p50 is %.3g times that of the engine that %s had, between %.3g and %.3g; beside itself, between %.3g and %.3g (release %s)\n",
+		text += fmt.Sprintf("  p50 is %.3g times that of the engine that %s had, between %.3g and %.3g; "+
+			"beside itself, between %.3g and %.3g (release %s)\n",
 			float64(r.Ratio), ui.Plain(r.Environment), float64(r.Low), float64(r.High), float64(r.SameLow), float64(r.SameHigh), ui.Plain(r.Release["sha256"]))
 	}
 	text += costText(l) + fitnessText(l.Fitness)

@@ -44,7 +44,8 @@ func (a *app) listTrust() error {
 	}
 	listed := listedTrust{Signers: signersOf(s), Findings: s.TrustFindings(clock.Now())}
 	if slices.ContainsFunc(s.Environments.Trust, timed) {
-		a.ui.Note("times are judged by a trusted timestamp, or else by when the history recorded a statement; in a pulled folder without a timestamp they are only claimed")
+		a.ui.Note("times are judged by a trusted timestamp, or else by when the history recorded a statement; " +
+			"in a pulled folder without a timestamp they are only claimed")
 	}
 	for _, f := range listed.Findings {
 		a.ui.Warn(f.Text)

@@ -68,7 +68,8 @@ func (r Restricter) addNodes(ctx context.Context, signed registry.SignedRestrict
 }
 
 // restrictedEngines lists the restricted engines of the release of a report.
-func (r Restricter) restrictedEngines(ctx context.Context, signed registry.SignedRestrictions, n registry.NodeReport) (map[registry.Digest]bool, error) {
+func (r Restricter) restrictedEngines(ctx context.Context, signed registry.SignedRestrictions,
+	n registry.NodeReport) (map[registry.Digest]bool, error) {
 	release, err := r.Registry.Release(ctx, n.Environment, n.Model, string(n.Release))
 	if err != nil {
 		return nil, err

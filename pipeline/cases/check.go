@@ -43,7 +43,8 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 	stored, extra := input.Stored()
 	if extra > 0 && (info.DType != stored || len(info.Shape) < 2) {
 		return registry.Errorf(registry.CodeInvalid,
-			"dtype is %s %v, the model wants text: want an array of text in .npz, or in .safetensors uint8 with the bytes of each text along one more dimension", info.DType, info.Shape)
+			"dtype is %s %v, the model wants text: want an array of text in .npz, "+
+				"or in .safetensors uint8 with the bytes of each text along one more dimension", info.DType, info.Shape)
 	}
 	if info.DType != stored {
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s", info.DType, input.DType)
@@ -57,7 +58,8 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 		}
 		if !iface.Allows(want[0], 1) {
 			return registry.Errorf(registry.CodeInvalid,
-				"the first dimension of the model's input is %s, so each case is a whole batch: the tensor needs one more dimension in front, the number of cases", want[0])
+				"the first dimension of the model's input is %s, so each case is a whole batch: "+
+					"the tensor needs one more dimension in front, the number of cases", want[0])
 		}
 		want = want[1:]
 	case 1:

@@ -109,7 +109,8 @@ func filled(dtype tensor.DType, n int64, shape []int64, next func() float64) (te
 // maxGenerated bounds the elements of a generated tensor.
 const maxGenerated = 1 << 26
 
-func fill[T float32 | float64 | int64 | int32 | int16 | int8 | uint8 | uint16 | uint32](n int64, shape []int64, next func() float64) (tensor.Tensor, error) {
+func fill[T float32 | float64 | int64 | int32 | int16 | int8 | uint8 | uint16 | uint32](
+	n int64, shape []int64, next func() float64) (tensor.Tensor, error) {
 	values := make([]T, n)
 	for i := range values {
 		values[i] = T(next())

@@ -224,7 +224,7 @@ func (p *Plan) setLimits(in Inputs) error {
 	}
 	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
 		return registry.Errorf(registry.CodeInvalid,
-			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out, and with it a preset that has one")
+			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave out the limit or the preset that has it")
 	}
 	return p.Limits.Provable(in.Cases.Record.Count)
 }

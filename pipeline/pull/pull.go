@@ -42,7 +42,8 @@ type Result struct {
 	Record     Record              `json:"record"`
 	Resolution registry.Resolution `json:"resolution"`
 	Files      []string            `json:"files"`
-	Operators  []string            `json:"operators,omitempty"` // those of Files that are native libraries, which run inside the process that loads the engine
+	// Operators are those of Files that are native libraries, which run inside the process that loads the engine.
+	Operators []string `json:"operators,omitempty"`
 }
 
 // Puller brings engines to this machine.

@@ -318,7 +318,8 @@ func (s *Service) replacing(ctx context.Context, m move, claims []registry.Claim
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Compare(ctx, registry.Located{Repository: m.source(), Release: m.release}, registry.Located{Repository: m.destination(), Release: was})
+	next := registry.Located{Repository: m.source(), Release: m.release}
+	found, err := s.Compare(ctx, next, registry.Located{Repository: m.destination(), Release: was})
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,8 @@ func unmet(environment string, d registry.Decision) error {
 	}
 	return registry.WithHint(refusal,
 		"if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT --keys DIR. "+
-			"The key of a builder does not count; for another one: mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
+			"The key of a builder does not count; for another one: "+
+			"mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
 }
 
 // withoutFailing adds to a refusal how to get a release of the engines that meet the policy, if reports

@@ -85,7 +85,8 @@ func (s *Service) restrictionList(ctx context.Context, environment string,
 	fail := func(err error) (registry.Claim, registry.RestrictionList, []byte, error) {
 		return registry.Claim{}, registry.RestrictionList{}, nil, registry.WithHint(
 			registry.Errorf(registry.CodeOf(err), "restriction list %s of %s: %w", d, environment, err),
-			"nothing is promoted or resolved in %s without it: restore it from a backup, or with mlpromote quarantine restore FILE; keep the keys of approvers in trust, also revoked ones", environment)
+			"nothing is promoted or resolved in %s without it: restore it from a backup, or with mlpromote quarantine restore FILE; "+
+				"keep the keys of approvers in trust, also revoked ones", environment)
 	}
 	if s.RestrictionBundles == nil {
 		return fail(registry.Errorf(registry.CodeTrust, "this process cannot read restriction lists"))

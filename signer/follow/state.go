@@ -82,7 +82,8 @@ func (f Follower) kept(ctx context.Context) ([]*Accepted, error) {
 		if i == len(names)-1 {
 			return nil, registry.WithHint(registry.Errorf(registry.CodeTrust,
 				"%s, the newest trust bundle that was accepted here, does not count: %w", filepath.Join(f.State, name), err),
-				"the folder or the publishers of follow: were changed; removing the folder makes this a first contact again, which also an older bundle passes: look at why first")
+				"the folder or the publishers of follow: were changed: look at why first; "+
+					"removing the folder makes this a first contact again, which also an older bundle passes")
 		}
 	}
 	return kept, nil

@@ -103,10 +103,12 @@ func CheckHuggingFaceIn(root *os.Root, lim Limits) ([]string, error) {
 	file := filepath.Join(root.Name(), huggingFaceConfig)
 	switch {
 	case len(config.AutoMap) > 0 && string(config.AutoMap) != "null":
-		return nil, registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: auto_map names Python code of the model's own, which runs when it is loaded", file),
+		return nil, registry.WithHint(
+			registry.Errorf(registry.CodeUnsafe, "%s: auto_map names Python code of the model's own, which runs when it is loaded", file),
 			"export the model where it can be loaded: torch.onnx.export(model, args, \"model.onnx\")")
 	case len(config.Architectures) != 1 || config.ModelType == "":
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: want model_type, and architectures with one name: save the model again with save_pretrained", file)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: want model_type, and architectures with one name: save the model again with save_pretrained", file)
 	}
 	weights, err := huggingFaceWeightsOf(root)
 	if err != nil {
@@ -166,7 +168,8 @@ func huggingFaceWeightsOf(root *os.Root) ([]string, error) {
 			return nil, tooManyWeights(root)
 		}
 		if path.Base(name) != name || !strings.HasSuffix(name, ".safetensors") {
-			return nil, registry.Errorf(registry.CodeUnsafe, "%s: it names %q, expected safetensors files beside it", filepath.Join(root.Name(), huggingFaceIndex), name)
+			return nil, registry.Errorf(registry.CodeUnsafe, "%s: it names %q, expected safetensors files beside it",
+				filepath.Join(root.Name(), huggingFaceIndex), name)
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -195,7 +198,8 @@ func noHuggingFaceWeights(root *os.Root) error {
 		return registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its weights are only in %s, a pickle, which can run code when it is loaded",
 			root.Name(), pickles[0]), saveSafely)
 	}
-	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: neither %s nor %s is there", root.Name(), huggingFaceWeights, huggingFaceIndex), saveSafely)
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "%s: neither %s nor %s is there", root.Name(), huggingFaceWeights, huggingFaceIndex), saveSafely)
 }
 
 // checkHuggingFaceFiles checks that weights are safetensors, and that all are regular files within the limits.

@@ -151,7 +151,8 @@ func (rd *reader) measure(f field, t *tensor) error {
 		return nil
 	case strings.Contains(t.location, memoryAddress):
 		return registry.Errorf(registry.CodeUnsafe,
-			"at byte %d: tensor %q tells the runtime to read it from a memory address (location %q), which no file may; do not load this model, and ask where it came from",
+			"at byte %d: tensor %q tells the runtime to read it from a memory address (location %q), which no file may; "+
+				"do not load this model, and ask where it came from",
 			f.at, t.name, t.location)
 	}
 	need := t.offset + max(t.length, 0)

@@ -49,7 +49,7 @@ func npzMembers(r io.ReaderAt, size int64, limits Limits) ([]*zip.File, error) {
 		if source.left.Load() < 0 {
 			return nil, faultf(ErrLimit, "npz: the archive's directory has more than %d bytes, the limit", limits.MaxHeaderBytes)
 		}
-		return nil, faultf(ErrMalformed, "npz: not a readable zip archive, as numpy.savez writes it: the end of the file is missing, or it is another kind of file")
+		return nil, faultf(ErrMalformed, "npz: not a readable zip archive of numpy.savez: the end of the file is missing, or it is of another kind")
 	}
 	source.unlimited.Store(true)
 	if len(archive.File) > limits.MaxTensors {

@@ -55,7 +55,11 @@ func (s Service) Open(ctx context.Context) (*Registry, *client.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Registry{Interface: api, Envs: envs, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs, Host: url.Host, Nodes: api}, api, nil
+	opened := &Registry{
+		Interface: api, Envs: envs, Store: store, Content: content, Host: url.Host, Nodes: api,
+		Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
+	}
+	return opened, api, nil
 }
 
 // strangeCertificate says what to do about a CA that this machine does not know.

@@ -72,6 +72,7 @@ func NodeText(r registry.NodeReport) string {
 	if r.Silent {
 		until = ", silent since "
 	}
-	return text + ": has " + r.Label + " of " + r.Environment + "/" + r.Model + ":" + r.Version + ", as " + r.Reporter + " reported " + r.ReportedOn.UTC().Format(layout) +
+	has := r.Label + " of " + r.Environment + "/" + r.Model + ":" + r.Version
+	return text + ": has " + has + ", as " + r.Reporter + " reported " + r.ReportedOn.UTC().Format(layout) +
 		until + r.ExpiresOn.UTC().Format(layout) + " UTC"
 }

@@ -105,7 +105,7 @@ func (b *builder) close(depth int) error {
 			b.shape[d] = b.open[d]
 		}
 		if b.shape[d] != b.open[d] {
-			return fmt.Errorf("row %d has a list of %d, and those before have %d: want lists of one length in a file; for cases of several lengths, make a file of each",
+			return fmt.Errorf("row %d has a list of %d, and those before have %d: want lists of one length: for cases of several lengths, make a file of each",
 				b.rows-1, b.open[d], b.shape[d])
 		}
 		b.open[d] = 0

@@ -174,7 +174,8 @@ func (e element) text() bool {
 
 func (element) only(known bool, kind Kind) (Kind, error) {
 	if !known {
-		return 0, errors.New("its type is not read: want numbers, booleans or texts; dates and decimals have to become the numbers that the model was trained on")
+		return 0, errors.New("its type is not read: want numbers, booleans or texts; " +
+			"dates and decimals have to become the numbers that the model was trained on")
 	}
 	return kind, nil
 }

@@ -51,7 +51,8 @@ func checkText(c registry.Check) string {
 	if c.AtLeast {
 		want = "at least"
 	}
-	text := fmt.Sprintf("%s is %.4g: want %s %.4g (%s, %s)", checkName(c), float64(c.Value), want, float64(c.Limit), c.Verdict, registry.Count(c.Cases, "case"))
+	text := fmt.Sprintf("%s is %.4g: want %s %.4g (%s, %s)",
+		checkName(c), float64(c.Value), want, float64(c.Limit), c.Verdict, registry.Count(c.Cases, "case"))
 	if c.Low != nil && c.High != nil {
 		text += fmt.Sprintf("; the cases prove %.4g to %.4g", float64(*c.Low), float64(*c.High))
 	}
@@ -160,7 +161,8 @@ func SARIF(r Report, spec Spec, version string) ([]byte, error) {
 		if f.fails {
 			level = "error"
 		}
-		results = append(results, result{f.rule, level, message{f.text()}, []location{{physical{artifact{spec.Path}, region{f.line}}}}, map[string]string{"mlpromote/v1": f.fingerprint(r)}})
+		at := []location{{physical{artifact{spec.Path}, region{f.line}}}}
+		results = append(results, result{f.rule, level, message{f.text()}, at, map[string]string{"mlpromote/v1": f.fingerprint(r)}})
 		if !known[f.rule] {
 			known[f.rule], rules = true, append(rules, rule{f.rule})
 		}

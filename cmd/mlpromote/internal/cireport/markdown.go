@@ -343,7 +343,8 @@ func table(rows [][]string) string {
 // mdEscapes are characters that begin something in Markdown or HTML: names come from whoever wrote the model, and must
 // not make links, mentions or markup of their own.
 var mdEscapes = strings.NewReplacer(
-	"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "#", "&#35;", "@", "&#64;",
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "&#124;", "`", "&#96;", "*", "&#42;", "_", "&#95;",
+	"[", "&#91;", "]", "&#93;", "#", "&#35;", "@", "&#64;",
 	"!", "&#33;", `\`, "&#92;", "~", "&#126;", "://", "&#58;//", "www.", "www&#46;", "$", "&#36;",
 )
 

@@ -22,7 +22,8 @@ func (sv *Service) apiConfig(i *wiring.Instance, preview registry.Previewer) ser
 		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(),
 		Nodes:    access.GuardNodes(sv.Here.NodeReports(i, sv.config.nodeReports)),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
-		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv, Checkpoints: sv.points, Operations: sv.operations.Answer,
+		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db,
+		Configuration: sv, Checkpoints: sv.points, Operations: sv.operations.Answer,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
 		StillAdmitted:   func(r *http.Request) error { return sv.authn.StillAdmitted(r) }, // the authenticator is made later
 		Limiter:         sv.limiter, Stop: sv.stop, Now: clock.Now, Logger: sv.logger,

@@ -96,9 +96,11 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false",
 			usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
 		{Name: "rate-limit", at: &c.Rate, Fallback: "-1",
-			usage: "requests per second to the REST API and the pages for each caller, with bursts of ten times as many; 0: no limit; -1: 200 on an address that other machines can reach, no limit on loopback"},
+			usage: "requests per second to the REST API and the pages for each caller, with bursts of ten times as many; 0: no limit; " +
+				"-1: 200 on an address that other machines can reach, no limit on loopback"},
 		{Name: "login-limit", at: &c.Logins, Fallback: "-1",
-			usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; -1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
+			usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; " +
+				"-1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
 		{Name: "max-uploads", at: &c.maxUploads, Fallback: "1000", usage: "uploads in progress for each caller; 0: no limit"},
 		{Name: "max-referrers", at: &c.maxReferrers, Fallback: "256",
 			usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/; 0: no limit"},

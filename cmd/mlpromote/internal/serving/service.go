@@ -121,7 +121,8 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	}
 	g.pages, err = pages.New(pages.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
-		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(), Wait: sv.limiter.Wait, Operations: sv.operations.Answer, Open: sv.Here.Blobs.Open,
+		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(),
+		Wait: sv.limiter.Wait, Operations: sv.operations.Answer, Open: sv.Here.Blobs.Open,
 		Nodes: access.GuardNodes(sv.Here.NodeReports(i, sv.config.nodeReports)), NodeLife: sv.config.nodeReports,
 		URL: sv.config.URL, Logger: sv.logger,
 	})
@@ -130,7 +131,8 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	}
 	g.endpoint, err = distribution.New(distribution.Config{
 		Blobs: sv.Here.Spared, Refs: sv.Here.Refs, Deleter: i.Guard(),
-		Uploads: sv.Here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
+		Uploads: sv.Here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB,
+		MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
 		Inspect: sv.gate.Manifest, Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
 		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
 	})
@@ -227,10 +229,13 @@ func (sv *Service) tell(ctx context.Context, r config.Report) {
 		for _, change := range r.Changes {
 			sv.logger.InfoContext(ctx, "this waits for being adopted", "change", change)
 		}
-		sv.logger.WarnContext(ctx, "the files of the configuration changed: what was agreed on stays in force", "hint", "mlpromote configuration adopt, when all replicas have the same files")
+		sv.logger.WarnContext(ctx, "the files of the configuration changed: what was agreed on stays in force",
+			"hint", "mlpromote configuration adopt, when all replicas have the same files")
 	case registry.ConfigurationDiffers:
-		sv.logger.ErrorContext(ctx, "the configuration differs from the one agreed on: nothing is changed or resolved here", "parts", strings.Join(r.InForce.Differs(r.Agreed), ", "),
-			"agreed", r.Agreed.String(), "inForce", r.InForce.String(), "hint", "give this replica the files that the others have, or mlpromote configuration adopt")
+		sv.logger.ErrorContext(ctx, "the configuration differs from the one agreed on: nothing is changed or resolved here",
+			"parts", strings.Join(r.InForce.Differs(r.Agreed), ", "),
+			"agreed", r.Agreed.String(), "inForce", r.InForce.String(),
+			"hint", "give this replica the files that the others have, or mlpromote configuration adopt")
 	}
 }
 

@@ -135,7 +135,8 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	}
 	return &Instance{
 		Registry: connect.Registry{
-			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
+			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content,
+			Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
 			Name: "the data directory " + l.Data, Nodes: here.NodeReports(svc, 0),
 		},
 		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, Compare: compare, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
