@@ -69,6 +69,12 @@ func DraftFormat(file string) (string, error) {
 				"%s: its bytes are a program of PyTorch, with pickles that can run code when it is loaded", file),
 				"if you know where the file is from, source: {path: FILE, format: torch-export, trust: {pickle: true}}")
 		}
+		if format.IsTorchScript(f, info.Size()) {
+			return "", byHand(registry.Errorf(registry.CodeUnsafe,
+				"%s: its bytes are TorchScript, which is code, and does not say what its inputs are", file),
+				"if you know where the file is from, source: {path: FILE, format: torchscript, trust: {pickle: true}, "+
+					"inputs: [{name: x, dtype: float32, shape: [batch, 3, 224, 224]}]}")
+		}
 		return "", registry.WithHint(registry.Errorf(registry.CodeUnsafe,
 			"%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), exportTorch)
 	case format.Pickle:

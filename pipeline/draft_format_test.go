@@ -91,7 +91,7 @@ func TestDraftFormat(t *testing.T) {
 		"JAX":                      {map[string]string{"m.bin": recorded(t, "jax/digits.jax")}, "m.bin", spec.FormatJAX, "", ""},
 		"a program of PyTorch":     {map[string]string{"m.onnx": recorded(t, "torch/digits.pt2")}, "m.onnx", "", registry.CodeUnsafe, "format: torch-export, trust: {pickle: true}"},
 		"weights of PyTorch":       {map[string]string{"m.onnx": recorded(t, "torch/weights.pt")}, "m.onnx", "", registry.CodeUnsafe, "torch.export.save("},
-		"TorchScript":              {map[string]string{"m.onnx": recorded(t, "torch/script.pt")}, "m.onnx", "", registry.CodeUnsafe, "torch.export.save("},
+		"TorchScript":              {map[string]string{"m.onnx": recorded(t, "torch/script.pt")}, "m.onnx", "", registry.CodeUnsafe, "format: torchscript"},
 		"a folder of transformers": {map[string]string{"m/config.json": `{"architectures": ["BertModel"], "model_type": "bert"}`}, "m", spec.FormatHuggingFace, "", ""},
 		"a folder of others":       {map[string]string{"m/model.onnx": ""}, "m", "", registry.CodeInvalid, "a folder without saved_model.pb"},
 		"the graph of a SavedModel": {map[string]string{"m/saved_model.pb": savedModel()}, "m/saved_model.pb", "", registry.CodeInvalid,

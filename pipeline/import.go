@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -44,7 +45,7 @@ func (p *Pipeline) imported(ctx context.Context, s *spec.Spec, w worker) (import
 	if opened.model != nil && !s.Source.Simplify && shaped(opened.model) {
 		return m, nil
 	}
-	return m, p.runImport(ctx, s.Source, w, &m)
+	return m, p.runImport(ctx, s, w, &m)
 }
 
 // shaped reports whether the shapes of all outputs are known.
@@ -52,7 +53,8 @@ func shaped(m *format.Model) bool {
 	return !slices.ContainsFunc(m.Outputs, func(v format.Value) bool { return v.Shape == nil })
 }
 
-func (p *Pipeline) runImport(ctx context.Context, s spec.Source, w worker, m *importedModel) error {
+func (p *Pipeline) runImport(ctx context.Context, whole *spec.Spec, w worker, m *importedModel) error {
+	s := whole.Source
 	name, err := p.ImporterOf(s.Format)
 	if err != nil {
 		return err
@@ -68,7 +70,7 @@ func (p *Pipeline) runImport(ctx context.Context, s spec.Source, w worker, m *im
 	if err != nil {
 		return err
 	}
-	options := importOptions(s)
+	options := importOptions(s, whole.Shapes)
 	job := toolchain.Job{Verb: toolchain.VerbImport, Inputs: m.source.files, Options: options, Machine: machine(node)}
 	m.step, err = w.do(ctx, p.report(), tool.Importer, wanted{name: "import " + s.Path.Written, job: job, options: options})
 	if err != nil {
@@ -88,7 +90,7 @@ func (p *Pipeline) runImport(ctx context.Context, s spec.Source, w worker, m *im
 }
 
 // importOptions are the importer's words for what the spec says.
-func importOptions(s spec.Source) map[string]any {
+func importOptions(s spec.Source, shapes spec.Shapes) map[string]any {
 	switch s.Format {
 	case spec.FormatONNX:
 		return map[string]any{"simplify": s.Simplify}
@@ -96,6 +98,8 @@ func importOptions(s spec.Source) map[string]any {
 		trusted := slices.Clone(s.Trust.Types)
 		slices.Sort(trusted)
 		return map[string]any{"trusted": append([]string{}, trusted...)}
+	case spec.FormatTorchScript:
+		return inputOptions(s.Inputs, shapes)
 	}
 	if a := s.Architecture; a != nil {
 		input := make([]string, len(a.Input))
@@ -109,6 +113,21 @@ func importOptions(s spec.Source) map[string]any {
 		return options
 	}
 	return map[string]any{}
+}
+
+// inputOptions describes the inputs of a model whose file does not: four lists, with an entry for each
+// input. Shapes and examples have their dimensions with commas between them.
+func inputOptions(inputs []spec.SourceInput, shapes spec.Shapes) map[string]any {
+	names, dtypes := make([]string, len(inputs)), make([]string, len(inputs))
+	of, examples := make([]string, len(inputs)), make([]string, len(inputs))
+	for i, in := range inputs {
+		var dims, sizes []string
+		for d, size := range in.Example(shapes) {
+			dims, sizes = append(dims, in.Shape[d].String()), append(sizes, strconv.FormatInt(size, 10))
+		}
+		names[i], dtypes[i], of[i], examples[i] = in.Name, cmp.Or(in.DType, "float32"), strings.Join(dims, ","), strings.Join(sizes, ",")
+	}
+	return map[string]any{"names": names, "dtypes": dtypes, "shapes": of, "examples": examples}
 }
 
 // takeONNX takes an ONNX source over as it was imported. External data that the importer

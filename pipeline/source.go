@@ -105,7 +105,7 @@ func checkForeign(s spec.Source, f *os.File) error {
 		return format.CheckFile(f, format.JAXExport, format.Limits{})
 	case spec.FormatKeras:
 		return format.CheckKeras(f, format.Limits{})
-	case spec.FormatTorchExport:
+	case spec.FormatTorchExport, spec.FormatTorchScript:
 		return checkTorch(s, f)
 	case spec.FormatPickle:
 		return checkPickle(s, f)
@@ -166,28 +166,31 @@ func checkPickle(s spec.Source, f *os.File) error {
 }
 
 // checkTorch lets a program of PyTorch pass that a person vouches for, for the importer alone: PyTorch
-// unpickles what a .pt2 archive has beside the program.
+// unpickles what a .pt2 archive has beside the program, and TorchScript is code.
 func checkTorch(s spec.Source, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if !format.IsTorchExport(f, info.Size()) {
+	is, wanted := format.IsTorchExport, "a program that torch.export saved"
+	if s.Format == spec.FormatTorchScript {
+		is, wanted = format.IsTorchScript, "a module that torch.jit.save wrote"
+	}
+	if !is(f, info.Size()) {
 		kind := format.Sniff(f, info.Size())
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected a program that torch.export saved",
-			f.Name(), kind.Describe()), exportTorch)
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s", f.Name(), kind.Describe(), wanted), exportTorch)
 	}
 	if !s.Trust.Pickle {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeUnsafe,
-				"%s: a program of PyTorch holds pickles, which can run code when it is loaded, and the spec does not trust this one", s.Path.Written),
+				"%s: %s holds pickles and can run code when it is loaded, and the spec does not trust this one", s.Path.Written, wanted),
 			"if you know where the file is from, write trust: {pickle: true}; or export the model to ONNX: torch.onnx.export(model, args, \"model.onnx\")")
 	}
 	return nil
 }
 
 // exportTorch is the way out for what PyTorch saves otherwise.
-const exportTorch = "weights alone are no network, and TorchScript does not say what its inputs are: where the model is at hand, " +
+const exportTorch = "weights alone are no network: where the model is at hand, " +
 	"torch.export.save(torch.export.export(model, args), \"model.pt2\") writes a program, " +
 	"and torch.onnx.export(model, args, \"model.onnx\") an ONNX model"
 

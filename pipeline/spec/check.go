@@ -111,8 +111,9 @@ func (c checker) checkSources() {
 func (c checker) checkFormat() {
 	s := c.Source
 	c.oneOf(at("source", "format"), "source format", s.Format, Formats(),
-		[]string{"pytorch", "torchscript", "tensorflow", "gguf"})
+		[]string{"pytorch", "tensorflow", "gguf"})
 	c.checkArchitecture()
+	c.checkInputs()
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
 	}
@@ -132,8 +133,8 @@ func (c checker) checkFormat() {
 	if len(s.Trust.Types) > 0 && s.Format != FormatSkops {
 		c.problem(at("source", "trust", "types"), "types are trusted in format %s: remove the key", FormatSkops)
 	}
-	if s.Trust.Pickle && s.Format != FormatPickle && s.Format != FormatTorchExport {
-		c.problem(at("source", "trust", "pickle"), "trust in pickles is for formats %s and %s: remove the key", FormatPickle, FormatTorchExport)
+	if pickles := []string{FormatPickle, FormatTorchExport, FormatTorchScript}; s.Trust.Pickle && !slices.Contains(pickles, s.Format) {
+		c.problem(at("source", "trust", "pickle"), "trust in pickles is for formats %s: remove the key", strings.Join(pickles, ", "))
 	}
 }
 

@@ -98,6 +98,8 @@ func plural(t string) string {
 	switch t {
 	case "text", "path", "whole number", "number", "mapping":
 		return t + "s"
+	case "whole number or text":
+		return "whole numbers or texts"
 	case "text or mapping":
 		return "texts or mappings"
 	}

@@ -69,6 +69,10 @@ func (Range) schema(object) object {
 	return either(size, object{"type": "array", "items": size, "minItems": 3, "maxItems": 3})
 }
 
+func (Dimension) schema(object) object {
+	return either(object{"type": "integer", "minimum": 1}, object{"type": "string", "pattern": dimName.String()})
+}
+
 func (Variant) schema(fields object) object {
 	return either(object{"enum": []string{"fp32", "fp16", "int8", "int4"}}, fields)
 }

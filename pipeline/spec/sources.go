@@ -36,6 +36,8 @@ const (
 	FormatJAX        = "jax"      // a program that jax.export wrote
 	// FormatTorchExport is a program that torch.export saved, in a .pt2 archive; only with Trust.Pickle.
 	FormatTorchExport = "torch-export"
+	// FormatTorchScript is a module that torch.jit.save wrote; only with Trust.Pickle and Inputs.
+	FormatTorchScript = "torchscript"
 	// FormatHuggingFace is a folder that save_pretrained of transformers wrote: configuration, weights as safetensors, tokenizer.
 	FormatHuggingFace = "huggingface"
 )
@@ -43,19 +45,28 @@ const (
 // Formats lists the formats of sources.
 func Formats() []string {
 	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM,
-		FormatPMML, FormatKeras, FormatJAX, FormatTorchExport, FormatHuggingFace}
+		FormatPMML, FormatKeras, FormatJAX, FormatTorchExport, FormatTorchScript, FormatHuggingFace}
 }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
 	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel and huggingface, its folder"`
-	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export,huggingface"`
+	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export,torchscript,huggingface"`
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
+	// Inputs are empty for every format but torchscript.
+	Inputs []SourceInput `yaml:"inputs" doc:"For torchscript, whose files do not say it: the inputs, in the order of the module's arguments"`
 	// Operators are libraries, which is native code that runs wherever the engine runs.
 	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
-	Trust     Trust  `yaml:"trust" doc:"For skops, pickle and torch-export: what of the file may be loaded although it is not known to be safe"`
+	Trust     Trust  `yaml:"trust" doc:"For skops, pickle, torch-export and torchscript: what of the file may be loaded although it is not known to be safe"`
+}
+
+// SourceInput is an input of a model whose file does not describe it.
+type SourceInput struct {
+	Name  string      `yaml:"name,required" doc:"What engines call it"`
+	DType string      `yaml:"dtype" doc:"Type of its elements; float32 where nothing is said" enum:"float32,float64,float16,int64,int32,int8,uint8,bool"`
+	Shape []Dimension `yaml:"shape,required" doc:"Size or name of each dimension. Those with a name are open, and shapes says which sizes to expect"`
 }
 
 // The kinds of networks whose weights can be a source.

@@ -160,6 +160,7 @@ func TestTableAsCases(t *testing.T) {
 func TestKeysOfAFormat(t *testing.T) {
 	t.Parallel()
 	source := func(keys string) string { return change("source: m.onnx", "source: {path: m.onnx, "+keys+"}") }
+	script := func(inputs string) string { return source("format: torchscript, trust: {pickle: true}, inputs: ["+inputs+"]") }
 	for name, c := range map[string]struct{ text, want string }{
 		"simplified ONNX":       {source("simplify: true"), ""},
 		"simplified weights":    {source("format: tflite, simplify: true"), "simplify is for format onnx: remove the key"},
@@ -169,7 +170,17 @@ func TestKeysOfAFormat(t *testing.T) {
 		"types of skops":        {source("format: skops, trust: {types: [a.B]}"), ""},
 		"types of others":       {source("format: pickle, trust: {types: [a.B]}"), "types are trusted in format skops: remove the key"},
 		"trusted pickle":        {source("format: pickle, trust: {pickle: true}"), ""},
-		"pickle of others":      {source("format: skops, trust: {pickle: true}"), "trust in pickles is for formats pickle and torch-export: remove the key"},
+		"inputs of others":      {source("format: tflite, inputs: [{name: x, shape: [1]}]"), "inputs are for format torchscript, other files say what theirs are: remove the key"},
+		"no inputs":             {source("format: torchscript"), "TorchScript does not say what its inputs are: want inputs: [{name: x, dtype: float32, shape: [batch, 3, 224, 224]}]"},
+		"a bad name":            {script("{name: a b, shape: [1]}"), `input name "a b": want letters, digits, '_' and '.', at most 64`},
+		"the same name":         {script("{name: a, shape: [1]}, {name: a, shape: [1]}"), `two inputs are called "a": want names that differ`},
+		"a bad dtype":           {script("{name: a, dtype: float23, shape: [1]}"), `unknown dtype "float23" (did you mean "float32"?): want float32, float64, float16, int64, int32, int8, uint8, bool`},
+		"no size":               {script("{name: a, shape: [0]}"), `found "0": want a size of at least 1, or a name for an open dimension, such as batch`},
+		"a negative size":       {script("{name: a, shape: [-1]}"), `found "-1": want a size of at least 1, or a name for an open dimension, such as batch`},
+		"half a size":           {script("{name: a, shape: [1.5]}"), `found "1.5": want a size of at least 1, or a name for an open dimension, such as batch`},
+		"a bad symbol":          {script("{name: a, shape: [a b]}"), `found "a b": want a size of at least 1, or a name for an open dimension, such as batch`},
+		"too many dimensions":   {script("{name: a, shape: [1, 1, 1, 1, 1, 1, 1, 1, 1]}"), "9 dimensions: want at most 8"},
+		"pickle of others":      {source("format: skops, trust: {pickle: true}"), "trust in pickles is for formats pickle, torch-export, torchscript: remove the key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -137,7 +137,7 @@ func importers() []Source {
 		},
 		{
 			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Imports: []string{"torch-export", "huggingface"},
+			Imports: []string{"torch-export", "torchscript", "huggingface"},
 		},
 	}
 }

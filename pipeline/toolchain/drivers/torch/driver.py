@@ -1,7 +1,8 @@
 """Driver for PyTorch, protocol mlpromote.driver/v1. Verbs:
 
 probe   versions of the tools.
-import  role "model", either one file source.torch-export that torch.export.save wrote, or the files of a folder that
+import  role "model", either one file source.torch-export that torch.export.save wrote, or one file source.torchscript that
+        torch.jit.save wrote, with options that say what its inputs are, or the files of a folder that
         save_pretrained of transformers wrote below source/, to model.onnx, by torch.onnx.
 run     such a model on cases: what PyTorch predicts.
 """
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import exported  # noqa: E402
 import pretrained  # noqa: E402
+import scripted  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from running import run  # noqa: E402
 
@@ -25,8 +27,11 @@ def probe(_request):
 
 
 def import_(request):
-    options_of(request, {})
-    if any(i["name"] == "source/" + pretrained.CONFIG for i in inputs_of(request, "model")):
+    options = options_of(request, scripted.OPTIONS)
+    if options["names"]:
+        names = {}
+        model, dims = of_script(scripted.opened(model_of(request, scripted.SUFFIX)), scripted.declared(options))
+    elif any(i["name"] == "source/" + pretrained.CONFIG for i in inputs_of(request, "model")):
         program, dims, outputs, names = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG))
         model = converted(program, list(dims), outputs)
     else:
@@ -39,8 +44,27 @@ def import_(request):
     return {"operators": len(model.graph.node), "names": names}
 
 
+def of_script(module, inputs):
+    """A module of TorchScript as ONNX, and the names of the open dimensions of its inputs."""
+    outputs = scripted.tried(module, inputs)
+    dims = {i.name: i.open() for i in inputs}
+    try:
+        return converted(scripted.program_of(module, inputs), list(dims), list(outputs)), dims
+    except (MemoryError, ImportError):
+        raise
+    except Exception as e:  # whatever the conversion to a program stumbles upon
+        first = e
+    try:
+        return without_origins(scripted.onnx_of(module, inputs, outputs, OPSET)), dims
+    except (MemoryError, ImportError):
+        raise
+    except Exception as e:
+        raise Refused("unsupported_op", f"PyTorch converts this module neither by torch.export ({scripted.one_line(first)}) nor by its older exporter: "
+                      f"{scripted.one_line(e)}") from e
+
+
 def converted(program, inputs, outputs):
-    """What torch.onnx makes of it, without the lines of code that each node is from."""
+    """What torch.onnx makes of it."""
     import torch
 
     try:
@@ -50,6 +74,11 @@ def converted(program, inputs, outputs):
         raise
     except Exception as e:  # whatever the translation of an operator stumbles upon
         raise Refused("unsupported_op", f"torch.onnx cannot convert this model: {' '.join(str(e.__cause__ or e).split())[:300]}") from e
+    return without_origins(model)
+
+
+def without_origins(model):
+    """The model without the lines of code that each node is from."""
     del model.metadata_props[:]
     for part in (model.graph, *model.functions):
         del part.metadata_props[:]
@@ -86,7 +115,9 @@ def called(model, names):
 
 
 def run_(request):
-    options_of(request, {})
+    inputs = scripted.declared(options_of(request, scripted.OPTIONS))
+    if inputs:
+        return run(lambda path, threads, _options: scripted.Engine(path, threads, inputs))(request)
     return run(lambda path, threads, _options: kind(path).Engine(path, threads))(request)
 
 

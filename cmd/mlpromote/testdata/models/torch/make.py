@@ -4,6 +4,7 @@ torch (pipeline/toolchain/drivers/torch/requirements.lock).
 digits.pt2   the trained network of examples/digits as PyTorch has it, for any batch, by torch.export
 weights.pt   its weights alone
 script.pt    the same as TorchScript
+branches.pt  a module of TorchScript with a branch and a loop, which torch.export does not take
 """
 
 import pathlib
@@ -28,6 +29,20 @@ class Digits(torch.nn.Module):
         return {"logits": logits, "probability": logits.softmax(-1)}
 
 
+class Branches(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(6, 4), torch.nn.Linear(6, 4)
+
+    def forward(self, x, n: torch.Tensor):
+        y = self.a(x)
+        if bool(x.sum() > 0):
+            y = self.b(x)
+        for _ in range(int(n)):
+            y = torch.relu(y) + 1
+        return y, y.sum(-1)
+
+
 def main():
     model = Digits().eval()
     trained = {i.name: torch.tensor(onnx.numpy_helper.to_array(i)) for i in onnx.load(digits / "digits.onnx").graph.initializer}
@@ -37,6 +52,8 @@ def main():
     torch.export.save(program, here / "digits.pt2")
     torch.save(model.state_dict(), here / "weights.pt")
     torch.jit.script(model).save(str(here / "script.pt"))
+    torch.manual_seed(1)
+    torch.jit.script(Branches().eval()).save(str(here / "branches.pt"))
 
 
 if __name__ == "__main__":
