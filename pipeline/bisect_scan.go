@@ -306,6 +306,11 @@ func (b *bisector) exposedEngine(ctx context.Context, names []string) (loadable,
 		return loadable{}, err
 	}
 	profile := b.profile()
+	calibration, err := b.compilerCalibration(ctx)
+	if err != nil {
+		return loadable{}, err
+	}
+	source.inputs = append(source.inputs, calibration...)
 	outcome, err := b.c.tool.Engines.Do(ctx, toolchain.Job{Verb: toolchain.VerbCompile, Inputs: source.inputs, Options: b.made.Compile,
 		Machine: machine(b.v.node)}, b.dir("compiled"))
 	if err != nil {
@@ -314,6 +319,17 @@ func (b *bisector) exposedEngine(ctx context.Context, names []string) (loadable,
 	made, err := loadableOutput(profile, b.c.id, outcome.Files)
 	made.alone = profile.Alone
 	return made, err
+}
+
+// compilerCalibration is what a compiler gets that quantizes by itself; nil for others.
+func (b *bisector) compilerCalibration(ctx context.Context) ([]toolchain.Input, error) {
+	form, _ := b.made.Compile["form"].(string)
+	profile, err := b.c.tool.Profile.In(form)
+	if err != nil || !profile.Calibrated {
+		return nil, err
+	}
+	calibration, err := b.v.calibration(ctx)
+	return calibration.inputs(toolchain.RoleCalibration), err
 }
 
 // scan compares all tensors, a chunk at a time. What fails is tried again in halves, so that one tensor that a

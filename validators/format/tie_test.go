@@ -166,8 +166,9 @@ func FuzzReadTie(f *testing.F) {
 	f.Add(module(f, cpuTarget))
 	f.Add(module(f, cudaTarget, ".version 8.4\n.target sm_80"))
 	f.Add(object(0xc0008002, 4))
+	f.Add(rtxEngine(1 << 2))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite", "tvm-so"} {
+		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite", "tvm-so", "tensorrt-rtx-engine"} {
 			tie, err := format.ReadTie(io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), int64(len(data)), name)
 			if err != nil && tie != (format.Tie{}) {
 				t.Errorf("%s: %+v with %v", name, tie, err)
