@@ -541,3 +541,17 @@ func TestNotesOnAPretrainedFolder(t *testing.T) {
 		})
 	}
 }
+
+// A file that is no ONNX is refused, with the formats that init and a spec of one's own take.
+func TestOpenDraftOfAnotherFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "model.onnx")
+	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pipeline.OpenDraft(file)
+	if hints := strings.Join(registry.Hints(err), "\n"); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(hints, "init reads ONNX, skops") ||
+		!strings.Contains(hints, "format: skops|") {
+		t.Errorf("error %v with hints %q, want the formats that there are", err, hints)
+	}
+}

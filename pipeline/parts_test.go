@@ -117,18 +117,25 @@ func TestAssemble(t *testing.T) {
 	}
 }
 
-// unanswered is a registry that does not say which release an environment has.
-type unanswered struct{ registry.Interface }
+// unanswered is a registry that does not say the first time which release an environment has.
+type unanswered struct {
+	registry.Interface
+	asked *bool
+}
 
-func (unanswered) Release(context.Context, string, string, string) (registry.Release, error) {
-	return registry.Release{}, registry.Errorf(registry.CodeUnavailable, "the registry does not answer")
+func (u unanswered) Release(ctx context.Context, environment, model, tag string) (registry.Release, error) {
+	if !*u.asked {
+		*u.asked = true
+		return registry.Release{}, registry.Errorf(registry.CodeUnavailable, "the registry does not answer")
+	}
+	return u.Interface.Release(ctx, environment, model, tag)
 }
 
 // Where it is not known which parts are there, no part is built: it could be another release than theirs.
 func TestPartsOfARegistryThatFails(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.p.Registry = unanswered{w.Interface}
+	w.p.Registry = unanswered{w.Interface, new(bool)}
 	_, err := w.p.Build(t.Context(), w.spec(t, twoTargets), of(narrow))
 	if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "does not answer") || len(w.done(progress.Done)) != 0 {
 		t.Errorf("error %v after %q, want that of the registry before anything is made", err, w.done(progress.Done))
