@@ -130,6 +130,9 @@ func (s CompressionStep) note() string {
 	} else if p != nil && z != nil && p.After > 0 {
 		parts = append(parts, fmt.Sprintf("%.1f %% of %d numbers are zero", 100*float64(z.After)/float64(p.After), p.After))
 	}
+	if n := len(s.Kept); n > 0 {
+		parts = append(parts, registry.Count(n, "layer")+" as before")
+	}
 	least := math.Inf(1)
 	for _, f := range s.Outputs {
 		least = math.Min(least, float64(f.SpreadSNRdB))

@@ -66,6 +66,10 @@ func checkQuantized(s *spec.Spec, m *format.Model) error {
 		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone
 		switch {
 		case found.Nodes == 0 && !asIs:
+		case len(v.Compress) > 0:
+			return registry.Errorf(registry.CodeInvalid,
+				"%s: variant %s: %s is already quantized (%s), and compression starts from weights in full precision: leave compress out, or start from the model as it was",
+				s.File, v.Name, s.Source.Path.Written, found)
 		case found.Nodes == 0:
 			return registry.Errorf(registry.CodeInvalid,
 				"%s: variant %s is to stay as it is, and %s is not quantized: name a method, such as quantize: {method: static}",

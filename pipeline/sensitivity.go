@@ -3,10 +3,10 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
-	"mlpromote.dev/mlpromote/pipeline/plan"
 	"slices"
 	"sync"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"

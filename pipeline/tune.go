@@ -85,7 +85,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec, scratch string) error 
 		candidates = s.Candidates()
 	}
 	t.spec = s.Trying(candidates, here)
-	t.worker = worker{scratch: scratch}
+	t.worker, t.baseline = worker{scratch: scratch}, &baseline{}
 	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker, BuildOptions{}); err != nil {
 		return err
 	}

@@ -249,7 +249,7 @@ func (c checker) checkVariant(place []any, v Variant) {
 	switch {
 	case v.Compressed() && !variantName.MatchString(v.Name):
 		c.problem(under("name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
-	case v.Compressed():
+	case v.Compressed(), v.Compress != nil:
 	case !written && !c.oneOf(under("name"), "variant", v.Name, available, validators.Precisions()):
 		return
 	case written && v.Name != v.Precision && slices.Contains(validators.Precisions(), v.Name):

@@ -43,6 +43,9 @@ func (v Variant) Compressed() bool { return len(v.Compress) > 0 || v.Model.Writt
 
 // checkCompressed checks what a variant says of its model: the steps that make it smaller, or the file that it is.
 func (c checker) checkCompressed(under func(...any) []any, v Variant) {
+	if c.doc.At(under("compress")...) != c.doc.At(under()...) && len(v.Compress) == 0 {
+		c.problem(under("compress"), "compress is empty: want at least one step, such as [{method: prune, pattern: 2:4}]")
+	}
 	if !v.Compressed() {
 		return
 	}

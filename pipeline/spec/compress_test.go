@@ -26,6 +26,7 @@ func TestCompress(t *testing.T) {
 		"quoted":                    {compressing("{method: prune, pattern: '2:4'}"), ""},
 		"one percent":               {compressing("{method: prune, pattern: unstructured, amount: 1%}"), ""},
 		"almost all":                {compressing("{method: prune, pattern: channels, amount: 0.999}"), ""},
+		"no steps":                  {compressing(""), "compress is empty: want at least one step"},
 		"nothing":                   {compressing("{method: prune, pattern: channels, amount: 0%}"), "amount 0%: want more than 0% and less than 100%"},
 		"everything":                {compressing("{method: prune, pattern: unstructured, amount: 100%}"), "amount 100%: want more than 0% and less than 100%"},
 		"more than there is":        {compressing("{method: prune, pattern: unstructured, amount: 120%}"), "amount 120%: want more than 0% and less than 100%"},

@@ -127,7 +127,11 @@ def places(node, ranks):
 
 def layers_of(graph, options):
     """The layers that an option asks for, and those that stay, with why: [{node, operator, why}]."""
-    check_names(options["nodes"] + options["exclude"], graph.model)
+    check_names(options["exclude"], graph.model)
+    names = {node.name for node in graph.graph.node}
+    for name in options["nodes"]:
+        if name not in names:
+            raise Refused("bad_input", f"nodes: the model has no node {name!r}")
 
     def rank(name):
         return len(graph.tensors[name].dims) if name in graph.tensors else -1

@@ -22,7 +22,7 @@ def factorize(graph, layer, options):
     left, right = factors(matrix, options)
     rank = left.shape[1]
     if rank * (inner + outer) >= inner * outer:
-        raise Cannot(f"{said(options)} takes rank {rank} of {min(inner, outer)}, which makes it no smaller")
+        raise Cannot(f"{said(options)} takes {rank} of {min(inner, outer)} singular values, which makes it no smaller")
     names = [f"{layer.weights}_rank{rank}_{side}" for side in ("in", "out")]
     if any(n in graph.tensors or n in graph.readers for n in names):
         raise Cannot(f"the graph has a value {names[0]!r} already")
