@@ -41,19 +41,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if s.Reference != nil {
 		in.accepted = s.Reference.Accept
 	}
-	if err := checkQuantized(s, m.model); err != nil {
+	err := in.checkSourceFor(s, m)
+	if err != nil {
 		return inputs{}, err
-	}
-	if in.Quantized, in.Precision = quantizedSource(s, m.model); in.Quantized != "" {
-		if err := checkScales(m.files); err != nil {
-			return inputs{}, inside(s.Source.Path.Written, err)
-		}
-	}
-	var err error
-	for _, v := range s.Variants {
-		if err := checkCompressible(s, v, s.Source.Path.Written, m.model); err != nil && v.Model.Written == "" {
-			return inputs{}, err
-		}
 	}
 	if in.Needs, err = m.model.Runtime(); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
@@ -96,6 +86,24 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	}
 	in.Engines, err = requested(s, in.students)
 	return in, err
+}
+
+// checkSourceFor checks that the variants of the spec can be made of its source.
+func (in *inputs) checkSourceFor(s *spec.Spec, m importedModel) error {
+	if err := checkQuantized(s, m.model); err != nil {
+		return err
+	}
+	if in.Quantized, in.Precision = quantizedSource(s, m.model); in.Quantized != "" {
+		if err := checkScales(m.files); err != nil {
+			return inside(s.Source.Path.Written, err)
+		}
+	}
+	for _, v := range s.Variants {
+		if err := checkCompressible(s, v, s.Source.Path.Written, m.model); err != nil && v.Model.Written == "" {
+			return err
+		}
+	}
+	return nil
 }
 
 // kindsOf gives the kinds of outputs: those that the spec says, and else guesses, with why.

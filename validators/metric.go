@@ -118,11 +118,12 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	one := values && output.mayBeOne()
 	wants, has := "", true
 	switch m.Needs {
+	case accuracy.NeedsProgram:
+		return "a program"
 	case accuracy.NeedsScores:
 		wants, has = needsScores(m, output, ranks)
 	case accuracy.NeedsAnswers:
-		wants, has = "scores of classes, or answers that are whole numbers",
-			ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding
+		wants, has = "scores of classes, or answers that are whole numbers", ranks || whole && output.maybeAnswers()
 	case accuracy.NeedsSeveral:
 		wants, has = "several answers for each case, such as scores of the token at each position", output.answersSeveral(ranks)
 	case accuracy.NeedsTwo:
@@ -131,8 +132,6 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 		wants, has = "numbers that are no scores of classes", values
 	case accuracy.NeedsOne:
 		wants, has = "one number for each case, which is no score of a class", one
-	case accuracy.NeedsProgram:
-		wants, has = "a program", false
 	case accuracy.NeedsBoxes:
 		wants, has = "detections [n, 6] of x1, y1, x2, y2, score, class, or three outputs that limits.accuracy.detections names", values &&
 			output.ofBoxes(6)
@@ -150,6 +149,9 @@ func needsScores(m accuracy.Metric, output TensorInfo, ranks bool) (wants string
 	}
 	return "scores of classes", ranks
 }
+
+// maybeAnswers reports whether whole numbers of the output may be answers.
+func (t TensorInfo) maybeAnswers() bool { return t.Kind != KindValue && t.Kind != KindEmbedding }
 
 // answersSeveral reports whether each case may have several answers, of an output that ranks classes or not.
 func (t TensorInfo) answersSeveral(ranks bool) bool {

@@ -44,24 +44,14 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	if sizes := sizesOf(in.Interface); profile.Sizes && len(sizes) > 0 {
 		e.Compile["sizes"] = sizes
 	}
-	if e.Providers = requested.Providers; len(e.Providers) == 0 {
-		e.Providers = profile.Providers
-	} else if len(profile.Providers) == 0 {
-		return Engine{}, registry.Errorf(registry.CodeInvalid,
-			"target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
-	}
-	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
-		e.Compile["provider_options"] = asked
+	if err := e.planProviders(requested, profile); err != nil {
+		return Engine{}, err
 	}
 	if e.Tuning, err = planTuning(requested, profile); err != nil {
 		return Engine{}, err
 	}
 	if e.Target.Runtimes == nil {
-		needs := registry.Constraint{Min: tool.Version}
-		if profile.ExactRuntime {
-			needs = registry.Constraint{Exact: tool.Version}
-		}
-		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: needs}
+		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: runtimeNeeds(profile, tool.Version)}
 	}
 	if e.Calibrated = profile.Calibrated; e.Calibrated {
 		if err := checkCalibrated(requested); err != nil {
@@ -123,4 +113,26 @@ func planTuning(requested Requested, profile toolchain.Profile) (*Tuning, error)
 	in := *requested.Tuning
 	in.Name = profile.Tuning
 	return &Tuning{File: File{in.Name, in.Digest}, Input: in}, nil
+}
+
+// runtimeNeeds is which versions of the runtime load an engine that this version compiled.
+func runtimeNeeds(p toolchain.Profile, version string) registry.Constraint {
+	if p.ExactRuntime {
+		return registry.Constraint{Exact: version}
+	}
+	return registry.Constraint{Min: version}
+}
+
+// planProviders takes over the execution providers that are asked for, or those of the toolchain.
+func (e *Engine) planProviders(requested Requested, profile toolchain.Profile) error {
+	if e.Providers = requested.Providers; len(e.Providers) == 0 {
+		e.Providers = profile.Providers
+	} else if len(profile.Providers) == 0 {
+		return registry.Errorf(registry.CodeInvalid,
+			"target %s: %s has no execution providers: remove the key", requested.Target.Name, e.Toolchain.Name)
+	}
+	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
+		e.Compile["provider_options"] = asked
+	}
+	return nil
 }

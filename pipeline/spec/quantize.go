@@ -172,19 +172,27 @@ func (c checker) checkQuantizeValues(v Variant, q Quantize, key func(string) []a
 		c.problem(key("percentile"),
 			"percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
 	}
-	if q.Bits != 0 && q.Bits != 4 && q.Bits != 8 {
-		c.problem(key("bits"), "bits %d: want 4 or 8", q.Bits)
-	}
-	if q.Bits != 0 && q.Method == MethodNone && v.Model.Written == "" {
-		c.problem(key("bits"), "the name of the variant says the precision of a source that is quantized: remove bits")
-	}
-	if q.Bits == 8 && q.Method == MethodWeights && (q.Tool != ToolNNCF || q.BlockSize != 0) {
-		c.problem(key("bits"), "weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4")
-	}
+	c.checkBits(v, q, key("bits"))
 	if q.BlockSize != 0 && !slices.Contains([]int{16, 32, 64, 128, 256}, q.BlockSize) {
 		c.problem(key("block_size"), "block_size %d: want 16, 32, 64, 128 or 256", q.BlockSize)
 	}
 	if t := q.Tolerance; t != nil && (t.RTol < 0 || t.ATol < 0 || t.RTol+t.ATol == 0) {
 		c.problem(key("tolerance"), "tolerance: want rtol or atol, and no less than 0")
+	}
+}
+
+// checkBits checks the number of bits, if it is given.
+func (c checker) checkBits(v Variant, q Quantize, place []any) {
+	if q.Bits == 0 {
+		return
+	}
+	if q.Bits != 4 && q.Bits != 8 {
+		c.problem(place, "bits %d: want 4 or 8", q.Bits)
+	}
+	if q.Method == MethodNone && v.Model.Written == "" {
+		c.problem(place, "the name of the variant says the precision of a source that is quantized: remove bits")
+	}
+	if q.Bits == 8 && q.Method == MethodWeights && (q.Tool != ToolNNCF || q.BlockSize != 0) {
+		c.problem(place, "weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4")
 	}
 }

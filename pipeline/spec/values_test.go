@@ -160,7 +160,9 @@ func TestTableAsCases(t *testing.T) {
 func TestKeysOfAFormat(t *testing.T) {
 	t.Parallel()
 	source := func(keys string) string { return change("source: m.onnx", "source: {path: m.onnx, "+keys+"}") }
-	script := func(inputs string) string { return source("format: torchscript, trust: {pickle: true}, inputs: ["+inputs+"]") }
+	script := func(inputs string) string {
+		return source("format: torchscript, trust: {pickle: true}, inputs: [" + inputs + "]")
+	}
 	for name, c := range map[string]struct{ text, want string }{
 		"simplified ONNX":       {source("simplify: true"), ""},
 		"simplified weights":    {source("format: tflite, simplify: true"), "simplify is for format onnx: remove the key"},

@@ -102,16 +102,14 @@ func (q *scaleReader) node(f field) error {
 		return nil
 	}
 	n, domain, value := scaleNode{axis: 1}, "", span{}
-	err := q.each(f.span, "NodeProto", func(g field) (err error) {
+	err := q.each(f.span, "NodeProto", func(g field) error {
 		if g.typ != protowire.BytesType {
 			return nil
 		}
-		text := ""
-		if g.num != 5 {
-			if text, err = q.text(g); err != nil {
-				return err
-			}
+		if g.num == 5 {
+			return q.attribute(g, &n, &value)
 		}
+		text, err := q.text(g)
 		switch g.num {
 		case 1:
 			n.in = append(n.in, text)
@@ -121,8 +119,6 @@ func (q *scaleReader) node(f field) error {
 			n.name = text
 		case 4:
 			n.op = text
-		case 5:
-			err = q.attribute(g, &n, &value)
 		case 7:
 			domain = text
 		}
@@ -135,6 +131,11 @@ func (q *scaleReader) node(f field) error {
 		q.values[n.out[0]] = value
 		return q.keep(f.at, int64(len(n.out[0])))
 	}
+	return q.scaled(f, &n)
+}
+
+// scaled keeps a node of which inputs are scales or are scaled.
+func (q *scaleReader) scaled(f field, n *scaleNode) error {
 	groups, known := scaledInputs[n.op]
 	if !known {
 		return nil
@@ -149,9 +150,9 @@ func (q *scaleReader) node(f field) error {
 			}
 		}
 	}
-	q.nodes = append(q.nodes, &n)
+	q.nodes = append(q.nodes, n)
 	for _, out := range n.out {
-		q.makers[out] = &n
+		q.makers[out] = n
 	}
 	return q.keep(f.at, 2*f.span.len())
 }

@@ -62,12 +62,9 @@ func (q *scaleReader) tensor(sp span, t *scaleTensor) error {
 	if err != nil {
 		return err
 	}
-	count := int64(1)
-	for _, d := range dims {
-		if d > math.MaxInt64/128/max(count, 1) {
-			return invalidAt(sp.start, "a tensor of more elements than there can be")
-		}
-		count *= d
+	count, ok := boundedElements(dims)
+	if !ok {
+		return invalidAt(sp.start, "a tensor of more elements than there can be")
 	}
 	t.found, t.dims = true, dims
 	width := elementBytes[t.dtype]
@@ -97,6 +94,18 @@ func (q *scaleReader) tensor(sp span, t *scaleTensor) error {
 		err = invalidAt(sp.start, "%d numbers of a tensor that has %d elements", len(t.values), count)
 	}
 	return err
+}
+
+// boundedElements is how many elements dimensions give, and false for more than there can be.
+func boundedElements(dims []int64) (int64, bool) {
+	count := int64(1)
+	for _, d := range dims {
+		if d > math.MaxInt64/128/max(count, 1) {
+			return 0, false
+		}
+		count *= d
+	}
+	return count, true
 }
 
 // dimensions reads dimensions, packed or not, at most maxFlowRank.
