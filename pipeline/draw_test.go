@@ -60,6 +60,12 @@ func (g *graph) weight(name string, element uint64, bytes int, shape ...uint64) 
 	return g
 }
 
+// half adds the number 0.5, as the scale of what is quantized.
+func (g *graph) half(name string) *graph {
+	g.weights = sub(g.weights, 5, sub(str(num(nil, 2, onnxFloat), 8, name), 9, []byte{0, 0, 0, 0x3f}))
+	return g
+}
+
 // input adds the input x. Dimensions of 0 have a symbol that is named after their axis.
 func (g *graph) input(element uint64, shape ...uint64) *graph {
 	g.inputs = sub(g.inputs, 11, described("x", element, shape...))
@@ -98,7 +104,7 @@ func image(element uint64) []byte {
 
 // dequantized is dequantized first.
 func dequantized(element uint64) []byte {
-	g := new(graph).input(element, 1, 64).weight("s", onnxFloat, 4)
+	g := new(graph).input(element, 1, 64).half("s")
 	return g.node("DequantizeLinear", []string{"x", "s"}, "y", nil).onnx(1, 64)
 }
 

@@ -16,7 +16,7 @@ import (
 
 // quantizedModel dequantizes its weights, of eight bits.
 func quantizedModel() []byte {
-	g := new(graph).input(onnxFloat, 1, 4).weight("w", onnxInt8, 1, 4, 4).weight("s", onnxFloat, 4)
+	g := new(graph).input(onnxFloat, 1, 4).weight("w", onnxInt8, 1, 4, 4).half("s")
 	return g.node("DequantizeLinear", []string{"w", "s"}, "f", nil).node("MatMul", []string{"x", "f"}, "y", nil).onnx(1, 4)
 }
 
