@@ -117,6 +117,10 @@ func (p *Pipeline) Bisect(ctx context.Context, ref registry.Ref, o BisectOptions
 	if err != nil {
 		return Bisection{}, err
 	}
+	if len(c.tool.Profile.Sources) > 0 {
+		return Bisection{}, registry.Errorf(registry.CodeInvalid, "%s was compiled of the source by %s, which has no tensors of the ONNX reference inside",
+			c.engine.Label(), c.tool.Profile.Name)
+	}
 	b := &bisector{v: v, c: c, sums: make(map[string]*summed)}
 	b.made, b.known = v.howMade(c.engine.Digest)
 	b.known = b.known && !b.made.isCompressed() // the model that it was compiled from is not among the sources

@@ -164,5 +164,6 @@ func (m howMade) isCompressed() bool { return len(m.Compress)+len(m.Student) > 0
 
 // madeOf is how an engine is made, for provenance.
 func madeOf(e plan.Engine) howMade {
-	return howMade{Student: e.Student, Compressor: e.Compressor, Compress: e.Compress, Quantizer: e.Quantizer, Quantize: e.Quantize, Compile: e.Compile}
+	return howMade{Student: e.Student, Compressor: e.Compressor, Compress: e.Compress, Quantizer: e.Quantizer, Quantize: e.Quantize, Compile: e.Compile,
+		From: e.From}
 }

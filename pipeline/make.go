@@ -182,11 +182,18 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 	}
 	operators := m.inputs.imported.source.operators
 	built.engine.NativeCode = built.engine.NativeCode || len(operators) > 0
-	inputs := slices.Concat(model, operators, m.tuning(planned))
+	taken := model
+	if planned.From == plan.FromSource {
+		taken = m.inputs.imported.source.files
+	}
+	inputs := slices.Concat(taken, operators, m.tuning(planned))
 	if planned.Calibrated {
 		inputs = append(inputs, m.inputs.Calibration.Files...)
 	}
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: machine(m.node)}
+	if job.Accelerators, err = m.devices(planned, tool.Profile); err != nil {
+		return builtEngine{}, err
+	}
 	step, err := m.do(ctx, to, tool.Engines, wanted{name: "compile " + label, job: job, options: planned.Compile})
 	if err != nil {
 		return builtEngine{}, err
@@ -201,6 +208,21 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 	}
 	built.census = census(tool.Profile, built.files, model)
 	return built, nil
+}
+
+// devices are the vendors of accelerators that a compilation needs here. Errors: CodeWrongNode if this machine has none
+// that the target asks for.
+func (m maker) devices(planned plan.Engine, profile toolchain.Profile) ([]string, error) {
+	a := planned.Target.Accelerator
+	if a == nil || !profile.NeedsDevice {
+		return nil, nil
+	}
+	here := slices.ContainsFunc(m.node.Accelerators, func(have registry.NodeAccelerator) bool { return have.Vendor == a.Vendor && have.Arch == a.Arch })
+	if !here {
+		return nil, registry.WithHint(registry.Errorf(registry.CodeWrongNode, "compile for %s: %s compiles for %s %s only on a machine that has one, and this one has none",
+			planned.Target.Name, profile.Name, a.Vendor, a.Arch), "build the target there, as a part of the release (mlpromote build --target %s), and assemble the parts", planned.Target.Name)
+	}
+	return []string{a.Vendor}, nil
 }
 
 // checkMade looks at the files that a compiler left, or a cache had, as it does at those of others.

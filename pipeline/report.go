@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -26,10 +27,19 @@ func (v verification) head(c candidate, began beginning) registry.ReportHead {
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
 		Node:      v.node,
 		Runtime: registry.RuntimeUsed{Name: c.tool.identity.Name, Version: c.tool.identity.Version,
-			Library: registry.NewDigestSet(c.tool.identity.LibraryDigest)},
+			Library: registry.NewDigestSet(c.tool.identity.LibraryDigest), Host: hostPackages(c.tool.identity)},
 		Settings: registry.SettingsOf(c.engine.Load),
 		Tool:     v.p.Tool,
 	}
+}
+
+// hostPackages are those of a Python that mlpromote did not install; nil for an install from a lock file, for an image, and
+// for a compiler that a manifest describes.
+func hostPackages(tool toolchain.Identity) *registry.HostPackages {
+	if !tool.Adopted || tool.Image != "" || len(tool.Versions) == 0 {
+		return nil
+	}
+	return &registry.HostPackages{Packages: registry.NewDigestSet(tool.Lock), Versions: tool.Versions}
 }
 
 // foundOut is what was found of an engine beside its report.

@@ -80,6 +80,7 @@ type howMade struct {
 	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"`
 	Quantize   map[string]any      `json:"quantize,omitempty"`
 	Compile    map[string]any      `json:"compile,omitempty"`
+	From       string              `json:"from,omitempty"` // what was compiled: [plan.FromSource]; empty for the ONNX reference
 }
 
 // explain says of every failing int8 engine what its layers cost. Engines that were made

@@ -35,14 +35,17 @@ func compareTied(e plan.Engine, profile toolchain.Profile, tie format.Tie) error
 		return registry.Errorf(registry.CodeInvalid, "%s", why)
 	}
 	device := map[string]string{"llvm-cpu": "local", "cuda": "cuda", "rocm": "hip"}[tie.Backend]
-	arch := asked("arch")
+	arch, where := asked("arch"), asked("device")
 	if device == "local" {
 		arch = asked("cpu")
+	}
+	if profile.Format == "jax-export" { // options say the device only where it is not the processor
+		device, where = tie.Backend, cmp.Or(where, "cpu")
 	}
 	for _, c := range []struct{ what, is, want string }{
 		{"runtime version", tie.Runtime, e.Toolchain.Version},
 		{"instruction set", tie.Instructions, asked("isa")},
-		{"device", device, asked("device")},
+		{"device", device, where},
 		{"architecture", tie.Arch, arch},
 	} {
 		if c.is != "" && c.is != c.want {
@@ -72,7 +75,7 @@ func tooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string
 func needsDriver(t registry.Target, tie format.Tie) string {
 	a := t.Accelerator
 	switch {
-	case tie.Backend != "cuda" || a == nil:
+	case tie.Backend != "cuda" || a == nil || tie.Arch == "": // without code for an architecture, the runtime compiles it
 		return ""
 	case tie.PTX == "" && t.Compatibility == registry.CompatibilityVersionCompatible:
 		return fmt.Sprintf("the engine has no PTX, so it runs on %s alone, and target %s lets in later devices (compatibility: version-compatible)",

@@ -158,8 +158,15 @@ func checkFormat(file, name string, profile toolchain.Profile) error {
 		return err
 	}
 	defer f.Close()
-	return format.Gate{NativeCode: profile.NativeCode, Beside: onDisk}.CheckFile(f)
+	if err := (format.Gate{NativeCode: profile.NativeCode, Beside: onDisk}).CheckFile(f); err != nil || name != profile.Entry || profile.Format != aotiFormat {
+		return err
+	}
+	_, err = format.OpenTie(file, profile.Format) // the loader unpacks it by the names of its entries
+	return err
 }
+
+// aotiFormat is that of packages of PyTorch's compiler.
+const aotiFormat = "torch-aoti"
 
 // onDisk is the size of a file that a model names, beside it on disk.
 func onDisk(file string) (int64, bool) {

@@ -51,7 +51,8 @@ var loadOptions = map[string]map[string]loadSetting{
 		"graphOptimizationLevel": oneOfWords(`disabled|basic|extended|layout|all`, "disabled, basic, extended, layout or all"),
 		"numThreads":             countSetting,
 	},
-	"tvm": {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
+	"tvm":            {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
+	"torch-inductor": {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
 }
 
 // onnxRuntimeSettings are the options of a session of ONNX Runtime by their names in Python, and

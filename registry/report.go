@@ -33,6 +33,14 @@ type RuntimeUsed struct {
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
 	Library DigestSet `json:"library"` // of the shared library's file
+	// Host is set for a Python that was there before: of its packages no lock file of mlpromote says which they are.
+	Host *HostPackages `json:"host,omitempty"`
+}
+
+// HostPackages are the packages of a Python that mlpromote did not install.
+type HostPackages struct {
+	Packages DigestSet         `json:"packages"` // of the interpreter's version, and of the lists of files of all packages
+	Versions map[string]string `json:"versions"` // of every package, by its normalized name
 }
 
 // RunSettings are the numeric conditions of a run.

@@ -4,11 +4,14 @@
 #   tools/gpu-proof.sh build DIR    on any machine that has the toolchain iree: makes engines, into DIR
 #   tools/gpu-proof.sh prove DIR    on a machine with a GPU: verifies, promotes and pulls them, shows what
 #                                   is refused, and writes DIR/gpu.md and DIR/evidence
-#   tools/gpu-proof.sh document DIR copies both into docs, and prints nothing else
-#   tools/gpu-proof.sh              all three, in a new folder
+#   tools/gpu-proof.sh host DIR     on a machine with a GPU whose Python, PYTHON, has PyTorch and JAX for it: registers that Python
+#                                   as toolchains, builds with them, does the same as prove, and writes DIR/host
+#   tools/gpu-proof.sh document DIR copies what was written into docs, and prints nothing else
+#   tools/gpu-proof.sh              build, prove and document, in a new folder
 #
 # MLPROMOTE is the program, PYTHON a Python that has the packages onnxruntime and iree-base-runtime in the
-# versions of the lock files; without it the installs of mlpromote are used.
+# versions of the lock files; without it the installs of mlpromote are used. DRY=1 lets host build for the processor where there is
+# no GPU, which shows that the steps work, and nothing else. LIMIT is how many seconds host may take: what does not fit is left out.
 # Exit codes: 6 where this machine has no GPU that mlpromote sees, 1 where a proof failed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -84,7 +87,7 @@ step() {
 }
 
 environments() {
-	cat >"$dir/data/environments.yaml" <<EOF
+	cat >"${2:-$dir/data}/environments.yaml" <<EOF
 version: 2
 registry: local
 environments:
@@ -148,22 +151,165 @@ prove() {
 	python3 "$proof/document.py" "$dir"
 }
 
+# of NAME TOOLCHAIN MORE: a target for the GPU, or in a dry run for the processor.
+of() {
+	if [ -n "$arch" ]; then
+		echo "  - {name: $1, accelerator: {arch: $arch}, toolchain: $2${3:-}}"
+	else
+		echo "  - {name: $1, os: linux, cpu: {arch: amd64, level: v3}, toolchain: $2}"
+	fi
+}
+
+# program MODEL PROGRAM TARGETS: a folder with a spec for a program of PyTorch.
+program() {
+	[ "$1" = "$2" ] || cp -R "$dir/$2" "$dir/$1"
+	cat >"$dir/$1/mlpromote.yaml" <<EOF
+model: gpu/$1
+version: 1.0.0
+source: {path: model.pt2, format: torch-export, trust: {pickle: true}}
+cases: {path: cases/}
+variants: [fp32]
+targets:
+$3
+limits: {preset: default}
+EOF
+}
+
+# while_time STEP...: a step, if there is time for it.
+while_time() {
+	if [ $(($(date +%s) - began)) -lt "${LIMIT:-3600}" ]; then
+		step "$@"
+	else
+		say "$1 is left out: no time is left"
+	fi
+}
+
+# make_in MODEL FLAGS...: builds it, in a data directory of its own, so that several are built at a time.
+make_in() {
+	model=$1
+	shift
+	(cd "$dir/$model" && "$mlpromote" build --data "$dir/data-$model" "$@")
+}
+
+# beside STEP...: a step that others need not wait for, but in a dry run, whose machine may be small.
+beside() {
+	step "$@" &
+	[ -z "${DRY:-}" ] || wait
+}
+
+# on MODEL COMMAND...: a command on the data directory of a model.
+on() {
+	data=$dir/data-$1
+	shift
+	"$mlpromote" "$@" --data "$data"
+}
+
+# faulty_python: a Python like PYTHON, which changes a weight of what it compiles. The sandbox shows it the folders that the two
+# files pyvenv.cfg name.
+faulty_python() {
+	mkdir -p "$dir/fault/bin"
+	cp "$proof/torchfault.py" "$dir/fault/sitecustomize.py"
+	printf '#!/bin/sh\nPYTHONPATH=%s exec %s "$@"\n' "$dir/fault" "$python" >"$dir/fault/bin/python3"
+	chmod +x "$dir/fault/bin/python3"
+	echo "home = $(dirname "$python")" >"$dir/fault/pyvenv.cfg"
+	echo "home = $("$python" -c 'import sys; print(sys.base_prefix)')/bin" >"$dir/fault/bin/pyvenv.cfg"
+}
+
+host() {
+	began=$(date +%s)
+	python=${PYTHON:-$(command -v python3)}
+	dir="$dir/host"
+	rm -rf "$dir"
+	mkdir -p "$dir/results"
+	export MLPROMOTE_INSTALLS="$dir/installs" MLPROMOTE_CACHE="$dir/cache"
+	step node "$mlpromote" node describe --output json
+	arch=$(python3 -c 'import json, sys; print(next((a["arch"] for a in json.load(sys.stdin).get("accelerators", [])), ""))' <"$dir/results/node.out")
+	if [ -z "$arch" ] && [ -z "${DRY:-}" ]; then
+		echo "gpu-proof: this machine has no GPU that mlpromote sees: nvidia-smi must list one" >&2
+		exit 6
+	fi
+	for toolchain in onnxruntime torch torch-inductor xla; do
+		step "register-$toolchain" "$mlpromote" toolchain install "$toolchain" --python "$python"
+	done
+	step register-unknown "$mlpromote" toolchain install scikit-learn --python "$python"
+	step list "$mlpromote" toolchain list
+	step programs "$python" "$proof/programs.py" "$dir"
+	program cnn cnn "$(of inductor torch-inductor ', load: {env: {NVIDIA_TF32_OVERRIDE: "0"}, required: true}')$newline$(of xla xla)"
+	program transformer transformer "$(of inductor torch-inductor)$newline$(of xla xla)"
+	program faulty transformer "$(of inductor torch-inductor)$newline$(of xla xla)"
+	program elsewhere cnn '  - {name: newer, accelerator: {arch: sm_120}, toolchain: xla}'
+	program older cnn '  - {name: older, accelerator: {arch: sm_80}, toolchain: torch-inductor}'
+	faulty_python
+	beside build-transformer make_in transformer --verbose
+	beside build-cnn make_in cnn --verbose
+	beside build-older make_in older
+	beside build-elsewhere make_in elsewhere
+	beside build-faulty make_in faulty --python "torch-inductor=$dir/fault/bin/python3" --python "xla=$dir/fault/bin/python3"
+	wait
+	step verify-transformer-1 on transformer verify staging/gpu/transformer:1.0.0 --output json --verbose
+	step check on transformer report check staging/gpu/transformer:1.0.0 --save "$dir/kept"
+	python3 "$proof/runtime.py" "$dir/results/verify-transformer-1.out" >"$dir/results/here.json"
+	for model in transformer faulty cnn; do
+		mkdir -p "$dir/data-$model"
+		environments here "$dir/data-$model"
+		step "type-$model" on "$model" node-type put here "$dir/results/here.json"
+	done
+	step promote-transformer on transformer promote staging/gpu/transformer:1.0.0
+	for runtime in torch-inductor xla; do
+		python3 "$proof/runtime.py" "$dir/results/verify-transformer-1.out" "$runtime" >"$dir/results/here-$runtime.json"
+		step "pull-$runtime" on transformer pull gpu/transformer --env prod --node "$dir/results/here-$runtime.json" -o "$dir/pulled-$runtime"
+		step "load-$runtime" "$python" "$proof/load.py" "$dir/pulled-$runtime" "$dir/transformer/model.pt2" patches "$dir/transformer/cases/cases-00000.safetensors"
+	done
+	step trust on transformer trust "$dir/pulled-torch-inductor"
+	cp -R "$dir/data-transformer" "$dir/data-tampered"
+	step tamper python3 "$proof/tamper.py" "$dir/results/verify-transformer-1.out" "$dir/data-tampered" all
+	step verify-tampered on tampered verify staging/gpu/transformer:1.0.0
+	site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+	mkdir "$site/another-1.0.dist-info"
+	step verify-changed on transformer verify staging/gpu/transformer:1.0.0
+	rmdir "$site/another-1.0.dist-info"
+	step verify-elsewhere on elsewhere verify staging/gpu/elsewhere:1.0.0 --output json
+	while_time verify-faulty-1 on faulty verify staging/gpu/faulty:1.0.0 --output json --sensitivity 0
+	while_time promote-faulty on faulty promote staging/gpu/faulty:1.0.0
+	while_time verify-cnn-1 on cnn verify staging/gpu/cnn:1.0.0 --output json --verbose
+	while_time promote-cnn on cnn promote staging/gpu/cnn:1.0.0
+	for round in 2 3; do
+		for model in transformer cnn; do
+			while_time "verify-$model-$round" on "$model" verify "staging/gpu/$model:1.0.0" --output json
+		done
+	done
+	while_time again make_in transformer --check-reproducible --output json
+	getconf _NPROCESSORS_ONLN >"$dir/results/processors.out"
+	nvidia-smi --query-gpu=name,compute_cap,memory.total,driver_version,clocks.max.sm,clocks.max.mem,persistence_mode --format=csv,noheader >"$dir/results/nvidia-smi.out" 2>&1 || true
+	echo "$(($(date +%s) - began))" >"$dir/results/seconds.out"
+	python3 "$proof/hostpage.py" "$dir"
+}
+
+usage="usage: tools/gpu-proof.sh [build DIR | prove DIR | host DIR | document DIR]"
 case ${1:-all} in
-build | prove | document)
-	[ $# -eq 2 ] || { echo "usage: tools/gpu-proof.sh [build DIR | prove DIR | document DIR]" >&2; exit 2; }
+build | prove | host | document)
+	[ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
 	mkdir -p "$2"
 	dir=$(cd "$2" && pwd)
 	;;
 all) dir=$(mktemp -d) ;;
 *)
-	echo "usage: tools/gpu-proof.sh [build DIR | prove DIR | document DIR]" >&2
+	echo "$usage" >&2
 	exit 2
 	;;
 esac
 document() {
 	mkdir -p "$root/docs/evidence"
-	cp "$dir/gpu.md" "$root/docs/gpu.md"
-	cp "$dir"/evidence/* "$root/docs/evidence/"
+	if [ -e "$dir/gpu.md" ]; then
+		python3 "$proof/section.py" "$root/docs/gpu.md" >"$dir/kept.md" # what host wrote stays as it is
+		cp "$dir/gpu.md" "$root/docs/gpu.md"
+		python3 "$proof/section.py" "$root/docs/gpu.md" "$dir/kept.md"
+		cp "$dir"/evidence/* "$root/docs/evidence/"
+	fi
+	if [ -e "$dir/host/host.md" ]; then
+		python3 "$proof/section.py" "$root/docs/gpu.md" "$dir/host/host.md"
+		cp "$dir"/host/evidence/* "$root/docs/evidence/"
+	fi
 }
 case ${1:-all} in
 all) build && prove && document ;;

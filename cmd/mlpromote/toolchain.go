@@ -15,15 +15,26 @@ import (
 )
 
 func (a *app) toolchainCommand() *cobra.Command {
+	var python string
 	installCommand := &cobra.Command{
 		Use:   "install NAME",
-		Short: "Install a toolchain from its hash-locked package list",
+		Short: "Install a toolchain from its hash-locked package list, or register one that the machine has",
 		Long: `Makes an environment of its own from the lock file that this program carries, shared by
-all projects (MLPROMOTE_INSTALLS, else toolchains in MLPROMOTE_CACHE or the user's cache). build does this on demand.`,
-		Example: "  mlpromote toolchain install onnxruntime",
+all projects (MLPROMOTE_INSTALLS, else toolchains in MLPROMOTE_CACHE or the user's cache). build does this on demand.
+
+With --python nothing is installed: the toolchain runs on that Python of this machine, for all projects, until it is removed
+with "toolchain remove". Its packages are not hash-locked. Provenance and reports say so, with the version of each. Packages
+that the driver does not know are refused, and so is a Python whose packages change later.`,
+		Example: "  mlpromote toolchain install onnxruntime\n  mlpromote toolchain install xla --python /opt/venv/bin/python3",
 		Args:    command.Exactly("NAME"),
-		RunE:    func(c *cobra.Command, args []string) error { return a.installToolchain(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("python") {
+				return a.registerToolchain(c.Context(), args[0], python)
+			}
+			return a.installToolchain(c.Context(), args[0])
+		},
 	}
+	installCommand.Flags().StringVar(&python, "python", "", "PATH of a Python of this machine that has the packages, in place of an install")
 	listCommand := &cobra.Command{
 		Use:     "list",
 		Short:   "List toolchains: what is installed, what can be, and what is missing",
@@ -58,6 +69,21 @@ func (a *app) installToolchain(ctx context.Context, name string) error {
 	for _, m := range installer.Lacks(name) {
 		a.ui.Note("%s will not work on this machine before it has %s (%s)", name, m.What, m.Hint)
 	}
+	found := toolchains.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
+	return a.ui.Result(foundText([]toolchains.Found{found}), found)
+}
+
+// registerToolchain makes a Python of this machine the install of a toolchain.
+func (a *app) registerToolchain(ctx context.Context, name, python string) error {
+	installer, err := a.tools().Installer()
+	if err != nil {
+		return err
+	}
+	record, err := installer.Register(ctx, name, python)
+	if err != nil {
+		return err
+	}
+	a.ui.Note("%s is that of %s: no lock file says which packages it has (%s)", name, record.Program, registry.Count(len(record.Versions), "package", "packages"))
 	found := toolchains.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
 	return a.ui.Result(foundText([]toolchains.Found{found}), found)
 }
@@ -98,9 +124,25 @@ func (a *app) removeToolchain(ctx context.Context, name string, all bool) error 
 func foundText(installs []toolchains.Found) string {
 	rows := [][]string{{"NAME", "VERSION", "PYTHON", "LOCK", "SIZE", "FOLDER"}}
 	for _, f := range installs {
-		rows = append(rows, []string{f.Name, f.Version, f.Python, ui.Short(f.Lock), ui.Size(f.Size), f.Dir})
+		rows = append(rows, []string{f.Name, f.Version, f.Python, lockText(f), sizeText(f), f.Dir})
 	}
 	return ui.Table(rows)
+}
+
+// lockText is the lock of an install, of which the host's have none.
+func lockText(f toolchains.Found) string {
+	if f.Host != nil {
+		return "none (host)"
+	}
+	return ui.Short(f.Lock)
+}
+
+// sizeText is the size of an install; what belongs to the host is not counted.
+func sizeText(f toolchains.Found) string {
+	if f.Host != nil {
+		return "-"
+	}
+	return ui.Size(f.Size)
 }
 
 // statusText is a table of toolchains with what to do about each, and below it what some
@@ -114,10 +156,13 @@ func statusText(all []toolchains.Status) string {
 		}
 		for _, f := range s.Installs {
 			state := "installed"
-			if !f.Current {
+			switch {
+			case f.Host != nil:
+				state = "host"
+			case !f.Current:
 				state = "old"
 			}
-			rows = append(rows, []string{f.Name, f.Version, state, ui.Size(f.Size), f.Dir})
+			rows = append(rows, []string{f.Name, f.Version, state, sizeText(f), f.Dir})
 		}
 		for _, m := range s.Missing {
 			switch {

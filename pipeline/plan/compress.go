@@ -48,5 +48,8 @@ func (e Engine) options() map[string]any {
 	if len(e.Student) > 0 {
 		options["student"] = e.Student
 	}
+	if e.From != "" {
+		options["from"] = e.From
+	}
 	return options
 }

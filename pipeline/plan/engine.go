@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -35,6 +36,9 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	}
 	numbers, _ := registry.NumberFormat(e.Precision)
 	if e.Compile, err = profile.CompileOptions(e.Target, numbers); err != nil {
+		return Engine{}, err
+	}
+	if e.From, err = compiledFrom(requested, profile, in); err != nil {
 		return Engine{}, err
 	}
 	e.Target.Accelerator = withDriver(e.Target, profile)
@@ -73,6 +77,31 @@ func sizesOf(i validators.Interface) map[string]any {
 		sizes[symbol] = []any{r.Min, r.Opt, r.Max}
 	}
 	return sizes
+}
+
+// FromSource says of an engine that its compiler takes the source, not the ONNX reference.
+const FromSource = "source"
+
+// compiledFrom says what an engine is compiled of: the reference (""), or the source.
+func compiledFrom(requested Requested, profile toolchain.Profile, in Inputs) (string, error) {
+	if len(profile.Sources) == 0 {
+		return "", nil
+	}
+	format := "onnx"
+	if in.Import != nil {
+		format = in.Import.Format
+	}
+	if !slices.Contains(profile.Sources, format) {
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s: %s compiles sources of the formats %s, and this one is %s",
+			requested.Target.Name, profile.Name, strings.Join(profile.Sources, " and "), format),
+			"export the model from its framework as one of these, or name a toolchain that compiles ONNX, such as %s or openvino", ONNXRuntime)
+	}
+	if requested.Quantize != nil || requested.Compressed() || requested.Student != nil {
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: what quantizes or compresses a model writes ONNX, as students are, and %s compiles the source as it is",
+			requested.Target.Name, requested.Variant, profile.Name),
+			"list the variants of this target that are the source itself (variants: [fp32]), or quantize in the framework before the export")
+	}
+	return FromSource, nil
 }
 
 // withDriver is the accelerator of a target, with the oldest driver that loads the engines where the

@@ -68,6 +68,7 @@ type Engine struct {
 	Calibrated bool                `json:"calibrated,omitempty"`
 	Compile    map[string]any      `json:"compile"`
 	Tuning     *Tuning             `json:"tuning,omitempty"`    // nil for none
+	From       string              `json:"from,omitempty"`      // [FromSource] if it is compiled of the source; empty for the ONNX reference
 	Form       string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
 	Providers  []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 	// Load is how nodes load it; nil for the runtime's own defaults.

@@ -109,6 +109,21 @@ func TestNewRefuses(t *testing.T) {
 		}, "form int8 of other quantizes by itself"},
 		"a compiler that quantizes, and nothing to quantize": {func(a *asked) { a.request.Toolchain, a.request.Form = "other", "int8" },
 			"form int8 of other quantizes by itself"},
+		"a source that is taken": {func(a *asked) {
+			a.request.Toolchain, a.other.Profile.Sources, a.in.Import = "other", []string{"torch-export"}, &plan.Import{Format: "torch-export", Files: []plan.File{{}}}
+		}, ""},
+		"a source that is not taken": {func(a *asked) {
+			a.request.Toolchain, a.other.Profile.Sources, a.in.Import = "other", []string{"torch-export", "huggingface"}, &plan.Import{Format: "jax", Files: []plan.File{{}}}
+		}, "target linux: other compiles sources of the formats torch-export and huggingface, and this one is jax"},
+		"ONNX for a compiler of sources": {func(a *asked) { a.request.Toolchain, a.other.Profile.Sources = "other", []string{"torch-export"} }, "and this one is onnx"},
+		"a source, quantized": {func(a *asked) {
+			a.request.Toolchain, a.other.Profile.Sources, a.in.Import = "other", []string{"torch-export"}, &plan.Import{Format: "torch-export", Files: []plan.File{{}}}
+			a.request.Quantize, a.request.Quantizer = map[string]any{"method": "fp16"}, "onnxruntime"
+		}, "what quantizes or compresses a model writes ONNX, as students are, and other compiles the source as it is"},
+		"a source, compressed": {func(a *asked) {
+			a.request.Toolchain, a.other.Profile.Sources, a.in.Import = "other", []string{"torch-export"}, &plan.Import{Format: "torch-export", Files: []plan.File{{}}}
+			a.request.Compress, a.request.Compressor = []map[string]any{{"method": "prune"}}, "onnxruntime"
+		}, "and other compiles the source as it is"},
 		"a quantizer that is not open": {func(a *asked) { a.request.Quantize, a.request.Quantizer = map[string]any{"method": "fp16"}, "nncf" }, "asks for nncf, which is not open"},
 		"a toolchain that is not open": {func(a *asked) { a.request.Toolchain = "openvino" }, "asks for openvino, which is not open"},
 		"an unknown preset":            {func(a *asked) { a.in.Preset = "lax" }, `limits preset "lax"`},

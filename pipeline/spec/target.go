@@ -46,11 +46,11 @@ const ToolchainONNXRuntime = "onnxruntime"
 
 // Toolchains are the names that a target may ask for.
 func Toolchains() []string {
-	return []string{ToolchainONNXRuntime, "onnxruntime-openvino", "openvino", "iree", "litert", "onnxruntime-web", "tvm", "tensorrt-rtx", "coreml", "xla"}
+	return []string{ToolchainONNXRuntime, "onnxruntime-openvino", "openvino", "iree", "litert", "onnxruntime-web", "tvm", "tensorrt-rtx", "coreml", "torch-inductor", "xla"}
 }
 
 // forGPUs are those of them that compile for accelerators.
-func forGPUs() []string { return []string{"iree", "tensorrt-rtx"} }
+func forGPUs() []string { return []string{"iree", "torch-inductor", "xla", "tensorrt-rtx"} }
 
 // Toolchain is what is asked to make an engine. A name alone will do.
 type Toolchain struct {

@@ -18,7 +18,7 @@ const (
 	VerbImport   Verb = "import"   // another format to ONNX
 	VerbQuantize Verb = "quantize" // ONNX and calibration to ONNX in lower precision
 	VerbCompress Verb = "compress" // ONNX to ONNX of another, smaller function
-	VerbCompile  Verb = "compile"  // ONNX to what a runtime loads
+	VerbCompile  Verb = "compile"  // ONNX, or a source that the compiler takes, to what a runtime loads
 	VerbRun      Verb = "run"      // engines and cases to outputs and timings
 )
 

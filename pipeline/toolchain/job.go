@@ -18,8 +18,8 @@ type Job struct {
 	// result is the same on every machine.
 	Machine string
 	Run     *RunOptions // for VerbRun, else nil
-	// Accelerators are the vendors of accelerators that engines of the run are for: "nvidia". The
-	// driver may then use their devices. Machine has which devices these are.
+	// Accelerators are the vendors of accelerators that engines of the run are for, or that the compiler needs: "nvidia".
+	// The driver may then use their devices. Machine has which devices these are.
 	Accelerators []string
 	Budget       Budget // no part of any key
 }

@@ -41,6 +41,11 @@ type Profile struct {
 	// Sizes is true if the compiler wants the sizes of symbolic dimensions: its option "sizes" has
 	// [min, opt, max] by symbol.
 	Sizes bool
+	// Sources are the formats of sources that the compiler takes in place of the ONNX reference, as package spec names
+	// them. The reference still judges its engines. Empty for compilers of ONNX.
+	Sources []string
+	// NeedsDevice is true if an engine for an accelerator can only be compiled where there is one.
+	NeedsDevice bool
 	// CompileOnly is true if no driver can run the engines. They must then be verified with
 	// other means.
 	CompileOnly bool

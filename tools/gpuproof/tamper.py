@@ -1,4 +1,4 @@
-"""Flips one bit in the middle of every engine for a GPU in a data directory: tamper.py VERIFIED DATA"""
+"""Flips one bit in the middle of every engine for a GPU in a data directory, or of every engine: tamper.py VERIFIED DATA [all]"""
 
 import json
 import os
@@ -19,7 +19,7 @@ def find(digest):
 
 
 for engine in release["engines"]:
-    if "accelerator" not in engine["target"]:
+    if "accelerator" not in engine["target"] and sys.argv[3:] != ["all"]:
         continue
     with open(find(engine["digest"]), encoding="utf-8") as f:
         layers = json.load(f)["layers"]

@@ -19,7 +19,7 @@ import (
 type Tie struct {
 	Runtime      string `json:"runtime,omitempty"`      // exact version of the runtime: "2026.4.1"
 	Instructions string `json:"instructions,omitempty"` // instruction set of the CPU in oneDNN's terms: "AVX2"
-	Backend      string `json:"backend,omitempty"`      // backend that generated its code: "llvm-cpu", "cuda", "rocm"
+	Backend      string `json:"backend,omitempty"`      // backend that generated its code: "llvm-cpu", "cuda", "rocm"; of a program that the runtime compiles, the platform: "cpu", "cuda"
 	Arch         string `json:"arch,omitempty"`         // architecture of the CPU in LLVM's terms, or of the device: "x86-64-v3", "sm_80"
 	PTX          string `json:"ptx,omitempty"`          // of code for CUDA that the driver compiles: version of its instruction set, "8.4"
 	Driver       string `json:"driver,omitempty"`       // oldest driver of the device that compiles it: "550"
@@ -53,6 +53,10 @@ func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
 		return objectTie(r, size)
 	case "tensorrt-rtx-engine":
 		return rtxTie(r, size)
+	case "torch-aoti":
+		return packageTie(r, size)
+	case "jax-export":
+		return exportTie(r, size)
 	case "onnx":
 		model, err := ReadONNX(r, size, Limits{})
 		if err != nil {

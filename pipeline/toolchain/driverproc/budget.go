@@ -11,7 +11,7 @@ import (
 type Budget struct {
 	Wall        time.Duration // from start to end; 0 means 30 minutes
 	CPU         time.Duration // of all threads of a process together, whole seconds; 0 means 4 hours
-	MemoryBytes int64         // private writable memory of a process, where the system can bound it; 0 means 16 GiB
+	MemoryBytes int64         // private writable memory of a process, where the system can bound it; 0 means 16 GiB, or 64 GiB with accelerators
 	FileBytes   int64         // of one file; 0 means 16 GiB
 	Processes   int64         // and threads, where the system can bound them; 0 means 1024
 	OpenFiles   int64         // of a process; 0 means 4096
@@ -22,13 +22,20 @@ type Budget struct {
 	Least toolchain.Sandbox
 }
 
+// deviceMemoryBytes is the default of Budget.MemoryBytes for jobs that use accelerators: their drivers map memory of a
+// device into the process, for which they reserve addresses.
+const deviceMemoryBytes = 64 << 30
+
 // with returns the budget with the limits that a job sets itself.
-func (b Budget) with(job toolchain.Budget) Budget {
-	if job.Time > 0 {
-		b.Wall = job.Time
+func (b Budget) with(job toolchain.Job) Budget {
+	if len(job.Accelerators) > 0 && b.MemoryBytes <= 0 {
+		b.MemoryBytes = deviceMemoryBytes
 	}
-	if job.MemoryBytes > 0 {
-		b.MemoryBytes = job.MemoryBytes
+	if job.Budget.Time > 0 {
+		b.Wall = job.Budget.Time
+	}
+	if job.Budget.MemoryBytes > 0 {
+		b.MemoryBytes = job.Budget.MemoryBytes
 	}
 	return b
 }

@@ -50,7 +50,7 @@ func Do(ctx context.Context, program Program, budget Budget,
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
 	outcome, err := do(ctx,
-		&process{program: program, budget: budget.with(job.Budget).withDefaults(), load: loadOf(job), devices: acceleratorsOf(job, "/"), log: tail{max: logBytes}}, s, job, outDir)
+		&process{program: program, budget: budget.with(job).withDefaults(), load: loadOf(job), devices: acceleratorsOf(job, "/"), log: tail{max: logBytes}}, s, job, outDir)
 	if err != nil {
 		return toolchain.Outcome{}, errors.Join(err, empty(outDir))
 	}

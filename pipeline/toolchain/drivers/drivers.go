@@ -7,6 +7,7 @@
 package drivers
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"io/fs"
@@ -35,7 +36,10 @@ const (
 
 // Source is a driver program.
 type Source struct {
-	Name     string // "onnxruntime"
+	Name string // "onnxruntime"
+	// Shares is the toolchain whose install, lock and modules the program uses, beside its own modules;
+	// empty for an install of its own.
+	Shares   string
 	Language Language
 	Package  string // package in the lock whose version is that of the toolchain
 	Library  string // glob below site-packages of the shared library that the Go driver loads too; may be empty
@@ -47,6 +51,9 @@ type Source struct {
 	// own framework.
 	Imports []string
 	Needs   []Need
+	// Drives are the versions of packages that the program knows how to drive, where they are more than the
+	// version of Package in the lock. Installs of a host are held against it.
+	Drives []Versions
 	// Installed is the approximate size of an install in MiB, measured on linux/amd64.
 	Installed int64
 	// Profile describes the engines that the program makes. It has no name if it makes none.
@@ -56,6 +63,10 @@ type Source struct {
 	Manifest []byte            // package.json, which npm requires beside its lock
 }
 
+// Versions are the versions of a package from the oldest through the newest, whose first components say it: 2.15 has all
+// of 2.15.1.
+type Versions struct{ Package, Oldest, Newest string }
+
 // Need is a requirement of a program on a machine, beside its interpreter and its packages.
 type Need struct {
 	Library string   // file of a shared library of the system: "libGL.so.1"
@@ -63,6 +74,34 @@ type Need struct {
 	Package string   // Debian package of the library or program: "libgl1"
 	GPUs    []string // GPU vendors, one of which is enough: "nvidia"
 	For     string   // purpose: "running engines for GPUs"; empty for everything
+}
+
+// Install returns the name of the toolchain whose install the program uses.
+func (s Source) Install() string { return cmp.Or(s.Shares, s.Name) }
+
+// Known returns the versions of packages that the program knows how to drive: those that it names, or else the one of its
+// package in the lock.
+func (s Source) Known() []Versions {
+	if len(s.Drives) > 0 {
+		return s.Drives
+	}
+	parts := strings.SplitN(s.Version(), ".", 3)
+	version := strings.Join(parts[:min(2, len(parts))], ".")
+	return []Versions{{s.Package, version, version}}
+}
+
+// Has reports whether a version is one of them.
+func (v Versions) Has(version string) bool {
+	within := version == v.Newest || strings.HasPrefix(version, v.Newest+".")
+	return registry.CompareVersions(version, v.Oldest) >= 0 && (within || registry.CompareVersions(version, v.Newest) <= 0)
+}
+
+// String says which versions they are.
+func (v Versions) String() string {
+	if v.Oldest == v.Newest {
+		return v.Package + " " + v.Oldest
+	}
+	return v.Package + " " + v.Oldest + " to " + v.Newest
 }
 
 // Version returns the version of the toolchain: that of its package in the lock.
@@ -147,7 +186,7 @@ func (l Language) lockName() string {
 // read reads the program's files, which are embedded in the binary.
 func (s *Source) read() error {
 	s.Code = make(map[string][]byte)
-	for _, folder := range []string{"common", s.Name} {
+	for _, folder := range slices.Compact([]string{"common", s.Install(), s.Name}) { // the driver of the last one counts
 		paths, err := fs.Glob(files, folder+"/*"+s.Language.suffix())
 		if err != nil {
 			return registry.Errorf(registry.CodeInternal, "driver %s: %w", s.Name, err)
@@ -159,7 +198,7 @@ func (s *Source) read() error {
 		}
 	}
 	var err error
-	if s.Lock, err = fs.ReadFile(files, path.Join(s.Name, s.Language.lockName())); err == nil && s.Language == JavaScript {
+	if s.Lock, err = fs.ReadFile(files, path.Join(s.Install(), s.Language.lockName())); err == nil && s.Language == JavaScript {
 		s.Manifest, err = fs.ReadFile(files, path.Join(s.Name, "package.json"))
 	}
 	if err != nil {

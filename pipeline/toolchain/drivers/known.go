@@ -96,8 +96,23 @@ func compilers() []Source {
 			},
 		},
 		{
+			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
+			Drives: []Versions{{"torch", "2.11", "2.15"}, {"numpy", "2.4", "2.5"}},
+			Needs: []Need{
+				{Program: "g++", Package: "g++"}, // which compiles engines
+				{GPUs: []string{"nvidia"}, For: "compiling and running engines for GPUs"},
+			},
+			Profile: toolchain.Profile{
+				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Sources: []string{"torch-export", "huggingface"}, NeedsDevice: true,
+				CompileOptions: inductorOptions, Driver: inductorDriver,
+			},
+		},
+		{
 			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
 			Imports: []string{"jax"},
+			Drives:  []Versions{{"jax", "0.11", "0.12"}, {"onnx", "1.23", "1.23"}, {"numpy", "2.4", "2.5"}},
+			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
 			Profile: toolchain.Profile{
 				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: xlaOptions,
@@ -137,6 +152,7 @@ func importers() []Source {
 		},
 		{
 			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
+			Drives:  []Versions{{"torch", "2.11", "2.15"}, {"onnx", "1.23", "1.23"}, {"onnxscript", "0.7", "0.7"}, {"transformers", "5.17", "5.24"}, {"numpy", "2.4", "2.5"}},
 			Imports: []string{"torch-export", "torchscript", "huggingface"},
 		},
 	}
@@ -239,12 +255,40 @@ func rtxOptions(t registry.Target, _ string) (map[string]any, error) {
 	}
 }
 
-// xlaOptions are the same for every processor: XLA makes machine code where it loads the program.
-func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
-	if t.Accelerator != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "target %s: xla compiles for processors only, in this version", t.Name)
+// inductorOptions are those of tvm for processors, without features beyond a level; for GPUs they are the architecture.
+func inductorOptions(t registry.Target, precision string) (map[string]any, error) {
+	if a := t.Accelerator; a != nil {
+		if a.Vendor != "nvidia" || a.Arch == "" || t.Compatibility == registry.CompatibilityVersionCompatible {
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"target %s: torch-inductor compiles for accelerators of vendor nvidia with an arch such as sm_90, whose code no other device runs (without compatibility)", t.Name)
+		}
+		return map[string]any{"device": "cuda", "arch": a.Arch}, nil
 	}
-	return map[string]any{}, nil
+	if t.CPU.Arch != "amd64" || t.OS != "linux" || len(t.CPU.Features) > 0 {
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"target %s: torch-inductor compiles for os linux and cpu.arch amd64 with a level and no features, or for an accelerator of vendor nvidia", t.Name)
+	}
+	return tvmOptions(t, precision)
+}
+
+// inductorDriver is the oldest driver of NVIDIA that runs CUDA 13, which the PyTorch of the lock is built for.
+func inductorDriver(t registry.Target) string {
+	if t.Accelerator == nil {
+		return ""
+	}
+	return "580"
+}
+
+// xlaOptions are the same for every processor, and for every GPU of a vendor: XLA makes machine code where it loads the
+// program.
+func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
+	switch a := t.Accelerator; {
+	case a == nil:
+		return map[string]any{}, nil
+	case a.Vendor == "nvidia":
+		return map[string]any{"device": "cuda"}, nil
+	}
+	return nil, registry.Errorf(registry.CodeInvalid, "target %s: xla compiles for processors, and for accelerators of vendor nvidia", t.Name)
 }
 
 // blobOptions name the instruction set that a blob of OpenVINO's CPU plugin is for, in oneDNN's

@@ -20,18 +20,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// survey makes a Python report its version, its folders, and for every installed distribution
+// surveyCode makes a Python report its version, its folders, and for every installed distribution
 // the name, the version and the hash of RECORD, which has the hash of every file
 // (https://packaging.python.org/en/latest/specifications/recording-installed-packages/).
-const survey = `
-import hashlib, importlib.metadata, json, platform, sys, sysconfig
-found = []
+const surveyCode = `
+import hashlib, importlib.metadata, json, os, platform, sys, sysconfig
+found, sites = [], set()
 for d in importlib.metadata.distributions():
     record = d.read_text("RECORD")
+    sites.add(os.path.realpath(d.locate_file("")))
     found.append({"name": d.metadata["Name"], "version": d.version,
                   "record": "sha256:" + hashlib.sha256((record or "").encode()).hexdigest()})
 print(json.dumps({"python": platform.python_version(), "executable": sys.executable, "prefix": sys.prefix, "base": sys.base_prefix,
-                  "site": sysconfig.get_path("platlib"), "packages": found}))
+                  "site": sysconfig.get_path("platlib"), "sites": sorted(sites), "packages": found}))
 `
 
 // surveyed is what a Python reports about itself.
@@ -41,6 +42,7 @@ type surveyed struct {
 	Prefix   string         `json:"prefix"`
 	Base     string         `json:"base"`
 	Site     string         `json:"site"`
+	Sites    []string       `json:"sites"`
 	Packages []distribution `json:"packages"`
 }
 
@@ -74,36 +76,12 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	if err != nil {
 		return Record{}, err
 	}
-	if source.Language != drivers.Python {
-		return Record{}, registry.Errorf(registry.CodeInvalid, "toolchain %s does not run on Python", name)
-	}
-	path, err := exec.LookPath(python.Path)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	found, path, err := survey(ctx, source, python)
 	if err != nil {
-		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, python.Path, err)
+		return Record{}, err
 	}
 	if !strings.ContainsRune(python.Path, filepath.Separator) {
 		python.Within = nil // the user's PATH selects it
-	}
-	reads, hidden := python.visible(beginnings(path))
-	program := driverproc.Program{Name: name, Path: path, Args: []string{path, "-I", "-B", "-c", survey}, Reads: reads}
-	out, err := driverproc.Query(ctx, program, surveyTime)
-	if err != nil {
-		err = registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, path, err)
-		if hidden != "" {
-			err = registry.WithHint(err, "%s is not visible to it: %s", hidden, howToName)
-		}
-		return Record{}, err
-	}
-	var found surveyed
-	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		return Record{}, registry.Lastingf(registry.CodeUnavailable,
-			"%s: %s did not answer like a Python interpreter: %w", name, path, err)
-	}
-	if err := python.allowed(found.Prefix, found.Base, found.Site); err != nil {
-		return Record{}, err
 	}
 	r, err := found.record(source, path)
 	if err != nil {
@@ -114,6 +92,40 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	}
 	i.keep(r)
 	return r, nil
+}
+
+// survey queries a Python in the sandbox in which drivers run, and checks that it may see its files. path is that of its
+// program.
+func survey(ctx context.Context, source drivers.Source, python Python) (found surveyed, path string, err error) {
+	name := source.Name
+	if source.Language != drivers.Python {
+		return surveyed{}, "", registry.Errorf(registry.CodeInvalid, "toolchain %s does not run on Python", name)
+	}
+	path, err = exec.LookPath(python.Path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return surveyed{}, "", registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, python.Path, err)
+	}
+	if !strings.ContainsRune(python.Path, filepath.Separator) {
+		python.Within = nil // the user's PATH selects it
+	}
+	reads, hidden := python.visible(beginnings(path))
+	program := driverproc.Program{Name: name, Path: path, Args: []string{path, "-I", "-B", "-c", surveyCode}, Reads: reads}
+	out, err := driverproc.Query(ctx, program, surveyTime)
+	if err != nil {
+		err = registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, path, err)
+		if hidden != "" {
+			err = registry.WithHint(err, "%s is not visible to it: %s", hidden, howToName)
+		}
+		return surveyed{}, "", err
+	}
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		return surveyed{}, "", registry.Lastingf(registry.CodeUnavailable,
+			"%s: %s did not answer like a Python interpreter: %w", name, path, err)
+	}
+	return found, path, python.allowed(found.Prefix, found.Base, found.Site)
 }
 
 // beginnings returns the folders that a Python needs to start: that of its environment, and
@@ -233,7 +245,7 @@ func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 	for _, p := range s.Packages {
 		r.Versions[strings.ToLower(separators.ReplaceAllString(p.Name, "-"))] = p.Version
 	}
-	if r.Version = r.Versions[source.Package]; r.Version == "" {
+	if r.Version = plainVersion(r.Versions[source.Package]); r.Version == "" {
 		return Record{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 			"%s: Python %s has no package %s", source.Name, path, source.Package),
 			"install it there, or remove the key python to use mlpromote's own install")

@@ -27,7 +27,7 @@ func (i *Installer) AdoptImage(ctx context.Context, name string, image Image, di
 		return Record{}, registry.Errorf(registry.CodeInvalid,
 			"toolchain %s also runs outside Python, so it cannot run in an image: remove the key image", name)
 	}
-	out, err := image.Query(ctx, "python3", "-I", "-c", survey)
+	out, err := image.Query(ctx, "python3", "-I", "-c", surveyCode)
 	if err != nil {
 		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: image %s: %w", name, digest, err)
 	}

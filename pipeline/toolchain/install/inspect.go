@@ -78,9 +78,14 @@ func write(r *Record) (err error) {
 	if r.Size, err = treeSize(r.Dir); err != nil {
 		return err
 	}
+	return writeRecord(r.Dir, r)
+}
+
+// writeRecord writes the record of the install in a folder.
+func writeRecord(dir string, r *Record) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "record of %s: %w", r.Name, err)
 	}
-	return atomicfile.Write(filepath.Join(r.Dir, installed.RecordFile), append(text, '\n'), 0o600)
+	return atomicfile.Write(filepath.Join(dir, installed.RecordFile), append(text, '\n'), 0o600)
 }

@@ -28,6 +28,7 @@ type Installer struct {
 
 	mu      sync.Mutex
 	adopted map[string]Record // adopted and merely known installs, by toolchain
+	checked map[string]error  // installs of the host that were looked at, by folder: nil if they are as they were registered
 }
 
 // lockSuffix is appended to an install's name for its file lock.
@@ -52,9 +53,9 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if err != nil {
 		return Record{}, err
 	}
-	dir := filepath.Join(i.folder(), name+"-"+key(source, interpreter.version))
+	dir := filepath.Join(i.folder(), source.Install()+"-"+key(source, interpreter.version))
 	if r, err := installed.Read(dir); err == nil {
-		return r, nil // jobs may hold its lock
+		return named(r, name), nil // jobs may hold its lock
 	}
 	unlock, err := toolchain.LockFile(ctx, dir+lockSuffix, true,
 		func() { progress(Progress{Stage: "waiting for another install of " + name}) })
@@ -68,7 +69,7 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	defer unlock()
 	r, err := installed.Read(dir)
 	if err == nil {
-		return r, nil
+		return named(r, name), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) && !registry.HasCode(err, registry.CodeDigest) {
 		return Record{}, err
@@ -76,7 +77,7 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if err := os.RemoveAll(dir); err != nil {
 		return Record{}, err
 	}
-	r = Record{Name: name, Lock: source.LockDigest(), Created: time.Now().UTC().Truncate(time.Second), Dir: dir}
+	r = Record{Name: source.Install(), Lock: source.LockDigest(), Created: time.Now().UTC().Truncate(time.Second), Dir: dir}
 	fill := fillPython
 	if source.Language == drivers.JavaScript {
 		fill = fillNode
@@ -84,7 +85,13 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if r, err = fill(ctx, source, interpreter, r, progress); err != nil {
 		return Record{}, errors.Join(err, os.RemoveAll(dir)) // it may be gigabytes
 	}
-	return r, nil
+	return named(r, name), nil
+}
+
+// named is the record of an install for one of the toolchains that share it.
+func named(r Record, toolchain string) Record {
+	r.Name = toolchain
+	return r
 }
 
 // interpreter is a program that runs drivers of a language.

@@ -1,6 +1,8 @@
 package install
 
 import (
+	"slices"
+
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
@@ -9,9 +11,9 @@ import (
 // Record describes an install. Reading it starts no process.
 type Record = installed.Record
 
-// Find returns the adopted install of a toolchain, or the newest one that was made from the
-// embedded lock file. Errors: CodeUnavailable with how to install it; CodeNotFound for an
-// unknown toolchain.
+// Find returns the adopted install of a toolchain, or that of the host which was registered for it, or the newest one
+// that was made from the embedded lock file. Errors: CodeUnavailable with how to install it; CodeDigest for an install
+// of the host that is not as it was registered; CodeNotFound for an unknown toolchain.
 func (i *Installer) Find(name string) (Record, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -23,9 +25,12 @@ func (i *Installer) Find(name string) (Record, error) {
 	if ok {
 		return adopted, nil
 	}
-	all, err := installed.Records(i.folder(), name)
+	all, err := i.records(source)
 	if err != nil {
 		return Record{}, err
+	}
+	if at := slices.IndexFunc(all, func(r Record) bool { return r.Host != nil }); at >= 0 {
+		return all[at], i.unchanged(all[at])
 	}
 	for _, r := range all {
 		if r.Lock == source.LockDigest() {
@@ -33,6 +38,22 @@ func (i *Installer) Find(name string) (Record, error) {
 		}
 	}
 	return Record{}, notInstalled(name)
+}
+
+// records returns the installs of a toolchain, newest first: those from lock files, which it may share, and those of the
+// host, which are its own.
+func (i *Installer) records(source drivers.Source) ([]Record, error) {
+	all, err := installed.Records(i.folder(), source.Name)
+	if err != nil || source.Shares == "" {
+		return all, err
+	}
+	shared, err := installed.Records(i.folder(), source.Shares)
+	for _, r := range shared {
+		if r.Host == nil {
+			all = append(all, named(r, source.Name))
+		}
+	}
+	return all, err
 }
 
 func notInstalled(name string) error {
@@ -44,7 +65,11 @@ func notInstalled(name string) error {
 func (i *Installer) List() ([]Record, error) {
 	var all []Record
 	for _, name := range drivers.Names() {
-		some, err := installed.Records(i.folder(), name)
+		source, err := drivers.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		some, err := i.records(source)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,9 @@ import (
 )
 
 // Remove deletes the installs of a toolchain that were made from the embedded lock file, or
-// from any lock file. It returns what it deleted. Errors: CodeNotFound for an unknown name, or
-// if there is nothing to delete; CodeConflict for an install that a job uses.
+// from any lock file. Of an install of the host, it deletes the registration and nothing of the host. It returns what it
+// deleted. Errors: CodeNotFound for an unknown name, or if there is nothing to delete; CodeInvalid for a toolchain
+// that only shares an install; CodeConflict for an install that a job uses.
 func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) ([]Found, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -26,7 +27,7 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 	}
 	var removed []Found
 	for _, r := range records {
-		if !allVersions && r.Lock != source.LockDigest() {
+		if !allVersions && r.Host == nil && r.Lock != source.LockDigest() {
 			continue
 		}
 		f, err := found(r, source)
@@ -45,14 +46,18 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 		return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound,
 			"%s: only other versions are installed", name), "remove them with --all-versions")
 	}
+	if source.Shares != "" {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s has no install of its own: it shares that of %s", name, source.Shares)
+	}
 	return nil, registry.Errorf(registry.CodeNotFound, "%s is not installed", name)
 }
 
 // remove deletes the record first, so that an interrupted deletion leaves an incomplete
 // install.
 func (i *Installer) remove(ctx context.Context, r Record) error {
-	busy := registry.Errorf(registry.CodeConflict, "a job uses the install %s: try again when it has ended", r.Dir)
-	unlock, err := toolchain.TryLockFile(r.Dir+lockSuffix, true)
+	dir := r.Folder()
+	busy := registry.Errorf(registry.CodeConflict, "a job uses the install %s: try again when it has ended", dir)
+	unlock, err := toolchain.TryLockFile(dir+lockSuffix, true)
 	if errors.Is(err, toolchain.ErrLocked) {
 		return busy
 	}
@@ -60,10 +65,10 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 		return err
 	}
 	defer unlock()
-	if err := os.Remove(filepath.Join(r.Dir, installed.RecordFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, installed.RecordFile)); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(r.Dir), ctx.Err())
+	return errors.Join(os.RemoveAll(dir), ctx.Err())
 }
 
 // Hold protects an install from being removed until release is called. Errors: CodeUnavailable

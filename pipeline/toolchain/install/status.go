@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -41,7 +40,7 @@ type Found struct {
 	Dir         string `json:"dir"`
 	Interpreter string `json:"interpreter"`
 	LibraryPath string `json:"libraryPath,omitempty"`
-	Current     bool   `json:"current"` // made from the embedded lock file
+	Current     bool   `json:"current"` // made from the embedded lock file, or registered
 }
 
 // Missing is a requirement that a machine does not meet.
@@ -70,7 +69,7 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 	if err != nil {
 		return Status{}, err
 	}
-	records, err := installed.Records(i.folder(), name)
+	records, err := i.records(source)
 	if err != nil {
 		return Status{}, err
 	}
@@ -98,8 +97,8 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 
 // found adds the paths, and counts the bytes if the install did not.
 func found(r Record, source drivers.Source) (Found, error) {
-	f := Found{r, r.Dir, r.Interpreter(), r.LibraryPath(), r.Lock == source.LockDigest()}
-	if f.Size > 0 {
+	f := Found{r, r.Dir, r.Interpreter(), r.LibraryPath(), r.Host != nil || r.Lock == source.LockDigest()}
+	if f.Size > 0 || r.Host != nil {
 		return f, nil
 	}
 	var err error

@@ -31,8 +31,11 @@ type Record struct {
 	LibrarySize   int64             `json:"librarySize,omitempty"`
 	Created       time.Time         `json:"created"`
 	Size          int64             `json:"size,omitempty"` // bytes of all files; 0 if they were not counted
+	// Host is set for a Python of the host that was registered as an install. Nothing of it is in the folder of
+	// installs, and no lock file says what it has.
+	Host *Host `json:"host,omitempty"`
 
-	Dir string `json:"-"` // path of the install
+	Dir string `json:"-"` // path of the install; of an install of the host, of its Python
 	// Adopted is true for a Python that the user already had. Lock then covers what is
 	// installed.
 	Adopted bool            `json:"-"`
@@ -42,6 +45,26 @@ type Record struct {
 	Known bool `json:"-"`
 	// Base is the folder of the Python from which the environment of an adopted install was made.
 	Base string `json:"-"`
+}
+
+// Host is what was found of a Python of the host when it was registered.
+type Host struct {
+	Prefix string   `json:"prefix"`         // folder of the environment
+	Base   string   `json:"base,omitempty"` // folder of the Python from which the environment was made
+	Sites  []string `json:"sites"`          // folders with its packages
+	// Fingerprint is the digest of what describes the packages in these folders, and of the interpreter.
+	Fingerprint registry.Digest `json:"fingerprint"`
+
+	record string // folder of the record
+}
+
+// Folder returns the folder that belongs to the install alone: its own, or that of its record if the rest is the
+// host's.
+func (r Record) Folder() string {
+	if r.Host != nil {
+		return r.Host.record
+	}
+	return r.Dir
 }
 
 // Interpreter returns the path of the install's Python, or of its Node.js.
@@ -63,7 +86,9 @@ func (r Record) Folders() []string {
 		folders = append(folders, r.Dir)
 	}
 	add := func(bin string) {
-		if base := filepath.Dir(bin); filepath.IsAbs(base) && base != "/" && !slices.Contains(folders, base) {
+		base := filepath.Dir(bin)
+		within := func(folder string) bool { return base == folder || strings.HasPrefix(base, folder+"/") }
+		if filepath.IsAbs(base) && base != "/" && !slices.ContainsFunc(folders, within) {
 			folders = append(folders, base)
 		}
 	}
@@ -72,6 +97,11 @@ func (r Record) Folders() []string {
 	}
 	if interpreter, err := filepath.EvalSymlinks(r.Interpreter()); err == nil {
 		add(filepath.Dir(interpreter))
+	}
+	if r.Host != nil {
+		for _, site := range r.Host.Sites {
+			add(filepath.Join(site, "bin"))
+		}
 	}
 	if home := PythonHome(filepath.Join(r.Dir, VenvDir, "pyvenv.cfg")); home != "" && !r.Adopted {
 		add(home)
@@ -131,6 +161,11 @@ func Read(dir string) (Record, error) {
 		return Record{}, registry.Errorf(registry.CodeInternal, "%s: %w", filepath.Join(dir, RecordFile), err)
 	}
 	r.Dir = dir
+	if r.Host != nil { // who uses it looks whether it is there: it must not be taken for one that is not installed
+		r.Host.record = dir
+		r.Dir, r.Base, r.Adopted = r.Host.Prefix, r.Host.Base, true
+		return r, nil
+	}
 	if _, err := os.Stat(r.Interpreter()); err != nil {
 		return Record{}, err
 	}

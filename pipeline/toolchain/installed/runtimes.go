@@ -39,8 +39,14 @@ func In(root string) string { return filepath.Join(root, "toolchains") }
 // damaged do not count, nor do versions that no target can ask for, such as 1.0rc1: no engine needs them.
 func Runtimes(folder string) map[string]string {
 	runtimes := make(map[string]string)
-	installs, _ := records(folder, IsRuntime)
+	installs, _ := records(folder, func(name string) bool { return IsRuntime(name) || sharers[name] != "" })
 	for _, r := range installs {
+		if sharing := sharers[r.Name]; sharing != "" && r.Host == nil {
+			r.Name = sharing
+		}
+		if !IsRuntime(r.Name) {
+			continue
+		}
 		if (registry.Constraint{Exact: r.Version}).Validate() != nil || r.Version == "" {
 			continue
 		}
@@ -50,6 +56,9 @@ func Runtimes(folder string) map[string]string {
 	}
 	return runtimes
 }
+
+// sharers are the runtimes that share the installs of other toolchains, by these. Package drivers has the same.
+var sharers = map[string]string{"torch": "torch-inductor"}
 
 // IsRuntime reports whether a toolchain runs engines. The others only import or quantize models. Package drivers has
 // the same in its profiles, which programs that only read installs do not carry.

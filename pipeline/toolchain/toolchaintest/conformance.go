@@ -2,6 +2,7 @@ package toolchaintest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,11 +24,14 @@ type Conformance struct {
 	// New creates the driver anew, as another process would.
 	New     func() toolchain.Driver
 	Profile toolchain.Profile
-	Model   string // path of a small ONNX model
+	Model   string // path of a small model
+	Input   string // what the compiler gets it as; empty means model.onnx
 	Cases   string // path of a shard of cases for it
 	Count   int    // of cases in it
 	Options map[string]any
 }
+
+func (c Conformance) input() string { return cmp.Or(c.Input, "model.onnx") }
 
 // TestDriver checks the contract of every driver: a stable identity that the running tool
 // confirms; engines and outputs, if it can run engines, as reproducible as its profile says; errors with the right code
@@ -109,7 +113,7 @@ func (c Conformance) do(t *testing.T, job toolchain.Job) toolchain.Outcome {
 func (c Conformance) compile(t *testing.T) toolchain.Outcome {
 	t.Helper()
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options,
-		Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", c.Model)}}
+		Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, c.input(), c.Model)}}
 	engine, twin := c.do(t, job), c.do(t, job)
 	if _, ok := engine.File(c.Profile.Entry); !ok {
 		t.Fatalf("the engine has the files %v and no %s", digests(engine), c.Profile.Entry)
@@ -212,13 +216,13 @@ func (c Conformance) refuse(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("\xff\xfe this is no model in any format at all"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	model := Input(t, toolchain.RoleModel, "model.onnx", c.Model)
+	model := Input(t, toolchain.RoleModel, c.input(), c.Model)
 	unknown := map[string]any{"no_such_option": true}
 	maps.Copy(unknown, c.Options)
 	for name, job := range map[string]toolchain.Job{
 		"no model": {Verb: toolchain.VerbCompile, Options: c.Options},
 		"garbage": {Verb: toolchain.VerbCompile, Options: c.Options,
-			Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", garbage)}},
+			Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, c.input(), garbage)}},
 		"unknown option": {Verb: toolchain.VerbCompile, Options: unknown, Inputs: []toolchain.Input{model}},
 		"other verb":     {Verb: toolchain.VerbImport, Inputs: []toolchain.Input{model}},
 		"no cases": {Verb: toolchain.VerbRun, Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, c.Profile.Entry, garbage)},
@@ -245,7 +249,7 @@ func (c Conformance) cancel(t *testing.T) {
 	defer cancel()
 	out := t.TempDir()
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options,
-		Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", c.Model)}}
+		Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, c.input(), c.Model)}}
 	if _, err := c.New().Do(ctx, job, out); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want that of the context", err)
 	}

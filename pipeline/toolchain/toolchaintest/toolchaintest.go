@@ -64,8 +64,9 @@ func Input(tb testing.TB, role, name, path string) toolchain.Input {
 	return in
 }
 
-// TestDigits runs [TestDriver] for a toolchain on examples/digits, with a target for any
-// processor, or for a device of a toolchain that compiles only for some. The tests must be three folders below the repository's root.
+// TestDigits runs [TestDriver] for a toolchain on examples/digits, or on the same model as a program of PyTorch if its
+// compiler takes the source, with a target for any processor, or for a device of a toolchain that compiles only for some. The
+// tests must be three folders below the repository's root.
 func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 	t.Helper()
 	source, err := drivers.Find(name)
@@ -87,8 +88,12 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		options["sizes"] = map[string]any{"batch": []any{8, 8, 8}}
 	}
 	const digits = "../../../examples/digits/"
-	TestDriver(t, Conformance{
+	c := Conformance{
 		New: driver, Profile: source.Profile, Options: options,
 		Model: digits + "digits.onnx", Cases: digits + "cases/cases-00000.safetensors", Count: 360,
-	})
+	}
+	if len(source.Profile.Sources) > 0 {
+		c.Model, c.Input = "../../../cmd/mlpromote/testdata/models/torch/digits.pt2", "source."+source.Profile.Sources[0]
+	}
+	TestDriver(t, c)
 }

@@ -3,7 +3,8 @@
 probe    versions of the tools.
 import   role "model", one file source.jax that jax.export wrote, to model.onnx.
 compile  role "model", one .onnx file and its external data, to model.jax, which is StableHLO
-         as jax.export writes it. XLA makes machine code of it where it is loaded. With option
+         as jax.export writes it, for the processor, or with option device cuda for GPUs of NVIDIA,
+         none of which need be here. XLA makes machine code of it where it is loaded. With option
          form hlo, to model.hlo.pb, a serialized HloModuleProto, for compilers that take it.
 run      such files on cases, for a source and for an engine alike.
 """
@@ -12,7 +13,10 @@ import os
 import sys
 
 # Read when JAX is imported. One core for a fixed run, whose sums must not depend on how many there are.
-os.environ.update(JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="2")
+# A run that may use devices has no variable that hides them; there, memory of a GPU is taken as it is needed, since several
+# engines share it.
+DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES") != ""
+os.environ.update(JAX_PLATFORMS="cuda,cpu" if DEVICES else "cpu", TF_CPP_MIN_LOG_LEVEL="2", XLA_PYTHON_CLIENT_PREALLOCATE="false")
 os.environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math=false"
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -37,7 +41,7 @@ def probe(_request):
 
 
 def compile_(request):
-    form = options_of(request, {"form": "export"}, {"form": ("export", "hlo")})["form"]
+    options = options_of(request, {"form": "export", "device": "cpu"}, {"form": ("export", "hlo"), "device": ("cpu", "cuda")})
     import graphs
 
     model = graphs.load(model_of(request))
@@ -51,10 +55,12 @@ def compile_(request):
         if dtype.kind == "O":
             raise Refused("unsupported_op", f"input {name!r} takes text, which XLA does not have")
         feeds[name] = jax.ShapeDtypeStruct(jax.export.symbolic_shape(", ".join(dimensions(model, name, shape)), scope=symbols) if shape else (), dtype)
+    if options["device"] == "cuda":  # by itself, XLA multiplies fp32 in TF32 there
+        jax.config.update("jax_default_matmul_precision", "highest")
     function = jax.jit(fromonnx.function_of(model))
-    if form == "hlo":
+    if options["form"] == "hlo":
         return hlo(request, function, feeds)
-    program = jax.export.export(function, platforms=["cpu"])(feeds)
+    program = jax.export.export(function, platforms=[options["device"]])(feeds)
     write(request, "model" + SUFFIX, bytes(program.serialize()))
     return {"engine": {"format": "jax-export", "entry": "model" + SUFFIX}, "platforms": list(program.platforms)}
 
@@ -85,7 +91,7 @@ def import_(request):
     import hlolayers  # noqa: F401  which adds its operations
     import toonnx
 
-    model = toonnx.model_of(exported.opened(path))
+    model = toonnx.model_of(exported.opened(path, ("cpu",)))
     write(request, "model.onnx", model.SerializeToString(deterministic=True))
     return {"operators": len(model.graph.node)}
 

@@ -9,8 +9,8 @@ from protocol import Refused
 HARMLESS = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "shape_assertion"}
 
 
-def opened(path):
-    """The program of a file, after a look at what it calls."""
+def opened(path, platforms):
+    """The program of a file for one of these platforms, after a look at what it calls."""
     import jax
 
     with open(path, "rb") as f:
@@ -31,7 +31,7 @@ def opened(path):
         raise Refused("unsupported_format", f"the program is for {program.nr_devices} devices: want one")
     if program.ordered_effects or program.unordered_effects:
         raise Refused("unsupported_format", "the program has effects beside its outputs: export it without")
-    if "cpu" not in program.platforms:
+    if not set(platforms) & set(program.platforms):
         raise Refused("unsupported_format", f"the program is for {', '.join(program.platforms)}: export it with platforms=['cpu']")
     return program
 
@@ -59,6 +59,18 @@ def outputs_of(program):
     return names(program.out_tree, program.out_avals, "output", "output")
 
 
+def device_of(program):
+    """The device that runs a program: the processor where it is one of its platforms, or else the first GPU."""
+    import jax
+
+    platform = "cpu" if "cpu" in program.platforms else "cuda"
+    try:
+        return jax.devices(platform)[0]
+    except RuntimeError as e:  # which says nothing of the engine
+        said = " ".join(str(e).split())
+        raise Refused("unavailable", f"JAX {jax.__version__} can use no device {platform} of this machine: {said[:300]}") from None
+
+
 class Engine:
     """A program that XLA compiles for this machine."""
 
@@ -66,15 +78,21 @@ class Engine:
         import jax
         import numpy
 
-        program = opened(path)
+        program = opened(path, ("cpu", "cuda"))
+        device = device_of(program)
         dims = {i: [d if isinstance(d, int) else -1 for d in a.shape] for i, a in enumerate(program.in_avals)}
         self.inputs = {name: (numpy.dtype(program.in_avals[i].dtype), dims[i]) for i, name in enumerate(inputs_of(program))}
         self.outputs = outputs_of(program)
         call, tree = jax.jit(program.call), program.in_tree
+        ready = device == jax.devices()[0] and device.platform == "cpu"  # which takes arrays of numpy as they are
 
         def run(arrays):
-            given, named = jax.tree_util.tree_unflatten(tree, arrays)
-            return jax.tree_util.tree_leaves(call(*given, **named))
+            given, named = jax.tree_util.tree_unflatten(tree, arrays if ready else jax.device_put(arrays, device))
+            made = jax.tree_util.tree_leaves(call(*given, **named))
+            elsewhere = {d.platform for a in made for d in a.devices()} - {device.platform}
+            if elsewhere:
+                raise Refused("tool_failed", f"XLA computed on {', '.join(sorted(elsewhere))}, and the program is for {device.platform}")
+            return made
 
         self.call, self.array = run, numpy.asarray
 
