@@ -231,7 +231,7 @@ host() {
 	for toolchain in onnxruntime torch torch-inductor xla; do
 		step "register-$toolchain" "$mlpromote" toolchain install "$toolchain" --python "$python"
 	done
-	step register-unknown "$mlpromote" toolchain install scikit-learn --python "$python"
+	step register-unknown "$mlpromote" toolchain install tensorflow --python "$python"
 	step list "$mlpromote" toolchain list
 	step programs "$python" "$proof/programs.py" "$dir"
 	program cnn cnn "$(of inductor torch-inductor ', load: {env: {NVIDIA_TF32_OVERRIDE: "0"}, required: true}')$newline$(of xla xla)"
@@ -244,7 +244,9 @@ host() {
 	beside build-cnn make_in cnn --verbose
 	beside build-older make_in older
 	beside build-elsewhere make_in elsewhere
+	export MLPROMOTE_CACHE="$dir/cache-faulty" # else the engines that the other builds compiled would be taken
 	beside build-faulty make_in faulty --python "torch-inductor=$dir/fault/bin/python3" --python "xla=$dir/fault/bin/python3"
+	export MLPROMOTE_CACHE="$dir/cache"
 	wait
 	step verify-transformer-1 on transformer verify staging/gpu/transformer:1.0.0 --output json --verbose
 	step check on transformer report check staging/gpu/transformer:1.0.0 --save "$dir/kept"

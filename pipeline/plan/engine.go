@@ -42,12 +42,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 		return Engine{}, err
 	}
 	e.Target.Accelerator = withDriver(e.Target, profile)
-	if e.Form = requested.Form; e.Form != "" {
-		e.Compile["form"] = e.Form
-	}
-	if sizes := sizesOf(in.Interface); profile.Sizes && len(sizes) > 0 {
-		e.Compile["sizes"] = sizes
-	}
+	e.planForm(requested.Form, profile, in)
 	if err := e.planProviders(requested, profile); err != nil {
 		return Engine{}, err
 	}
@@ -68,6 +63,16 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	e.planCompress(requested, tools)
 	e.Toolchain.Options, err = registry.CanonicalDigest(e.options())
 	return e, err
+}
+
+// planForm tells the compiler which form to make, and sizes where it wants them.
+func (e *Engine) planForm(form string, profile toolchain.Profile, in Inputs) {
+	if e.Form = form; form != "" {
+		e.Compile["form"] = form
+	}
+	if sizes := sizesOf(in.Interface); profile.Sizes && len(sizes) > 0 {
+		e.Compile["sizes"] = sizes
+	}
 }
 
 // sizesOf returns the ranges of symbolic dimensions in the form of a compiler's option.

@@ -89,7 +89,7 @@ def steps():
 
 def refused():
     for step, what, want in (
-        ("register-unknown", "toolchain install scikit-learn --python PYTHON, whose packages the driver does not know or does not find", None),
+        ("register-unknown", "toolchain install tensorflow --python PYTHON, whose packages the driver does not know or does not find", None),
         ("build-older", "build for sm_80 by torch-inductor, which compiles for the GPU that is there", 6),
         ("verify-elsewhere", "verify an engine for sm_120, which was made here", 6),
         ("verify-faulty-1", "verify engines whose compilers multiplied one weight by 1.05", 3),

@@ -9,7 +9,7 @@ import (
 )
 
 // known returns the properties of each program that its files do not have.
-func known() []Source { return slices.Concat(runtimes(), compilers(), importers()) }
+func known() []Source { return slices.Concat(runtimes(), compilers(), unproven(), importers()) }
 
 // runtimes optimize graphs, and choose kernels when they load them.
 func runtimes() []Source {
@@ -40,6 +40,27 @@ func runtimes() []Source {
 				KeepsFP32:      [2]string{"INFERENCE_PRECISION_HINT", "f32"},
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 				Forms:          []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
+			},
+		},
+	}
+}
+
+// unproven compile for devices on which no driver runs engines.
+func unproven() []Source {
+	return []Source{
+		{
+			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351,
+			Profile: toolchain.Profile{
+				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
+				Reproducible: registry.ReproducibleNone, // names of buffers can differ
+				Cost:         allCores(), CompileOptions: rtxOptions,
+			},
+		},
+		{
+			Name: "coreml", Package: "coremltools", Language: Python, Oldest: "3.11", Installed: 224,
+			Profile: toolchain.Profile{
+				Name: "coreml", Format: "coreml-mlpackage", Entry: "model.mlpackage/Manifest.json", CompileOnly: true, Sizes: true,
+				Reproducible: registry.ReproducibleBytes, Cost: oneThread(), CompileOptions: coremlOptions,
 			},
 		},
 	}
@@ -78,21 +99,6 @@ func compilers() []Source {
 			Profile: toolchain.Profile{
 				Name: "tvm", Format: "tvm-so", Entry: "model.so", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleSemantic, Cost: allCores(),
 				CompileOptions: tvmOptions,
-			},
-		},
-		{
-			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351,
-			Profile: toolchain.Profile{
-				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
-				Reproducible: registry.ReproducibleNone, // names of buffers can differ
-				Cost:         allCores(), CompileOptions: rtxOptions,
-			},
-		},
-		{
-			Name: "coreml", Package: "coremltools", Language: Python, Oldest: "3.11", Installed: 224,
-			Profile: toolchain.Profile{
-				Name: "coreml", Format: "coreml-mlpackage", Entry: "model.mlpackage/Manifest.json", CompileOnly: true, Sizes: true,
-				Reproducible: registry.ReproducibleBytes, Cost: oneThread(), CompileOptions: coremlOptions,
 			},
 		},
 		{

@@ -89,9 +89,9 @@ def shapes(network, sizes):
     return found
 
 
-def open_sizes(builder, config, found):
+def open_sizes(builder, network, config, found):
     """Tells the compiler the ranges of open dimensions, without which it builds nothing."""
-    if all(smallest == largest for smallest, _, largest in found.values()):
+    if all(size >= 0 for i in range(network.num_inputs) for size in network.get_input(i).shape):
         return
     profile = builder.create_optimization_profile()
     for name, (smallest, best, largest) in found.items():
@@ -113,7 +113,7 @@ def compile_(request):
     if not config.set_compute_capability(target, 0):
         raise Refused("tool_failed", f"TensorRT-RTX does not take {options['arch']}: {last(log)}")
     found = shapes(network, options["sizes"])
-    open_sizes(builder, config, found)
+    open_sizes(builder, network, config, found)
     engine = builder.build_serialized_network(network, config)
     if engine is None:
         raise Refused("unsupported_op" if "not supported" in last(log) else "tool_failed", f"TensorRT-RTX for {options['arch']}: {last(log)}")
