@@ -97,7 +97,7 @@ func carriedTampers() []tamper {
 			t.Helper()
 			return flipFile(t, filepath.Join(dir, "node", "state", "0000000000000000002.json"))
 		}, false},
-		{"the checkpoint that somebody keeps", func(t *testing.T, w *tampered, dir string) []string {
+		{"the checkpoint that is kept elsewhere", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
 			path := filepath.Join(dir, "kept.checkpoint")
 			text, err := os.ReadFile(path)
