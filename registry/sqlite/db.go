@@ -35,8 +35,7 @@ type DB struct {
 	writer     *prepared     // one connection, because SQLite has one writer at a time
 	hasty      *prepared     // writes without waiting for the disk
 	reader     *prepared     // opens connections when needed
-	writes     *together     // durable ones of pushes
-	hastily    *together     // those of uploads, which do not wait for the disk
+	writes     *together     // those of pushes
 	steady     *steady       // has its own connection
 	collecting chan struct{} // full while a collector holds the lock
 }
@@ -61,7 +60,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	db := &DB{
 		path: path, absolute: absolute, steady: newSteady(), collecting: make(chan struct{}, 1),
 	}
-	db.writes, db.hastily = newTogether(db.synced), newTogether(db.unsynced)
+	db.writes = newTogether(db.synced, db.unsynced)
 	if err := private(absolute); err != nil {
 		return nil, registry.Lastingf(registry.CodeUnavailable,
 			"open: database %s and its folder must exist and be writable by this user: %w", path, err)

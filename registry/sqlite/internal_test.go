@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 
 	"mlpromote.dev/mlpromote/migrations"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
 func openTest(t *testing.T) *DB {
@@ -253,7 +256,7 @@ func TestUploadsTogether(t *testing.T) {
 		}
 	}
 	continued := func(i int) bool { return i%5 == 3 }
-	db.hastily.turn <- struct{}{} // nobody commits until all wait
+	db.writes.turn <- struct{}{} // nobody commits until all wait
 	var errs [n]error
 	var wg sync.WaitGroup
 	for i, u := range uploads {
@@ -265,8 +268,8 @@ func TestUploadsTogether(t *testing.T) {
 			errs[i] = db.EndUpload(t.Context(), u.ID, version)
 		})
 	}
-	allWait(t, db.hastily, n)
-	<-db.hastily.turn
+	allWait(t, db.writes, n)
+	<-db.writes.turn
 	wg.Wait()
 	for i, u := range uploads {
 		_, err := db.Upload(t.Context(), u.Owner, u.ID)
@@ -276,6 +279,53 @@ func TestUploadsTogether(t *testing.T) {
 		case !continued(i) && (errs[i] != nil || !registry.HasCode(err, registry.CodeNotFound)):
 			t.Errorf("end of upload %d: %v, then %v; want it to be gone", i, errs[i], err)
 		}
+	}
+}
+
+// Hasty writes wait for the disk only where they share the commit of a durable one, and each that
+// fails is tried alone, as it was asked for.
+func TestTogetherDurability(t *testing.T) {
+	t.Parallel()
+	fail := errors.New("does not fit")
+	for name, c := range map[string]struct {
+		hasty []bool
+		fails int // index of the write that fails; -1: none
+		want  []string
+	}{
+		"hasty alone":            {[]bool{true, true}, -1, []string{"hasty 2"}},
+		"durable alone":          {[]bool{false, false}, -1, []string{"durable 2"}},
+		"one of them is durable": {[]bool{true, false, true}, -1, []string{"durable 3"}},
+		"one fails":              {[]bool{true, false, true}, 0, []string{"durable 3", "hasty 1", "durable 1", "hasty 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var commits []string
+			record := func(kind string) commit {
+				return func(ctx context.Context, changes []change) error {
+					commits = append(commits, fmt.Sprintf("%s %d", kind, len(changes)))
+					return apply(ctx, nil, changes)
+				}
+			}
+			writes := newTogether(record("durable"), record("hasty"))
+			all := make([]*write, len(c.hasty))
+			for i, hasty := range c.hasty {
+				all[i] = &write{hasty: hasty, done: make(chan struct{}), change: func(context.Context, *dbsqlc.Queries) error {
+					if i == c.fails {
+						return fail
+					}
+					return nil
+				}}
+			}
+			writes.finish(t.Context(), all)
+			if !slices.Equal(commits, c.want) {
+				t.Errorf("commits are %q, want %q", commits, c.want)
+			}
+			for i, w := range all {
+				if <-w.done; errors.Is(w.err, fail) != (i == c.fails) {
+					t.Errorf("write %d: %v", i, w.err)
+				}
+			}
+		})
 	}
 }
 

@@ -13,34 +13,47 @@ import (
 type change func(context.Context, *dbsqlc.Queries) error
 
 // together groups writes into shared commits. Writes that arrive during a commit share the next
-// one. One caller commits for all that wait. It is for pushes, which are many at a time; changes
-// of heads have their own transactions. Create one with [newTogether].
+// one, which waits for the disk if one of them must be durable. One caller commits for all that
+// wait. It is for pushes, which are many at a time; changes of heads have their own transactions.
+// Create one with [newTogether].
 type together struct {
-	commit  func(context.Context, []change) error // all of them in one transaction
-	turn    chan struct{}                         // holds one value while a caller commits
-	mu      sync.Mutex                            // guards waiting
-	waiting []*write
+	durable, hasty commit
+	turn           chan struct{} // holds one value while a caller commits
+	mu             sync.Mutex    // guards waiting
+	waiting        []*write
 }
+
+// commit makes all changes in one transaction.
+type commit func(context.Context, []change) error
 
 // write is the change of one caller.
 type write struct {
 	change change
+	hasty  bool
 	err    error         // valid after done is closed
 	done   chan struct{} // closed when the change is committed or has failed
 }
 
-func newTogether(commit func(context.Context, []change) error) *together {
-	return &together{commit: commit, turn: make(chan struct{}, 1)}
+func newTogether(durable, hasty commit) *together {
+	return &together{durable: durable, hasty: hasty, turn: make(chan struct{}, 1)}
 }
 
-// do commits a change, perhaps in one transaction with changes of other callers. The change may
-// be called twice; the second call does not see effects of the first. It completes even if ctx
-// ends first.
+// do commits a change durably, perhaps in one transaction with changes of other callers. The
+// change may be called twice; the second call does not see effects of the first. It completes
+// even if ctx ends first.
 func (t *together) do(ctx context.Context, c change) error {
+	return t.write(ctx, &write{change: c, done: make(chan struct{})})
+}
+
+// doHastily is do, but a power failure may undo the change until a later durable one.
+func (t *together) doHastily(ctx context.Context, c change) error {
+	return t.write(ctx, &write{change: c, hasty: true, done: make(chan struct{})})
+}
+
+func (t *together) write(ctx context.Context, mine *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	mine := &write{change: c, done: make(chan struct{})}
 	t.mu.Lock()
 	t.waiting = append(t.waiting, mine)
 	t.mu.Unlock()
@@ -71,17 +84,25 @@ func (t *together) finish(ctx context.Context, all []*write) {
 	if len(all) == 0 {
 		return
 	}
-	changes := make([]change, len(all))
-	for i, w := range all {
-		changes[i] = w.change
-	}
-	err := t.commit(ctx, changes)
+	err := t.commit(ctx, all)
 	for i, w := range all {
 		if w.err = err; err != nil && len(all) > 1 {
-			w.err = t.commit(ctx, changes[i:i+1])
+			w.err = t.commit(ctx, all[i:i+1])
 		}
 		close(w.done)
 	}
+}
+
+// commit commits writes in one transaction, without waiting for the disk if each is hasty.
+func (t *together) commit(ctx context.Context, all []*write) error {
+	changes, commit := make([]change, len(all)), t.hasty
+	for i, w := range all {
+		changes[i] = w.change
+		if !w.hasty {
+			commit = t.durable
+		}
+	}
+	return commit(ctx, changes)
 }
 
 // synced makes changes durable in one transaction.

@@ -13,7 +13,7 @@ import (
 
 // CreateUpload records the state of an upload.
 func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
-	err := db.hastily.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+	err := db.writes.doHastily(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
 			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
@@ -51,7 +51,7 @@ func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
 
 // changeUpload changes an upload, or returns why its row was not found.
 func (db *DB) changeUpload(ctx context.Context, id string, change func(context.Context, *dbsqlc.Queries) (int64, error)) error {
-	err := db.hastily.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+	err := db.writes.doHastily(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return catalog.ChangeUpload(id,
 			func() (int64, error) { return change(ctx, q) },
 			func() (int64, error) { return q.UploadVersion(ctx, id) })
