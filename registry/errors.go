@@ -199,6 +199,13 @@ func CodeOf(err error) Code {
 // HasCode reports whether any error in err's tree has the code.
 func HasCode(err error, code Code) bool { return errors.Is(err, &Error{Code: code}) }
 
+// IsUnreadable reports whether err says that content is damaged or missing, and not that the registry
+// or the caller has a problem. Lists name what is unreadable and go on, so that one damaged release
+// does not hide the others.
+func IsUnreadable(err error) bool {
+	return err != nil && slices.Contains([]Code{CodeTrust, CodeDigest, CodeUnsafe, CodeInvalid, CodeNotFound, CodeInternal}, CodeOf(err))
+}
+
 // OnlyCode reports whether every error that err joins has the code, and so is no failure of another
 // kind beside a refusal. An error without a code is a failure. It is false for nil.
 func OnlyCode(err error, code Code) bool {

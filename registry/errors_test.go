@@ -51,6 +51,20 @@ func TestErrorMessageSaysEachThingOnce(t *testing.T) {
 	}
 }
 
+// Damage of one release is named and passed over; what ails the registry or the caller ends a list.
+func TestIsUnreadable(t *testing.T) {
+	t.Parallel()
+	damage := []registry.Code{registry.CodeTrust, registry.CodeDigest, registry.CodeUnsafe, registry.CodeInvalid, registry.CodeNotFound, registry.CodeInternal}
+	for _, code := range codes() {
+		if got, want := registry.IsUnreadable(registry.Errorf(code, "of a release")), slices.Contains(damage, code); got != want {
+			t.Errorf("%s: got %v, want %v", code, got, want)
+		}
+	}
+	if registry.IsUnreadable(nil) {
+		t.Error("nil: got true, want false")
+	}
+}
+
 func TestErrorKeepsItsCauses(t *testing.T) {
 	t.Parallel()
 	err := registry.Errorf(registry.CodePolicy, "outer: %w", registry.Errorf(registry.CodeDigest, "inner: %w and %w", fs.ErrNotExist, context.Canceled))

@@ -51,7 +51,7 @@ func (r Restricter) describe(ctx context.Context, signed registry.SignedRestrict
 	for _, head := range heads {
 		found, err := r.affected(ctx, signed, head, types)
 		switch {
-		case unreadable(err):
+		case registry.IsUnreadable(err):
 			out.unread(head.Model, head.Release, err)
 		case err != nil:
 			return out, err

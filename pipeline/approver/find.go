@@ -92,11 +92,11 @@ func (q Quarantiner) findIn(ctx context.Context, environment,
 func (q Quarantiner) holds(ctx context.Context, environment,
 	model, tag string, release, subject registry.Digest) (Place, bool, error) {
 	r, err := q.Registry.Release(ctx, environment, model, string(release))
-	if unreadable(err) && release == subject {
+	if registry.IsUnreadable(err) && release == subject {
 		return Place{Environment: environment, Model: model, Version: tag, Release: release,
 			Subject: registry.Subject{Name: "release", Digest: release, Index: true}}, true, nil
 	}
-	if unreadable(err) {
+	if registry.IsUnreadable(err) {
 		if q.Unread != nil {
 			q.Unread(Unread{environment, model, release, err.Error()})
 		}

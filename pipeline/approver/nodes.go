@@ -52,7 +52,7 @@ func (r Restricter) addNodes(ctx context.Context, signed registry.SignedRestrict
 		engines, ok := known[key]
 		if !ok {
 			engines, err = r.restrictedEngines(ctx, signed, n)
-			if err != nil && !unreadable(err) {
+			if err != nil && !registry.IsUnreadable(err) {
 				return err
 			}
 			if err != nil && !registry.HasCode(err, registry.CodeNotFound) {

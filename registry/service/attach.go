@@ -230,7 +230,7 @@ func (s *Service) has(
 	} else {
 		_, err = s.Content.Engine(ctx, registry.Repository(e.Name, model), subject.Digest)
 	}
-	if unreadable(err) { // also what is damaged is there, if the environment has its record
+	if registry.IsUnreadable(err) { // also what is damaged is there, if the environment has its record
 		_, there := s.recorded(ctx, e.Name, model, subject.Digest)
 		if there || registry.HasCode(err, registry.CodeNotFound) {
 			return there, nil

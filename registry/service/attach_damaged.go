@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -12,7 +11,7 @@ import (
 // [Service.Release].
 func (s *Service) about(ctx context.Context, a registry.Attachment) (r registry.Release, damaged, err error) {
 	r, err = s.Release(ctx, a.Environment, a.Model, string(a.Release))
-	if !unreadable(err) || a.Subject != a.Release {
+	if !registry.IsUnreadable(err) || a.Subject != a.Release {
 		return r, nil, err
 	}
 	m, recorded := s.recorded(ctx, a.Environment, a.Model, a.Release)
@@ -29,12 +28,6 @@ func (s *Service) about(ctx context.Context, a registry.Attachment) (r registry.
 		}
 	}
 	return r, nil, err
-}
-
-// unreadable reports whether an error is about what a release consists of.
-func unreadable(err error) bool {
-	return err != nil && slices.Contains([]registry.Code{registry.CodeTrust, registry.CodeDigest, registry.CodeUnsafe,
-		registry.CodeInvalid, registry.CodeNotFound, registry.CodeInternal}, registry.CodeOf(err))
 }
 
 // recorded returns the record of a manifest, of an environment whose content is here.
