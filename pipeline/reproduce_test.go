@@ -100,8 +100,13 @@ func scaling(w, v float32, text string) []byte { return scalingOf(w, v, text, fl
 
 // scalingOf is scaling with x and y as described.
 func scalingOf(w, v float32, text string, described func(name string) []byte) []byte {
+	return scalingBy("Mul", w, v, text, described)
+}
+
+// scalingBy is scalingOf with another operator for the first product.
+func scalingBy(operator string, w, v float32, text string, described func(name string) []byte) []byte {
 	var graph []byte
-	for _, node := range [][]string{{"x", "w", "a", "Mul"}, {"zero", "v", "b", "Mul"}, {"a", "b", "y", "Add"}} {
+	for _, node := range [][]string{{"x", "w", "a", operator}, {"zero", "v", "b", "Mul"}, {"a", "b", "y", "Add"}} {
 		encoded := str(str(str(nil, 1, node[0]), 1, node[1]), 2, node[2])
 		graph = sub(graph, 1, str(encoded, 4, node[3]))
 	}

@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -53,6 +54,68 @@ func TestBuildTriesTheProgramOfTheMetric(t *testing.T) {
 			}
 			if job.Count != 40 || len(job.Cases) != 1 || len(job.Outputs) != 1 || !strings.HasSuffix(job.Program.Name, "score.py") {
 				t.Errorf("job %+v, want the program, the 40 cases and the golden outputs", job)
+			}
+		})
+	}
+}
+
+// Verification scores the golden outputs once and each engine's outputs, and the limit is on the difference. A metric that
+// cannot be computed decides nothing, so the engine does not pass.
+func TestVerifyScoresByTheProgram(t *testing.T) {
+	t.Parallel()
+	reference, engines := slices.Repeat([]float64{1, 0.5}, 20), slices.Repeat([]float64{0.5}, 40)
+	for name, c := range map[string]struct {
+		engine  []float64
+		err     error // of the program, on outputs of engines
+		none    bool  // this machine cannot run programs
+		verdict registry.Verdict
+		says    string
+	}{
+		"as good":             {reference, nil, false, registry.VerdictPass, ""},
+		"worse":               {engines, nil, false, registry.VerdictFail, "program"},
+		"a score that is NaN": {slices.Repeat([]float64{math.NaN()}, 40), nil, false, registry.VerdictUndecided, "NaN"},
+		"it fails":            {nil, registry.Errorf(registry.CodeInvalid, "division by zero"), false, registry.VerdictUndecided, "division by zero"},
+		"it cannot be run":    {nil, nil, true, registry.VerdictUndecided, "cannot be run here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.priced(t)
+			write(t, w, "score.py", []byte("pass"))
+			w.p.Score = func(context.Context, toolchain.ScoreJob) ([]float64, error) { return reference, nil }
+			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), pipeline.BuildOptions{})
+			var jobs []toolchain.ScoreJob
+			w.p.Score = func(_ context.Context, j toolchain.ScoreJob) ([]float64, error) {
+				jobs = append(jobs, j)
+				if len(jobs) == 1 {
+					return reference, nil
+				}
+				return c.engine, c.err
+			}
+			if c.none {
+				w.p.Score = nil
+			}
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if err != nil && registry.CodeOf(err) != registry.CodeLimit || len(verified.Engines) != 2 {
+				t.Fatalf("%d engines, error %v; want a verdict of both", len(verified.Engines), err)
+			}
+			for _, e := range verified.Engines {
+				if got := e.Parity; got.Verdict != c.verdict || c.says != "" && !strings.Contains(fmt.Sprint(got.Reasons), c.says) {
+					t.Errorf("%s: %s for %v, want %s that says %q", e.Label, got.Verdict, got.Reasons, c.verdict, c.says)
+				}
+			}
+			if c.none {
+				return
+			}
+			folders := make(map[string]bool)
+			for _, j := range jobs {
+				if j.Count != 40 || len(j.Cases) != 1 || len(j.Outputs) != 1 || j.Cases[0].Name != j.Outputs[0].Name {
+					t.Errorf("job %+v, want the 40 cases and outputs of the same name", j)
+				}
+				folders[filepath.Dir(j.Outputs[0].Path)] = true
+			}
+			if len(jobs) != 3 || len(folders) != 3 {
+				t.Errorf("%d jobs on %d folders, want one each for the golden outputs and two engines", len(jobs), len(folders))
 			}
 		})
 	}
