@@ -67,7 +67,7 @@ const surveyTime = 2 * time.Minute
 // Adopt makes an existing Python the install of a toolchain, for this Installer. It
 // queries the Python in the sandbox in which drivers run. It installs nothing,
 // and checks nothing against the embedded lock file. The record's lock digest covers the
-// version of the interpreter and, for every distribution, the digest of its list of files.
+// interpreter, what it runs when it starts and, for every distribution, the digest of its list of files.
 // Errors: CodeUnavailable if the interpreter does not exist, is too old or lacks the
 // toolchain's package; CodeNotFound for an unknown toolchain; CodeInvalid for one that is not
 // written in Python, and for a Python that needs files outside Within.
@@ -125,7 +125,7 @@ func survey(ctx context.Context, source drivers.Source, python Python) (found su
 		return surveyed{}, "", registry.Lastingf(registry.CodeUnavailable,
 			"%s: %s did not answer like a Python interpreter: %w", name, path, err)
 	}
-	return found, path, python.allowed(found.Prefix, found.Base, found.Site)
+	return found, path, python.allowed(append([]string{found.Prefix, found.Base, found.Site, found.Program}, found.Sites...)...)
 }
 
 // beginnings returns the folders that a Python needs to start: that of its environment, and
@@ -250,9 +250,12 @@ func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 			"%s: Python %s has no package %s", source.Name, path, source.Package),
 			"install it there, or remove the key python to use mlpromote's own install")
 	}
-	var err error
-	if r.Lock, err = registry.CanonicalDigest(map[string]any{"python": s.Python, "packages": s.Packages}); err != nil ||
-		source.Library == "" {
+	interpreter, err := interpreterDigest(path, s.Program, s.Sites)
+	if err != nil {
+		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", source.Name, path, err)
+	}
+	lock := map[string]any{"python": s.Python, "packages": s.Packages, "interpreter": interpreter}
+	if r.Lock, err = registry.CanonicalDigest(lock); err != nil || source.Library == "" {
 		return r, err
 	}
 	library, err := one(filepath.Join(s.Site, filepath.FromSlash(source.Library)))

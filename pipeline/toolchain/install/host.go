@@ -41,8 +41,8 @@ func (i *Installer) Register(ctx context.Context, name, python string) (Record, 
 	if err := drivable(source, r); err != nil {
 		return Record{}, err
 	}
-	host := &installed.Host{Prefix: found.Prefix, Base: found.Base, Sites: found.Sites}
-	if host.Fingerprint, err = fingerprint(path, host.Sites); err != nil {
+	host := &installed.Host{Prefix: found.Prefix, Base: found.Base, Executable: found.Program, Sites: found.Sites}
+	if host.Fingerprint, err = fingerprint(path, host); err != nil {
 		return Record{}, err
 	}
 	r.Host, r.Created = host, time.Now().UTC().Truncate(time.Second)
@@ -110,7 +110,7 @@ func (i *Installer) unchanged(r Record) error {
 	if err, ok := i.checked[r.Folder()]; ok {
 		return err
 	}
-	now, err := fingerprint(r.Program, r.Host.Sites)
+	now, err := fingerprint(r.Program, r.Host)
 	switch {
 	case err != nil:
 		err = registry.Errorf(registry.CodeDigest, "%s: the Python of the host that was registered, %s, cannot be used: %w", r.Name, r.Program, err)
@@ -132,14 +132,14 @@ func (i *Installer) unchanged(r Record) error {
 // version and needs (https://packaging.python.org/en/latest/specifications/recording-installed-packages/).
 var described = []string{"RECORD", "METADATA", "PKG-INFO"}
 
-// fingerprint is the digest of an interpreter and of what describes the packages in these folders. It starts no process.
-func fingerprint(program string, sites []string) (registry.Digest, error) {
-	interpreter, _, err := toolchain.HashFile(program)
+// fingerprint is the digest of an interpreter and of what describes the packages in its folders. It starts no process.
+func fingerprint(program string, host *installed.Host) (registry.Digest, error) {
+	interpreter, err := interpreterDigest(program, host.Executable, host.Sites)
 	if err != nil {
 		return "", err
 	}
 	found := map[string]string{"": interpreter.String()}
-	for _, site := range sites {
+	for _, site := range host.Sites {
 		entries, err := os.ReadDir(site)
 		if err != nil {
 			return "", err
@@ -155,6 +155,47 @@ func fingerprint(program string, sites []string) (registry.Digest, error) {
 	var all bytes.Buffer
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&all, "%s\n%s\n", path, found[path])
+	}
+	return digest.FromBytes(all.Bytes()), nil
+}
+
+// startup are the modules that a Python runs when it starts, before any program, beside what its .pth files say
+// (https://docs.python.org/3/library/site.html).
+var startup = []string{"sitecustomize.py", "usercustomize.py"}
+
+// interpreterDigest is the digest of what runs when a Python starts: the bytes of the program that was named, which may be a
+// script that starts another; those of the interpreter itself; and the files in its folders of packages that it runs first.
+// Steps of two Pythons that differ in these do not share what they made. It has no paths, so that a Python is the same in
+// another folder.
+func interpreterDigest(program, executable string, sites []string) (registry.Digest, error) {
+	var all bytes.Buffer
+	add := func(name, path string) error {
+		d, _, err := toolchain.HashFile(path)
+		if err == nil {
+			fmt.Fprintf(&all, "%s\n%s\n", name, d)
+		}
+		return err
+	}
+	if err := add("program", program); err != nil {
+		return "", err
+	}
+	if executable != "" && executable != program {
+		if err := add("executable", executable); err != nil {
+			return "", err
+		}
+	}
+	for _, site := range sites {
+		entries, err := os.ReadDir(site)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, ".pth") || slices.Contains(startup, name) {
+				if err := add(name, filepath.Join(site, name)); err != nil {
+					return "", err
+				}
+			}
+		}
 	}
 	return digest.FromBytes(all.Bytes()), nil
 }

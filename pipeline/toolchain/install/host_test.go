@@ -113,10 +113,11 @@ func TestRegisteredHostChanges(t *testing.T) {
 		"other files": func(t *testing.T, _, site string) {
 			write(t, filepath.Join(site, "numpy-"+locked(t)+".dist-info", "RECORD"))
 		},
-		"other folders":         func(t *testing.T, _, site string) { write(t, filepath.Join(site, "more.pth")) },
-		"no interpreter":        func(t *testing.T, python, _ string) { removeAll(t, python) },
-		"another interpreter":   func(t *testing.T, python, _ string) { removeAll(t, python); write(t, python) },
-		"no folder of packages": func(t *testing.T, _, site string) { removeAll(t, site) },
+		"other folders":               func(t *testing.T, _, site string) { write(t, filepath.Join(site, "more.pth")) },
+		"a module that it runs first": func(t *testing.T, _, site string) { write(t, filepath.Join(site, "sitecustomize.py")) },
+		"no interpreter":              func(t *testing.T, python, _ string) { removeAll(t, python) },
+		"another interpreter":         func(t *testing.T, python, _ string) { removeAll(t, python); write(t, python) },
+		"no folder of packages":       func(t *testing.T, _, site string) { removeAll(t, site) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,6 +132,61 @@ func TestRegisteredHostChanges(t *testing.T) {
 				t.Errorf("error %v (hints %v), want %s and how to register it again", err, registry.Hints(err), registry.CodeDigest)
 			}
 		})
+	}
+}
+
+// wrapped is a script beside an interpreter which starts it.
+func wrapped(t *testing.T, python, first string) string {
+	t.Helper()
+	script := filepath.Join(filepath.Dir(python), "wrapped")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"+first+"\nexec "+python+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+// A script that starts a Python is not that Python, and neither is one that runs something else first, though both have the same
+// packages: what one made must not be taken for what the other would make.
+func TestInterpretersOfTheSamePackages(t *testing.T) {
+	t.Parallel()
+	lock := func(python string) registry.Digest {
+		t.Helper()
+		r, err := (&install.Installer{Folder: t.TempDir()}).Adopt(t.Context(), hostName, install.Python{Path: python})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Lock
+	}
+	python, _ := hostPython(t, locked(t))
+	first := lock(python)
+	if again, _ := hostPython(t, locked(t)); lock(again) != first {
+		t.Error("the same Python in another folder has another lock, want the same")
+	}
+	if lock(wrapped(t, python, "")) == first {
+		t.Error("a script that starts it has the same lock")
+	}
+	other, site := hostPython(t, locked(t))
+	write(t, filepath.Join(site, "more.pth"))
+	if lock(other) == first {
+		t.Error("a Python with a .pth file has the same lock")
+	}
+}
+
+// What a registered script starts may change although the script does not.
+func TestRegisteredScriptStartsAnother(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	python, _ := hostPython(t, locked(t))
+	if _, err := (&install.Installer{Folder: folder}).Register(t.Context(), hostName, wrapped(t, python, "")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&install.Installer{Folder: folder}).Find(hostName); err != nil {
+		t.Fatalf("before the change: %v", err)
+	}
+	removeAll(t, python)
+	write(t, python)
+	if _, err := (&install.Installer{Folder: folder}).Find(hostName); !registry.HasCode(err, registry.CodeDigest) {
+		t.Errorf("error %v, want %s", err, registry.CodeDigest)
 	}
 }
 

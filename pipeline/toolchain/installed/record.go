@@ -49,10 +49,12 @@ type Record struct {
 
 // Host is what was found of a Python of the host when it was registered.
 type Host struct {
-	Prefix string   `json:"prefix"`         // folder of the environment
-	Base   string   `json:"base,omitempty"` // folder of the Python from which the environment was made
-	Sites  []string `json:"sites"`          // folders with its packages
-	// Fingerprint is the digest of what describes the packages in these folders, and of the interpreter.
+	Prefix string `json:"prefix"`         // folder of the environment
+	Base   string `json:"base,omitempty"` // folder of the Python from which the environment was made
+	// Executable is the interpreter as it names itself. The program that was named may be a script that starts it.
+	Executable string   `json:"executable,omitempty"`
+	Sites      []string `json:"sites"` // folders with its packages
+	// Fingerprint is the digest of what describes the packages in these folders, and of what runs when the interpreter starts.
 	Fingerprint registry.Digest `json:"fingerprint"`
 
 	record string // folder of the record
