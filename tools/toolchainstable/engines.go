@@ -11,17 +11,62 @@ import (
 	"strings"
 )
 
-// example is a spec that ships, and what is asked of every toolchain beside fp32.
-type example struct {
-	folder   string
-	variants []string // lines of the spec
-	sizes    string   // shapes for toolchains that know no open dimensions
+// model is one of the zoo: its name in the table, how its folder is made, and what is asked of every toolchain.
+type model struct {
+	name     string
+	place    func(p program, dir string) error // makes a folder with a spec
+	variants []string                          // lines of the spec
+	sizes    string                            // shapes for toolchains that know no open dimensions
 }
 
-func examples() []example {
-	return []example{
-		{"examples/digits", []string{"fp32", "{name: int8, quantize: {method: static}}"}, "shapes: {batch: 1}"},
-		{"examples/text", []string{"fp32", "{name: int8d, quantize: {method: dynamic}}", "{name: int4, quantize: {method: weights}}"}, "shapes: {batch: 1, seq: 16}"},
+func zoo() []model {
+	fixed, precisions := "shapes: {batch: 1}", []string{"fp32", "{name: int8, quantize: {method: static}}"}
+	return []model{
+		{"digits", shipped("digits"), precisions, fixed},
+		{"text", shipped("text"), []string{"fp32", "{name: int8d, quantize: {method: dynamic}}", "{name: int4, quantize: {method: weights}}"}, "shapes: {batch: 1, seq: 16}"},
+		{"vision transformer", drawn("vit", "--label", "label"), precisions, fixed},
+		{"OCR, detector", drawn("detector"), precisions, fixed},
+		{"OCR, recognizer", drawn("crnn"), precisions, fixed},
+		{"VAD", drawn("vad"), precisions, fixed},
+		{"boosted trees", shipped("tumors"), []string{"fp32"}, fixed},
+		{"linear pipeline", shipped("wine"), []string{"fp32"}, fixed},
+	}
+}
+
+// shipped is an example.
+func shipped(name string) func(program, string) error {
+	return func(_ program, dir string) error { return os.CopyFS(dir, os.DirFS(filepath.Join("examples", name))) }
+}
+
+// drawn is a model that a script draws from a seed, with cases and calibration data; init gets these arguments for it.
+func drawn(shape string, arguments ...string) func(program, string) error {
+	return func(p program, dir string) error {
+		python, err := p.python("onnxruntime")
+		if err != nil {
+			return err
+		}
+		script, err := filepath.Abs("cmd/mlpromote/architectures/testdata/shapes.py")
+		if err != nil {
+			return err
+		}
+		if out, err := execute(dir, nil, python, "-B", script, shape, dir); err != nil {
+			return fmt.Errorf("%s: %w: %s", shape, err, out)
+		}
+		if out, err := p.call(dir, append([]string{"init", "model.onnx", "--cases", "cases.npz"}, arguments...)...); err != nil {
+			return fmt.Errorf("init: %w: %s", err, out)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "calibration"), 0o755); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(dir, "calibration.npz"), filepath.Join(dir, "calibration", "calibration.npz")); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(filepath.Join(dir, "mlpromote.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString("\ncalibration: {path: calibration/}\n")
+		return errors.Join(err, f.Close())
 	}
 }
 
@@ -36,31 +81,27 @@ func makesNone(name string) bool {
 	return slices.Contains([]string{"scikit-learn", "safetensors", "tensorflow", "torch", "xgboost", "lightgbm", "pmml", "nncf"}, name)
 }
 
-// engines has a row for each example, toolchain and variant. Each is a release of its own, so that a model that one
+// engines has a row for each model, toolchain and variant. Each is a release of its own, so that a model that one
 // toolchain refuses is not kept from the others.
 func (p program) engines() table {
 	t := table{name: "engines", header: "| model | toolchain | variant | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|---|--:|---|--:|--:|--:|--:|---|"}
 	var asked [][2]string // toolchain and form
 	for _, tool := range p.tools {
-		if p.installed(tool.Name) && !makesNone(tool.Name) {
+		if !makesNone(tool.Name) {
 			asked = append(asked, [2]string{tool.Name, ""})
 		}
 	}
-	for _, form := range [][2]string{{"openvino", "blob"}, {"litert", "int8"}} {
-		if p.installed(form[0]) {
-			asked = append(asked, form)
-		}
-	}
+	asked = append(asked, [2]string{"openvino", "blob"}, [2]string{"litert", "int8"})
 	slices.SortFunc(asked, func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
-	for _, e := range examples() {
+	for _, m := range zoo() {
 		for _, a := range asked {
-			for _, variant := range e.variants {
+			for _, variant := range m.variants {
 				if a[1] == "int8" && !strings.Contains(variant, "method: static") {
 					continue // which is all that such a form takes
 				}
 				target, sizes := "cpu: {arch: amd64, level: v3}", ""
 				if a[0] == "coreml" {
-					sizes = e.sizes
+					sizes = m.sizes
 				}
 				if device, ok := devices[a[0]]; ok {
 					target = device
@@ -71,10 +112,11 @@ func (p program) engines() table {
 				}
 				short := strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
 				t.rows = append(t.rows, row{
-					title: fmt.Sprintf("| %s | %s | %s |", filepath.Base(e.folder), shown, short),
+					title:  fmt.Sprintf("| %s | %s | %s |", m.name, shown, short),
+					absent: !p.installed(a[0]),
 					measure: func() (string, error) {
 						return p.inFolder(func(dir string) (string, error) {
-							if err := os.CopyFS(dir, os.DirFS(e.folder)); err != nil {
+							if err := m.place(p, dir); err != nil {
 								return "", err
 							}
 							if err := edit(filepath.Join(dir, "mlpromote.yaml"), variant, target, name, sizes); err != nil {

@@ -14,11 +14,10 @@ import (
 func (p program) installs() table {
 	t := table{name: "installs", header: "| toolchain | packages | on disk | time to install |\n|---|--:|--:|--:|"}
 	for _, tool := range p.tools {
-		if tool.State == "installed" {
-			t.rows = append(t.rows, row{fmt.Sprintf("| %s |", p.title(tool.Name)), func() (string, error) {
+		t.rows = append(t.rows, row{title: fmt.Sprintf("| %s |", p.title(tool.Name)), absent: tool.State != "installed",
+			measure: func() (string, error) {
 				return p.inFolder(func(dir string) (string, error) { return p.install(dir, tool.Name) })
 			}})
-		}
 	}
 	return t
 }

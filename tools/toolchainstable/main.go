@@ -1,12 +1,12 @@
 // Command toolchainstable measures every toolchain that is installed, and writes what it finds as three tables
-// between marks of a document: engines of the examples, built twice and verified; models that are imported, likewise;
+// between marks of a document: engines of a zoo of small models, built twice and verified; models that are imported, likewise;
 // and what each install takes. Without a document it prints the tables.
 //
 //	toolchainstable -mlpromote bin/mlpromote [-missing] [-only REGEXP] [docs/toolchains.md]
 //
 // It writes each row as soon as it has it. With -missing it keeps the rows that are there already, and so goes on
 // where it was stopped. With -only it measures the rows whose beginning, such as "| digits | iree 3.13.0 | fp32 |",
-// matches, and keeps the others.
+// matches, and keeps the others. Rows of toolchains that are not installed stay as they are.
 package main
 
 import (
@@ -33,6 +33,7 @@ func main() {
 // row is a line of a table: the cells that say what it is about, and what measures the others.
 type row struct {
 	title   string // "| digits | iree 3.13.0 | fp32 |"
+	absent  bool   // its toolchain is not installed, so that the row stays as it is
 	measure func() (string, error)
 }
 
@@ -67,11 +68,11 @@ func run(program, path string, missing bool, only string) error {
 		var lines []string
 		for i, r := range t.rows {
 			at := slices.IndexFunc(kept, func(line string) bool { return strings.HasPrefix(line, r.title) })
-			if at >= 0 && (missing || !pattern.MatchString(r.title)) {
+			if at >= 0 && (missing || r.absent || !pattern.MatchString(r.title)) {
 				lines = append(lines, kept[at])
 				continue
 			}
-			if !pattern.MatchString(r.title) {
+			if r.absent || !pattern.MatchString(r.title) {
 				continue
 			}
 			fmt.Fprintln(os.Stderr, r.title)

@@ -57,11 +57,10 @@ func sources() []source {
 func (p program) sources() table {
 	t := table{name: "sources", header: "| source | imported by | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|--:|---|--:|--:|--:|--:|---|"}
 	for _, s := range sources() {
-		if p.installed(s.toolchain) {
-			t.rows = append(t.rows, row{fmt.Sprintf("| %s | %s |", s.name, p.title(s.toolchain)), func() (string, error) {
+		t.rows = append(t.rows, row{title: fmt.Sprintf("| %s | %s |", s.name, p.title(s.toolchain)), absent: !p.installed(s.toolchain),
+			measure: func() (string, error) {
 				return p.inFolder(func(dir string) (string, error) { return s.row(p, dir) })
 			}})
-		}
 	}
 	return t
 }

@@ -9,13 +9,17 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
-// TestArchitecturesAsPulled takes two models of the shape of a MobileNet and of a CRNN to prod on ONNX Runtime, and
+// TestArchitecturesAsPulled takes small models of the shape of a MobileNet, a CRNN, a vision transformer, a detector of text and
+// a VAD whose state goes in and out to prod on ONNX Runtime, and
 // loads what is pulled without anything of ours, alone and in stacks of four: it gives what ONNX's own evaluator computed.
 func TestArchitecturesAsPulled(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string][]string{
 		"inverted": {"fp32"},
 		"crnn":     {"fp32", "fp16", "int4-weights"},
+		"vit":      {"fp32", "int8-static"}, // with tensors that are called as the quantizer calls its own
+		"detector": {"int8-static"},
+		"vad":      {"fp32", "fp16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

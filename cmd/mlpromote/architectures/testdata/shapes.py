@@ -98,7 +98,119 @@ class CRNN(Family):
         return g.model(inputs, [("tokens", "f", ["batch", self.steps, self.classes])])
 
 
-SHAPES = {"inverted": Inverted, "crnn": CRNN}
+class ViT(Inverted):
+    """A small vision transformer: patches, two blocks that normalize first, and the mean of the tokens."""
+
+    width, heads, patch = 32, 4, 4
+
+    def model(self):
+        feeds, labels = self.sample(FIT)
+        g, r, w = Graph(), self.r, self.width
+        inputs, tokens = [("image", "f", ["batch", 3, 16, 16])], (16 // self.patch) ** 2
+        draw = lambda *shape: r.normal(size=shape) * (1 / shape[0]) ** 0.5
+
+        def norm(x, name):
+            scale, shift = g.weight(name + "_scale", r.uniform(0.8, 1.2, w)), g.weight(name + "_shift", r.normal(0, 0.1, w))
+            return g.add("LayerNormalization", [x, scale, shift], name, axis=-1, epsilon=1e-5)
+
+        def split(x, name, perm):
+            g.add("Reshape", [x, g.weight(name + "_shape", [0, tokens, self.heads, w // self.heads], "int64")], name + "_heads")
+            return g.add("Transpose", [name + "_heads"], name + "_turned", perm=perm)
+
+        def block(x, name):
+            y = norm(x, name + "_norm1")
+            q, k, v = (g.dense(y, f"{name}_{part}", draw(w, w), r.normal(0, 0.1, w)) for part in "qkv")
+            q, k, v = split(q, name + "_q", [0, 2, 1, 3]), split(k, name + "_k", [0, 2, 3, 1]), split(v, name + "_v", [0, 2, 1, 3])
+            g.add("MatMul", [q, k], name + "_products")
+            g.add("Mul", [name + "_products", g.weight(name + "_root", (w // self.heads) ** -0.5)], name + "_scores")
+            g.add("MatMul", [g.add("Softmax", [name + "_scores"], name + "_attention", axis=-1), v], name + "_mixed")
+            g.add("Transpose", [name + "_mixed"], name + "_back", perm=[0, 2, 1, 3])
+            g.add("Reshape", [name + "_back", g.weight(name + "_joined", [0, tokens, w], "int64")], name + "_all")
+            x = g.add("Add", [x, g.dense(name + "_all", name + "_out", draw(w, w), r.normal(0, 0.1, w))], name + "_sum1")
+            up = g.dense(norm(x, name + "_norm2"), name + "_up", draw(w, 2 * w), r.normal(0, 0.1, 2 * w))
+            g.add("Erf", [g.add("Mul", [up, g.weight(name + "_half", 0.5 ** 0.5)], name + "_scaled")], name + "_erf")
+            g.add("Add", [name + "_erf", g.weight(name + "_one", 1.0)], name + "_gate")
+            g.add("Mul", [up, g.add("Mul", [name + "_gate", g.weight(name + "_two", 0.5)], name + "_gates")], name + "_gelu")
+            return g.add("Add", [x, g.dense(name + "_gelu", name + "_down", draw(2 * w, w), r.normal(0, 0.1, w))], name + "_sum2")
+
+        weight = g.weight("patch_w", r.normal(size=(w, 3, self.patch, self.patch)) * (1 / 48) ** 0.5)
+        g.add("Conv", ["image", weight], "patches", kernel_shape=[self.patch] * 2, strides=[self.patch] * 2)
+        g.add("Reshape", ["patches", g.weight("flat", [0, w, tokens], "int64")], "columns")
+        g.add("Transpose", ["columns"], "tokens", perm=[0, 2, 1])
+        x = g.add("Add", ["tokens", g.weight("positions", r.normal(0, 0.3, (tokens, w)))], "placed")
+        x = norm(block(block(x, "first"), "second"), "norm")
+        g.add("ReduceMean", [x], "features", axes=[1], keepdims=0)
+        found = run(g.model(inputs, [("features", "f", ["batch", w])]), feeds)["features"]
+        g.dense("features", "logits", *ridge(found, one_hot(labels, 10), 1e-2))
+        return g.model(inputs, [("logits", "f", ["batch", 10])])
+
+
+class Detector(Family):
+    """Finds the line of text in an image: convolutions down and up again, and a probability for every pixel."""
+
+    answers, size = False, 32
+
+    def sample(self, count):
+        n, r = self.size, self.r
+        x, mask = r.normal(0, 0.3, (count, 1, n, n)), np.zeros((count, 1, n, n), bool)
+        for i in range(count):
+            top, left, high, wide = r.randint(0, n - 8), r.randint(0, n - 16), r.randint(4, 8), r.randint(8, 16)
+            mask[i, 0, top:top + high, left:left + wide] = True
+        return {"image": (x + np.where(mask, r.choice([-1.5, 1.5], mask.shape), 0)).astype("float32")}, mask
+
+    def model(self):
+        feeds, mask = self.sample(FIT // 3)
+        g, r, n = Graph(), self.r, self.size
+        inputs = [("image", "f", ["batch", 1, n, n])]
+
+        def conv(x, name, into, out, stride=1):
+            weight = g.weight(name + "_w", r.normal(size=(out, into, 3, 3)) * (2 / into / 9) ** 0.5)
+            g.add("Conv", [x, weight, g.weight(name + "_b", r.normal(0, 0.1, out))], name, pads=[1] * 4, kernel_shape=[3, 3], strides=[stride] * 2)
+            return g.add("Relu", [name], name + "_relu")
+
+        fine = conv("image", "first", 1, 12)
+        coarse = conv(conv(fine, "down", 12, 24, 2), "deep", 24, 24)
+        weight = g.weight("up_w", r.normal(size=(24, 12, 2, 2)) * (2 / 24) ** 0.5)
+        g.add("ConvTranspose", [coarse, weight], "up", kernel_shape=[2, 2], strides=[2, 2])
+        g.add("Concat", [fine, "up"], "features", axis=1)
+        found = run(g.model(inputs, [("features", "f", ["batch", 24, n, n])]), feeds)["features"]
+        matrix, offset = ridge(found.transpose(0, 2, 3, 1).reshape(-1, 24), np.where(mask.reshape(-1, 1), 3.0, -3.0), 1e-2)
+        head = [g.weight("head_w", matrix.T.reshape(1, 24, 1, 1)), g.weight("head_b", offset)]
+        g.add("Sigmoid", [g.add("Conv", ["features", *head], "head", kernel_shape=[1, 1])], "mask")
+        return g.model(inputs, [("mask", "f", ["batch", 1, n, n])])
+
+
+class VAD(Family):
+    """Hears whether a frame of sound is speech. Its LSTM gets its state and gives it back, a frame at a time."""
+
+    answers, frame, width = False, 64, 32
+
+    def sample(self, count):
+        r, steps = self.r, np.arange(self.frame)
+        speech, tone = r.randint(0, 2, count), r.uniform(0.1, 0.5, (count, 1))
+        x = r.normal(0, 0.3, (count, self.frame)) + speech[:, None] * np.sin(tone * steps + r.uniform(0, 6, (count, 1)))
+        state = lambda: np.tanh(r.normal(0, 0.3, (count, self.width))).astype("float32")
+        return {"frame": x.astype("float32"), "hidden": state(), "cell": state()}, speech
+
+    def model(self):
+        feeds, speech = self.sample(FIT)
+        g, r, w = Graph(), self.r, self.width
+        inputs = [("frame", "f", ["batch", self.frame]), ("hidden", "f", ["batch", w]), ("cell", "f", ["batch", w])]
+        spectrum = g.dense("frame", "filters", r.normal(size=(self.frame, 48)) * (4 / self.frame) ** 0.5, r.normal(0, 0.1, 48))
+        g.add("Abs", [spectrum], "energies")
+        zero = g.weight("zero", [0], "int64")
+        x, h, c = (g.add("Unsqueeze", [value, zero], value + "_step") for value in ("energies", "hidden", "cell"))
+        weights = [g.weight(n, r.normal(size=s) * (2 / s[-1]) ** 0.5) for n, s in (("lstm_w", (1, 4 * w, 48)), ("lstm_r", (1, 4 * w, w)))]
+        bias = g.weight("lstm_b", r.normal(0, 0.1, (1, 8 * w)))
+        g.nodes.append(onnx.helper.make_node("LSTM", [x, *weights, bias, "", h, c], ["", "lstm_h", "lstm_c"], name="lstm", hidden_size=w))
+        for name in ("h", "c"):
+            g.add("Squeeze", ["lstm_" + name, zero], {"h": "hidden_next", "c": "cell_next"}[name])
+        found = run(g.model(inputs, [("hidden_next", "f", ["batch", w])]), feeds)["hidden_next"]
+        g.add("Sigmoid", [g.dense("hidden_next", "score", *ridge(found, np.where(speech[:, None] > 0, 3.0, -3.0), 1e-2))], "speech")
+        return g.model(inputs, [("speech", "f", ["batch", 1]), ("hidden_next", "f", ["batch", w]), ("cell_next", "f", ["batch", w])])
+
+
+SHAPES = {"inverted": Inverted, "crnn": CRNN, "vit": ViT, "detector": Detector, "vad": VAD}
 
 
 def main(name, folder):
@@ -113,7 +225,9 @@ def main(name, folder):
     names = [o.name for o in model.graph.output]
     outputs = dict(zip(names, ReferenceEvaluator(model).run(None, feeds)))
     np.savez(folder / "outputs.npz", **outputs)
-    print("right:", (outputs[names[0]].argmax(-1) == answers).mean())
+    first = outputs[names[0]]
+    found = first.reshape(answers.shape) > 0.5 if first.size == answers.size else first.argmax(-1)
+    print("right:", (found == answers).mean())
 
 
 if __name__ == "__main__":

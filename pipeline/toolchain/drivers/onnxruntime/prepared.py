@@ -1,6 +1,6 @@
 """What onnxruntime.quantization starts from and leaves."""
 
-from graphs import check_names, one_thread
+from graphs import check_names, nodes_of, one_thread
 from protocol import Refused
 
 
@@ -17,6 +17,7 @@ def prepare(source, model, excluded):
     prepared = onnx.load("prepared.onnx")
     check_names(excluded, model, prepared)
     forget_shapes(prepared)
+    free_names(prepared)
 
 
 def forget_shapes(prepared):
@@ -30,6 +31,43 @@ def forget_shapes(prepared):
         del prepared.graph.value_info[:]
         prepared.graph.value_info.extend(kept)
         onnx.save(prepared, "prepared.onnx")
+
+
+# What the quantizer puts behind the name of a tensor to call what it makes for it.
+MADE = ("_scale", "_zero_point", "_quantized", "_quantized_scale", "_quantized_zero_point", "_QuantizeLinear_Input", "_QuantizeLinear_Output",
+        "_DequantizeLinear_Output")
+
+
+def free_names(prepared):
+    """Gives other names to inner tensors that are called as the quantizer will call what it makes: beside a tensor "norm", a weight
+    "norm_scale". It would take the one for the other, and leave a graph that does not run."""
+    import onnx
+
+    graph = prepared.graph
+    nodes = list(nodes_of(graph))
+    names = {name for node in nodes for name in (*node.input, *node.output)} | {i.name for i in graph.initializer}
+    fixed = {value.name for value in (*graph.input, *graph.output)}
+    new = {}
+    for name in sorted(names - {""}):
+        if not any(name.endswith(made) and name[:-len(made)] in names for made in MADE):
+            continue
+        if name in fixed:
+            raise Refused("unsupported_format", f"the quantizer gives the name {name!r}, which an input or output of the model has, to a tensor of its own: "
+                          "rename it in the model, or leave the node before it out with exclude")
+        free = name + "_of_model"
+        while free in names:
+            free += "_"
+        names.add(free)
+        new[name] = free
+    if not new:
+        return
+    for node in nodes:
+        for tensors in (node.input, node.output):
+            for i, name in enumerate(tensors):
+                tensors[i] = new.get(name, name)
+    for tensor in (*graph.initializer, *graph.value_info):
+        tensor.name = new.get(tensor.name, tensor.name)
+    onnx.save(prepared, "prepared.onnx")
 
 
 def quantized_model(op_types):
