@@ -270,7 +270,7 @@ func (c checker) checkLimits() {
 		c.report(c.Limits.Outputs[output].check(), "limits", "outputs", output)
 	}
 	for _, precision := range slices.Sorted(maps.Keys(c.Limits.Precisions)) {
-		c.oneOf(at("limits", "precisions", precision), "precision of a variant", precision, c.Precisions(), nil)
+		c.oneOf(at("limits", "precisions", precision), "precision of a variant", precision, c.tried(), nil)
 		outputs := c.Limits.Precisions[precision].Outputs
 		for _, output := range slices.Sorted(maps.Keys(outputs)) {
 			c.report(outputs[output].check(), "limits", "precisions", precision, "outputs", output)

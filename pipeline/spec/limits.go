@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,7 +179,11 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 	for name, written := range l.Outputs {
 		o.Outputs[name] = written.validators()
 	}
+	built := s.Precisions()
 	for precision, written := range l.Precisions {
+		if !slices.Contains(built, precision) { // it is only tried
+			continue
+		}
 		if o.Precisions == nil {
 			o.Precisions = make(map[string]map[string]validators.OutputLimits, len(l.Precisions))
 		}

@@ -72,6 +72,17 @@ func (c checker) checkTune() {
 	}
 }
 
+// tried lists the precisions of variants, and those that only tune tries: limits can be of both.
+func (c checker) tried() []string {
+	all := c.Precisions()
+	for _, v := range c.Tune.Variants {
+		if !slices.Contains(all, v.Precision) {
+			all = append(all, v.Precision)
+		}
+	}
+	return all
+}
+
 // tries checks that names of what is tried differ.
 func (c checker) tries() error {
 	seen := make(map[string]string)

@@ -180,3 +180,27 @@ func TestReplaceVariantsKeepsItsLines(t *testing.T) {
 		}
 	}
 }
+
+// Limits can be of a precision that only tune tries: they hold for what is tried, and a build, which has none of it, leaves them out.
+func TestLimitsOfWhatIsTried(t *testing.T) {
+	t.Parallel()
+	const limits = "limits: {precisions: {fp16: {outputs: {logits: {atol: 0.25}}}}}\n"
+	if _, err := load(t, small+limits); err == nil || !strings.Contains(err.Error(), `unknown precision of a variant "fp16"`) {
+		t.Errorf("without tune: error %v, want an unknown precision", err)
+	}
+	s, err := load(t, small+limits+"tune: {variants: [fp16]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.LimitOverrides().Precisions; len(got) != 0 {
+		t.Errorf("of a build: %v, want none", got)
+	}
+	var names []string
+	for _, target := range s.Targets {
+		names = append(names, target.Name)
+	}
+	trying := s.Trying(s.Candidates(), names).LimitOverrides().Precisions["fp16"]["logits"]
+	if trying.ATol == nil || *trying.ATol != 0.25 {
+		t.Errorf("of what is tried: %+v, want atol 0.25", trying)
+	}
+}
