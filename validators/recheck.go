@@ -69,7 +69,7 @@ func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) 
 	again := rejudgement{report: report, found: Rejudged{Said: report.Verdict, Attempts: report.Attempts,
 		Checks: len(report.Checks), Differences: []Difference{}}}
 	again.confidence()
-	if err := again.recount(beside.Figures); err != nil {
+	if err := again.recount(beside); err != nil {
 		return Rejudged{}, err
 	}
 	verdicts := make([]registry.Verdict, 0, len(report.Checks))

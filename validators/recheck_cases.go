@@ -31,7 +31,8 @@ type recounted struct {
 // recount computes what the report says of all cases again from the figures of each case. Errors:
 // CodeDigest for another file than the report names; CodeInvalid if the report names no file, or the
 // file is none.
-func (r *rejudgement) recount(data []byte) error {
+func (r *rejudgement) recount(beside Beside) error {
+	data := beside.Figures
 	if data == nil {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (r *rejudgement) recount(data []byte) error {
 	}
 	r.each.current = r.restore("accuracy beside the engine there now", current, figures.Current)
 	r.recountSlices(figures.Slices)
-	r.recountOutputs(figures.Outputs)
+	r.recountOutputs(figures.Outputs, beside)
 	return nil
 }
 
@@ -158,7 +159,7 @@ func boundsOfCheck(c registry.Check, f accuracy.Figures, confidence float64) acc
 }
 
 // recountOutputs compares the figures of outputs with those of each case.
-func (r *rejudgement) recountOutputs(each map[string][]tensor.CaseFigures) {
+func (r *rejudgement) recountOutputs(each map[string][]tensor.CaseFigures, beside Beside) {
 	for _, name := range slices.Sorted(maps.Keys(each)) {
 		what := "output " + name
 		said, ok := r.report.Outputs[name]
@@ -171,6 +172,9 @@ func (r *rejudgement) recountOutputs(each map[string][]tensor.CaseFigures) {
 		r.same(what+": maxAbs", &said.MaxAbs, total.maxAbs)
 		r.same(what+": cosineMin", &said.CosineMin, total.cosine)
 		r.same(what+": caseError", &said.CaseError, total.caseError)
+		if beside.oneSpread(name) {
+			r.withinCases(what, said, each[name])
+		}
 		for _, c := range r.report.Checks {
 			if c.Output == name {
 				r.recountCheck(what+", "+c.Figure, c, total)

@@ -1,0 +1,46 @@
+package validators
+
+import (
+	"fmt"
+	"math"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// oneSpread reports whether all errors of an output are relative to one spread: then its figures over
+// all cases lie between those of the cases. Without the limits nobody knows.
+func (b Beside) oneSpread(output string) bool {
+	if b.Limits == nil {
+		return false
+	}
+	for precision, of := range b.Limits.Precisions {
+		if (b.Precision == "" || precision == b.Precision) && of.Outputs[output].perChannel() {
+			return false
+		}
+	}
+	return true
+}
+
+// withinCases compares the figures that follow from sums over elements, which the file does not have,
+// with what the errors of the cases leave possible. The mean of squared errors lies between those of the
+// best and of the worst case, and the largest error is no smaller than the mean error of the worst case.
+func (r *rejudgement) withinCases(what string, said registry.OutputFigures, each []tensor.CaseFigures) {
+	if len(each) == 0 {
+		return
+	}
+	least, most := math.Inf(1), 0.0
+	for _, of := range each {
+		least, most = min(least, of.Error), max(most, of.Error)
+	}
+	r.between(what+": snrDb", float64(said.SpreadSNRdB), -20*math.Log10(most), -20*math.Log10(least))
+	r.between(what+": maxError", float64(said.MaxError), most, math.Inf(1))
+}
+
+// between notes a figure that lies outside a range, ends included; NaN lies in none.
+func (r *rejudgement) between(what string, said, from, to float64) {
+	if said >= from && said <= to || near(said, from) || near(said, to) {
+		return
+	}
+	r.differ(what, number(said), fmt.Sprintf("%s to %s", number(from), number(to)))
+}
