@@ -173,3 +173,11 @@ func TestBisectorProblems(t *testing.T) {
 		t.Errorf("got %q, want %d, each once", b.problems, maxProblems)
 	}
 }
+
+func TestNamesOf(t *testing.T) {
+	t.Parallel()
+	got := namesOf([]innerValue{{Value: divergence.Value{Name: "a"}}, {Value: divergence.Value{Name: "b"}}})
+	if len(got) != 2 || !got["a"] || !got["b"] || got["c"] {
+		t.Errorf("got %v, want a and b", got)
+	}
+}
