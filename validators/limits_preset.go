@@ -91,7 +91,11 @@ func ExpandPreset(name string, i Interface, precisions []string, cases int, over
 			if err != nil {
 				return Limits{}, err
 			}
-			outputs[output.Name] = preset.with(overrides.Outputs[output.Name]).with(overrides.Precisions[precision][output.Name])
+			limited := preset.with(overrides.Outputs[output.Name])
+			if _, compressed := registry.NumberFormat(precision); compressed { // its preset is that of int8, and so is what is said of int8
+				limited = limited.with(overrides.Precisions[PrecisionInt8][output.Name])
+			}
+			outputs[output.Name] = limited.with(overrides.Precisions[precision][output.Name])
 		}
 		limits.Precisions[precision] = PrecisionLimits{Outputs: outputs}
 	}

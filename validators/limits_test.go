@@ -71,6 +71,43 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 	}
 }
 
+// Compressed engines have the limits of int8, with what is said of int8 and then of their own precision in them. What is said of
+// fp32 is not for them: they compute another function.
+func TestExpandPresetOfCompressed(t *testing.T) {
+	t.Parallel()
+	const small = "fp32-compressed"
+	atol := func(v float64) map[string]validators.OutputLimits {
+		return map[string]validators.OutputLimits{"logits": {ATol: &v}}
+	}
+	for name, c := range map[string]struct {
+		said map[string]map[string]validators.OutputLimits
+		want float64
+	}{
+		"of int8":              {map[string]map[string]validators.OutputLimits{"int8": atol(0.5), "fp32": atol(0.1)}, 0.5},
+		"of its own":           {map[string]map[string]validators.OutputLimits{small: atol(2), "fp32": atol(0.1)}, 2},
+		"of both, and its own": {map[string]map[string]validators.OutputLimits{"int8": atol(0.5), small: atol(2)}, 2},
+		"of another alone":     {map[string]map[string]validators.OutputLimits{"fp32": atol(0.1)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int8", small}, 600, validators.LimitOverrides{Precisions: c.said})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := 0.0
+			if a := limits.Precisions[small].Outputs["logits"].ATol; a != nil {
+				got = *a
+			}
+			if got != c.want {
+				t.Errorf("got atol %v, want %v", got, c.want)
+			}
+			if plain := limits.Precisions[small].Outputs["logits"].SNRdB; *plain != *limits.Precisions["int8"].Outputs["logits"].SNRdB {
+				t.Errorf("SNR %v, want that of int8", *plain)
+			}
+		})
+	}
+}
+
 func TestExpandPresetRefuses(t *testing.T) {
 	t.Parallel()
 	expand := func(preset, precision string, o validators.LimitOverrides) error {
