@@ -65,8 +65,8 @@ func TestOtherInterface(t *testing.T) {
 // What a spec says of the precision of a student is what the student is.
 func TestCheckStudentQuantized(t *testing.T) {
 	t.Parallel()
-	full, int8, packed := format.Quantized{}, format.Quantized{Form: format.FormQDQ, Nodes: 3, Bits: 8}, format.Quantized{Form: format.FormQDQ, Nodes: 3}
-	int4 := format.Quantized{Form: format.FormQDQ, Nodes: 3, Bits: 4}
+	full, eight, packed := format.Quantized{}, format.Quantized{Form: format.FormQDQ, Nodes: 3, Bits: 8}, format.Quantized{Form: format.FormQDQ, Nodes: 3}
+	four := format.Quantized{Form: format.FormQDQ, Nodes: 3, Bits: 4}
 	none, static := &spec.Quantize{Method: spec.MethodNone}, &spec.Quantize{Method: "static"}
 	prune := []spec.Compress{{Method: spec.MethodPrune, Pattern: spec.PatternTwoOfFour}}
 	of := registry.CompressedPrecision
@@ -79,13 +79,13 @@ func TestCheckStudentQuantized(t *testing.T) {
 		"quantized here":                     {spec.Variant{Quantize: static}, full, ""},
 		"compressed here":                    {spec.Variant{Compress: prune}, full, ""},
 		"said to be quantized, and is not":   {spec.Variant{Quantize: none}, full, "it is not quantized"},
-		"quantized, and said so":             {spec.Variant{Quantize: none, Precision: of("int8")}, int8, ""},
-		"quantized to four bits":             {spec.Variant{Quantize: none, Precision: of("int4")}, int4, ""},
-		"quantized, and nothing is said":     {spec.Variant{}, int8, "write quantize: {method: none}"},
-		"quantized, to be quantized again":   {spec.Variant{Quantize: static}, int8, "write quantize: {method: none}"},
-		"quantized, to be compressed":        {spec.Variant{Quantize: none, Compress: prune}, int8, "compression starts from weights in full precision"},
-		"said to have fewer bits":            {spec.Variant{Quantize: none, Precision: of("int4")}, int8, "write quantize: {method: none, bits: 8}"},
-		"said to have more bits":             {spec.Variant{Quantize: none, Precision: of("int8")}, int4, "write quantize: {method: none, bits: 4}"},
+		"quantized, and said so":             {spec.Variant{Quantize: none, Precision: of("int8")}, eight, ""},
+		"quantized to four bits":             {spec.Variant{Quantize: none, Precision: of("int4")}, four, ""},
+		"quantized, and nothing is said":     {spec.Variant{}, eight, "write quantize: {method: none}"},
+		"quantized, to be quantized again":   {spec.Variant{Quantize: static}, eight, "write quantize: {method: none}"},
+		"quantized, to be compressed":        {spec.Variant{Quantize: none, Compress: prune}, eight, "compression starts from weights in full precision"},
+		"said to have fewer bits":            {spec.Variant{Quantize: none, Precision: of("int4")}, eight, "write quantize: {method: none, bits: 8}"},
+		"said to have more bits":             {spec.Variant{Quantize: none, Precision: of("int8")}, four, "write quantize: {method: none, bits: 4}"},
 		"of a number of bits nobody can see": {spec.Variant{Quantize: none, Precision: of("int8")}, packed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

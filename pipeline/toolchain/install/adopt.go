@@ -22,11 +22,15 @@ import (
 
 // surveyCode makes a Python report its version, its folders, and for every installed distribution
 // the name, the version and the hash of RECORD, which has the hash of every file
-// (https://packaging.python.org/en/latest/specifications/recording-installed-packages/).
+// (https://packaging.python.org/en/latest/specifications/recording-installed-packages/). What an
+// interrupted removal left of a package has no name, and is none.
 const surveyCode = `
-import hashlib, importlib.metadata, json, os, platform, sys, sysconfig
+import hashlib, importlib.metadata, json, os, platform, sys, sysconfig, warnings
+warnings.simplefilter("ignore")
 found, sites = [], set()
 for d in importlib.metadata.distributions():
+    if not d.metadata or "Name" not in d.metadata:
+        continue
     record = d.read_text("RECORD")
     sites.add(os.path.realpath(d.locate_file("")))
     found.append({"name": d.metadata["Name"], "version": d.version,

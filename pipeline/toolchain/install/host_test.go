@@ -172,6 +172,22 @@ func TestInterpretersOfTheSamePackages(t *testing.T) {
 	}
 }
 
+// What an interrupted removal left of a package is no package, and no reason to refuse a Python.
+func TestPythonWithALeftover(t *testing.T) {
+	t.Parallel()
+	python, site := hostPython(t, locked(t))
+	if err := os.MkdirAll(filepath.Join(site, "gone-1.0.dist-info"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r, err := (&install.Installer{Folder: t.TempDir()}).Register(t.Context(), hostName, python)
+	if err != nil || r.Versions["numpy"] != locked(t) {
+		t.Errorf("registered %+v (%v), want numpy %s", r.Versions, err, locked(t))
+	}
+	if _, ok := r.Versions["gone"]; ok || len(r.Versions[""]) > 0 {
+		t.Errorf("versions %v have the leftover", r.Versions)
+	}
+}
+
 // What a registered script starts may change although the script does not.
 func TestRegisteredScriptStartsAnother(t *testing.T) {
 	t.Parallel()
