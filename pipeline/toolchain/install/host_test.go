@@ -183,8 +183,10 @@ func TestPythonWithALeftover(t *testing.T) {
 	if err != nil || r.Versions["numpy"] != locked(t) {
 		t.Errorf("registered %+v (%v), want numpy %s", r.Versions, err, locked(t))
 	}
-	if _, ok := r.Versions["gone"]; ok || len(r.Versions[""]) > 0 {
-		t.Errorf("versions %v have the leftover", r.Versions)
+	for _, name := range []string{"gone", ""} {
+		if version, ok := r.Versions[name]; ok {
+			t.Errorf("it has the package %q of version %q, which is the leftover", name, version)
+		}
 	}
 }
 
