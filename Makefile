@@ -145,8 +145,8 @@ test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(WR
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@sh tools/sizes.sh
-	@$(COUNT) -race -vet=off -timeout=30m $$(go list $(LONGEST)) $$(go list ./... | grep -vxF "$$(go list $(LONGEST) $(SEQUENTIAL) ./cmd/mlpromote/...)") \
-		-- -vet=off -timeout=30m ./cmd/mlpromote ./cmd/mlpromote/endtoend $(SEQUENTIAL) $$(go list ./cmd/mlpromote/... | grep -v '/mlpromote$$\|/endtoend$$') \
+	@$(COUNT) -race -vet=off -timeout=60m $$(go list $(LONGEST)) $$(go list ./... | grep -vxF "$$(go list $(LONGEST) $(SEQUENTIAL) ./cmd/mlpromote/...)") \
+		-- -vet=off -timeout=60m ./cmd/mlpromote ./cmd/mlpromote/endtoend $(SEQUENTIAL) $$(go list ./cmd/mlpromote/... | grep -v '/mlpromote$$\|/endtoend$$') \
 		-- -vet=off -run='$(INTERLEAVING)' ./registry/service
 
 # Python programs by others that read what `mlpromote export` writes. Their versions are those of CPython 3.11.
