@@ -87,7 +87,7 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	if !strings.ContainsRune(python.Path, filepath.Separator) {
 		python.Within = nil // the user's PATH selects it
 	}
-	r, err := found.record(source, path)
+	r, err := found.locked(source, path)
 	if err != nil {
 		return Record{}, err
 	}
@@ -234,7 +234,7 @@ func (i *Installer) keep(r Record) {
 	i.adopted[r.Name] = r
 }
 
-// record returns the record of a Python as an install.
+// record returns the record of a Python as an install, without a lock. It reads no files: those of an image are not here.
 func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 	if !atLeast(s.Python, source.Oldest) {
 		return Record{}, registry.Lastingf(registry.CodeUnavailable,
@@ -253,6 +253,15 @@ func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 		return Record{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 			"%s: Python %s has no package %s", source.Name, path, source.Package),
 			"install it there, or remove the key python to use mlpromote's own install")
+	}
+	return r, nil
+}
+
+// locked is the record of a Python of this machine, with the digest of what is there as its lock.
+func (s surveyed) locked(source drivers.Source, path string) (Record, error) {
+	r, err := s.record(source, path)
+	if err != nil {
+		return Record{}, err
 	}
 	interpreter, err := interpreterDigest(path, s.Program, s.Sites)
 	if err != nil {

@@ -34,7 +34,7 @@ func (i *Installer) Register(ctx context.Context, name, python string) (Record, 
 	if err != nil {
 		return Record{}, err
 	}
-	r, err := found.record(source, path)
+	r, err := found.locked(source, path)
 	if err != nil {
 		return Record{}, err
 	}
