@@ -23,11 +23,12 @@ import (
 // surveyCode makes a Python report its version, its folders, and for every installed distribution
 // the name, the version and the hash of RECORD, which has the hash of every file
 // (https://packaging.python.org/en/latest/specifications/recording-installed-packages/). What an
-// interrupted removal left of a package has no name, and is none.
+// interrupted removal left of a package has no name, and is none. Its folders are those with packages, those that it looks in
+// for .pth files although they have no package, and that of its own modules, which may have a sitecustomize too.
 const surveyCode = `
-import hashlib, importlib.metadata, json, os, platform, sys, sysconfig, warnings
+import hashlib, importlib.metadata, json, os, platform, site, sys, sysconfig, warnings
 warnings.simplefilter("ignore")
-found, sites = [], set()
+found, sites = [], {os.path.realpath(d) for d in [sysconfig.get_path("stdlib"), *site.getsitepackages()] if os.path.isdir(d)}
 for d in importlib.metadata.distributions():
     if not d.metadata or "Name" not in d.metadata:
         continue

@@ -132,13 +132,17 @@ func (i *Installer) unchanged(r Record) error {
 // version and needs (https://packaging.python.org/en/latest/specifications/recording-installed-packages/).
 var described = []string{"RECORD", "METADATA", "PKG-INFO"}
 
-// fingerprint is the digest of an interpreter and of what describes the packages in its folders. It starts no process.
+// fingerprint is the digest of an interpreter, of what says which Python its environment is of, and of what describes the packages
+// in its folders. It starts no process.
 func fingerprint(program string, host *installed.Host) (registry.Digest, error) {
 	interpreter, err := interpreterDigest(program, host.Executable, host.Sites)
 	if err != nil {
 		return "", err
 	}
 	found := map[string]string{"": interpreter.String()}
+	if err := describe(found, filepath.Join(host.Prefix, "pyvenv.cfg")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	for _, site := range host.Sites {
 		entries, err := os.ReadDir(site)
 		if err != nil {
@@ -168,12 +172,10 @@ var startup = []string{"sitecustomize.py", "usercustomize.py"}
 // Steps of two Pythons that differ in these do not share what they made. It has no paths, so that a Python is the same in
 // another folder.
 func interpreterDigest(program, executable string, sites []string) (registry.Digest, error) {
-	var all bytes.Buffer
+	var lines []string
 	add := func(name, path string) error {
 		d, _, err := toolchain.HashFile(path)
-		if err == nil {
-			fmt.Fprintf(&all, "%s\n%s\n", name, d)
-		}
+		lines = append(lines, fmt.Sprintf("%s\n%s\n", name, d))
 		return err
 	}
 	if err := add("program", program); err != nil {
@@ -197,7 +199,8 @@ func interpreterDigest(program, executable string, sites []string) (registry.Dig
 			}
 		}
 	}
-	return digest.FromBytes(all.Bytes()), nil
+	slices.Sort(lines) // the folders are in the order of their paths
+	return digest.FromString(strings.Join(lines, "")), nil
 }
 
 // describe adds the digests of the files that describe a package, or of the file itself.

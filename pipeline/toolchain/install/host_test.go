@@ -115,9 +115,12 @@ func TestRegisteredHostChanges(t *testing.T) {
 		},
 		"other folders":               func(t *testing.T, _, site string) { write(t, filepath.Join(site, "more.pth")) },
 		"a module that it runs first": func(t *testing.T, _, site string) { write(t, filepath.Join(site, "sitecustomize.py")) },
-		"no interpreter":              func(t *testing.T, python, _ string) { removeAll(t, python) },
-		"another interpreter":         func(t *testing.T, python, _ string) { removeAll(t, python); write(t, python) },
-		"no folder of packages":       func(t *testing.T, _, site string) { removeAll(t, site) },
+		"an environment of another Python": func(t *testing.T, python, _ string) {
+			write(t, filepath.Join(filepath.Dir(filepath.Dir(python)), "pyvenv.cfg"))
+		},
+		"no interpreter":        func(t *testing.T, python, _ string) { removeAll(t, python) },
+		"another interpreter":   func(t *testing.T, python, _ string) { removeAll(t, python); write(t, python) },
+		"no folder of packages": func(t *testing.T, _, site string) { removeAll(t, site) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,6 +133,34 @@ func TestRegisteredHostChanges(t *testing.T) {
 			_, err := (&install.Installer{Folder: folder}).Find(hostName)
 			if !registry.HasCode(err, registry.CodeDigest) || !strings.Contains(strings.Join(registry.Hints(err), "\n"), "toolchain install "+hostName+" --python "+python) {
 				t.Errorf("error %v (hints %v), want %s and how to register it again", err, registry.Hints(err), registry.CodeDigest)
+			}
+		})
+	}
+}
+
+// A folder without a package has files that a Python runs when it starts, too: here its packages are elsewhere.
+func TestRegisteredHostWithPackagesElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"more.pth", "sitecustomize.py"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			python, site := hostPython(t, locked(t))
+			elsewhere := filepath.Join(filepath.Dir(filepath.Dir(python)), "packages")
+			removeAll(t, filepath.Join(site, "numpy-"+locked(t)+".dist-info"))
+			addPackage(t, elsewhere, "numpy", locked(t))
+			if err := os.WriteFile(filepath.Join(site, "elsewhere.pth"), []byte(elsewhere+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := (&install.Installer{Folder: folder}).Register(t.Context(), hostName, python); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := (&install.Installer{Folder: folder}).Find(hostName); err != nil {
+				t.Fatalf("before the change: %v", err)
+			}
+			write(t, filepath.Join(site, name))
+			if _, err := (&install.Installer{Folder: folder}).Find(hostName); !registry.HasCode(err, registry.CodeDigest) {
+				t.Errorf("error %v, want %s", err, registry.CodeDigest)
 			}
 		})
 	}
