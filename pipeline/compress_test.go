@@ -60,8 +60,8 @@ func TestBuildCompresses(t *testing.T) {
 		return quantized{weight: weights[method], result: `{"parameters": {"before": 8, "after": 8}, "zeros": {"before": 0, "after": 2},
 			"kept": [{"node": "a", "operator": "MatMul", "why": "it is small"}]}`}, err
 	}
-	built := w.built(t, strings.Replace(compressed, "VARIANT",
-		`compress: [{method: prune, pattern: unstructured, amount: 25%, exclude: [b]}, {method: low-rank, energy: 90%, nodes: [a]}]`, 1), pipeline.BuildOptions{})
+	const steps = `compress: [{method: prune, pattern: unstructured, amount: 25%, exclude: [b]}, {method: low-rank, energy: 90%, nodes: [a]}]`
+	built := w.built(t, strings.Replace(compressed, "VARIANT", steps, 1), pipeline.BuildOptions{})
 
 	options := []map[string]any{
 		{"method": "prune", "pattern": "unstructured", "amount": 0.25, "exclude": []string{"b"}},
@@ -88,7 +88,6 @@ func TestBuildCompresses(t *testing.T) {
 		if step.Step != want.name || !reflect.DeepEqual(step.Options, options[i]) {
 			t.Errorf("step %d is %s with %v, want %s with %v", i, step.Step, step.Options, want.name, options[i])
 		}
-		// The spread of x = 2, 4 is less than their mean square, so that the error relative to the spread is larger.
 		if got := float64(step.Outputs["y"].SNRdB); math.Abs(got-want.noise) > 0.01 {
 			t.Errorf("%s: SNR %.2f dB, want %.2f", want.name, got, want.noise)
 		}
@@ -109,7 +108,8 @@ func TestBuildCompresses(t *testing.T) {
 	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
 		t.Errorf("verify, against the model before any compression: %v", err)
 	}
-	if got := w.built(t, strings.Replace(compressed, "VARIANT", "compress: [{method: prune, pattern: '2:4'}]", 1), pipeline.BuildOptions{}); got.Unchanged {
+	other := strings.Replace(compressed, "VARIANT", "compress: [{method: prune, pattern: '2:4'}]", 1)
+	if got := w.built(t, other, pipeline.BuildOptions{}); got.Unchanged {
 		t.Error("a build with another step is unchanged")
 	}
 }

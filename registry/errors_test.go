@@ -54,7 +54,8 @@ func TestErrorMessageSaysEachThingOnce(t *testing.T) {
 // Damage of one release is named and passed over; what ails the registry or the caller ends a list.
 func TestIsUnreadable(t *testing.T) {
 	t.Parallel()
-	damage := []registry.Code{registry.CodeTrust, registry.CodeDigest, registry.CodeUnsafe, registry.CodeInvalid, registry.CodeNotFound, registry.CodeInternal}
+	damage := []registry.Code{
+		registry.CodeTrust, registry.CodeDigest, registry.CodeUnsafe, registry.CodeInvalid, registry.CodeNotFound, registry.CodeInternal}
 	for _, code := range codes() {
 		if got, want := registry.IsUnreadable(registry.Errorf(code, "of a release")), slices.Contains(damage, code); got != want {
 			t.Errorf("%s: got %v, want %v", code, got, want)

@@ -76,7 +76,7 @@ var guesses = []struct {
 	{KindScores, []string{"logit"}},
 	{KindMask, []string{"mask", "segment"}},
 	{KindBoxes, []string{"box", "coord"}},
-	{KindState, []string{"state", "hidden", "cache", "past", "present", "cell", "h_n", "c_n"}},
+	{KindState, []string{"state", "hidden", "cache", "past", "present", "cell_", "_cell", "h_n", "c_n"}},
 	{KindEmbedding, []string{"embed", "feature", "pool", "vector"}},
 	{KindProbability, []string{"prob", "softmax", "sigmoid"}},
 	{KindScores, []string{"score"}},

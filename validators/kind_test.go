@@ -90,13 +90,16 @@ func TestGuessKinds(t *testing.T) {
 		}
 		return info
 	}
-	outputs := []validators.TensorInfo{row("logits", 1, 10), row("out", 1, 10), row("one", 1, 1), row("none")}
+	outputs := []validators.TensorInfo{
+		row("logits", 1, 10), row("out", 1, 10), row("one", 1, 1), row("none"), row("cell_next", 1, 32), row("cancellation", 1, 2)}
 	got := validators.Interface{Outputs: outputs}.GuessKinds(map[string]string{"out": "Softmax", "one": "Softmax", "none": "Softmax"})
 	want := map[string]validators.Guess{
-		"logits": {validators.KindScores, "its name has logit"},
-		"out":    {validators.KindProbability, "it is the result of Softmax"},
-		"one":    {validators.KindValue, "it has one number for each case"},
-		"none":   {validators.KindValue, "it has one number for each case"},
+		"logits":       {validators.KindScores, "its name has logit"},
+		"out":          {validators.KindProbability, "it is the result of Softmax"},
+		"one":          {validators.KindValue, "it has one number for each case"},
+		"none":         {validators.KindValue, "it has one number for each case"},
+		"cell_next":    {validators.KindState, "its name has cell_"},
+		"cancellation": {validators.KindScores, "it has a row of numbers for each case"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

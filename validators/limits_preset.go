@@ -63,8 +63,9 @@ type LimitOverrides struct {
 }
 
 // ExpandPreset gives the limits that a preset stands for, for every output of the
-// interface in each of the precisions, with the overrides in it. The preset limits rates to what
-// the number of cases can prove. An empty name means [PresetDefault]. Errors: CodeInvalid for an
+// interface in each of the precisions, with the overrides in it. Compressed precisions start from the
+// limits of int8, with the overrides of int8 in them. The preset limits rates to what the number of
+// cases can prove. An empty name means [PresetDefault]. Errors: CodeInvalid for an
 // unknown preset, precision or output, and those of [Limits.Validate].
 func ExpandPreset(name string, i Interface, precisions []string, cases int, overrides LimitOverrides) (Limits, error) {
 	name = cmp.Or(name, PresetDefault)

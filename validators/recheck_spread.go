@@ -9,7 +9,7 @@ import (
 )
 
 // oneSpread reports whether all errors of an output are relative to one spread: then its figures over
-// all cases lie between those of the cases. Without the limits nobody knows.
+// all cases lie between those of the cases. It is false if the limits, which say so, are not at hand.
 func (b Beside) oneSpread(output string) bool {
 	if b.Limits == nil {
 		return false

@@ -211,7 +211,7 @@ func TestTogether(t *testing.T) {
 	if err := db.PutManifest(t.Context(), "r", registry.Manifest{Digest: known}); err != nil {
 		t.Fatal(err)
 	}
-	db.writes.turn <- struct{}{} // nobody commits until all wait
+	db.writes.turn <- struct{}{} // no commit begins until all wait
 	const n = 20
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -256,7 +256,7 @@ func TestUploadsTogether(t *testing.T) {
 		}
 	}
 	continued := func(i int) bool { return i%5 == 3 }
-	db.writes.turn <- struct{}{} // nobody commits until all wait
+	db.writes.turn <- struct{}{} // no commit begins until all wait
 	var errs [n]error
 	var wg sync.WaitGroup
 	for i, u := range uploads {

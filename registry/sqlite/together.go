@@ -42,15 +42,16 @@ func newTogether(durable, hasty commit) *together {
 // change may be called twice; the second call does not see effects of the first. It completes
 // even if ctx ends first.
 func (t *together) do(ctx context.Context, c change) error {
-	return t.write(ctx, &write{change: c, done: make(chan struct{})})
+	return t.submit(ctx, &write{change: c, done: make(chan struct{})})
 }
 
 // doHastily is do, but a power failure may undo the change until a later durable one.
 func (t *together) doHastily(ctx context.Context, c change) error {
-	return t.write(ctx, &write{change: c, hasty: true, done: make(chan struct{})})
+	return t.submit(ctx, &write{change: c, hasty: true, done: make(chan struct{})})
 }
 
-func (t *together) write(ctx context.Context, mine *write) error {
+// submit waits until a write is committed, by this caller or another.
+func (t *together) submit(ctx context.Context, mine *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -95,14 +96,14 @@ func (t *together) finish(ctx context.Context, all []*write) {
 
 // commit commits writes in one transaction, without waiting for the disk if each is hasty.
 func (t *together) commit(ctx context.Context, all []*write) error {
-	changes, commit := make([]change, len(all)), t.hasty
+	changes, do := make([]change, len(all)), t.hasty
 	for i, w := range all {
 		changes[i] = w.change
 		if !w.hasty {
-			commit = t.durable
+			do = t.durable
 		}
 	}
-	return commit(ctx, changes)
+	return do(ctx, changes)
 }
 
 // synced makes changes durable in one transaction.

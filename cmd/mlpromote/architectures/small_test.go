@@ -9,9 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
-// TestArchitecturesAsPulled takes small models of the shape of a MobileNet, a CRNN, a vision transformer, a detector of text and
-// a VAD whose state goes in and out to prod on ONNX Runtime, and
-// loads what is pulled without anything of ours, alone and in stacks of four: it gives what ONNX's own evaluator computed.
+// TestArchitecturesAsPulled takes small models to prod on ONNX Runtime: a MobileNet, a CRNN, a vision transformer, a text
+// detector, and a VAD whose state is an input and an output. It loads what is pulled without anything of ours, alone and in
+// stacks of four: it gives what ONNX's own evaluator computed.
 func TestArchitecturesAsPulled(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string][]string{

@@ -149,7 +149,7 @@ func fingerprint(program string, host *installed.Host) (registry.Digest, error) 
 			return "", err
 		}
 		for _, e := range entries {
-			if name := e.Name(); strings.HasSuffix(name, ".dist-info") || strings.HasSuffix(name, ".egg-info") || strings.HasSuffix(name, ".pth") {
+			if name := e.Name(); strings.HasSuffix(name, ".dist-info") || strings.HasSuffix(name, ".egg-info") {
 				if err := describe(found, filepath.Join(site, name)); err != nil {
 					return "", err
 				}

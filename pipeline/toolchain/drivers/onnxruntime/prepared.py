@@ -40,32 +40,32 @@ MADE = ("_scale", "_zero_point", "_quantized", "_quantized_scale", "_quantized_z
 
 def free_names(prepared):
     """Gives other names to inner tensors that are called as the quantizer will call what it makes: beside a tensor "norm", a weight
-    "norm_scale". It would take the one for the other, and leave a graph that does not run."""
+    "norm_scale". It would take the one for the other, and leave a graph that does not run. Inputs and outputs keep their names: beside an
+    output "norm_scale", "norm" gets another."""
     import onnx
 
     graph = prepared.graph
     nodes = list(nodes_of(graph))
-    names = {name for node in nodes for name in (*node.input, *node.output)} | {i.name for i in graph.initializer}
-    fixed = {value.name for value in (*graph.input, *graph.output)}
+    weights = {i.name for i in graph.initializer}
+    names = {name for node in nodes for name in (*node.input, *node.output)} | weights
+    fixed = {value.name for value in graph.input} - weights | {value.name for value in graph.output}
     new = {}
     for name in sorted(names - {""}):
-        if not any(name.endswith(made) and name[:-len(made)] in names for made in MADE):
-            continue
-        if name in fixed:
-            raise Refused("unsupported_format", f"the quantizer gives the name {name!r}, which an input or output of the model has, to a tensor of its own: "
-                          "rename it in the model, or leave the node before it out with exclude")
-        free = name + "_of_model"
-        while free in names:
-            free += "_"
-        names.add(free)
-        new[name] = free
+        for base in sorted({name[:-len(made)] for made in MADE if name.endswith(made)} & names):
+            other = next((n for n in (name, base) if n not in fixed), None)
+            if other and other not in new:
+                free = other + "_of_model"
+                while free in names:
+                    free += "_"
+                names = names | {free}
+                new[other] = free
     if not new:
         return
     for node in nodes:
         for tensors in (node.input, node.output):
             for i, name in enumerate(tensors):
                 tensors[i] = new.get(name, name)
-    for tensor in (*graph.initializer, *graph.value_info):
+    for tensor in (*graph.initializer, *graph.value_info, *graph.input):
         tensor.name = new.get(tensor.name, tensor.name)
     onnx.save(prepared, "prepared.onnx")
 
