@@ -9,7 +9,7 @@ import (
 )
 
 // oneSpread reports whether all errors of an output are relative to one spread: then its figures over
-// all cases lie between those of the cases. It is false if the limits, which say so, are not at hand.
+// all cases follow from those of the cases. It is false if the limits, which say so, are not at hand.
 func (b Beside) oneSpread(output string) bool {
 	if b.Limits == nil {
 		return false
@@ -22,7 +22,19 @@ func (b Beside) oneSpread(output string) bool {
 	return true
 }
 
-// withinCases compares the figures that follow from sums over elements, which the file does not have,
+// recountSpread computes the figures that are relative to the spread again, from what the file has of each case.
+func (r *rejudgement) recountSpread(what string, said registry.OutputFigures, each []tensor.CaseFigures) {
+	follows, ok := tensor.Pool(each)
+	if !ok {
+		r.withinCases(what, said, each)
+		return
+	}
+	r.same(what+": snrDb", &said.SpreadSNRdB, follows.SpreadSNR)
+	r.same(what+": maxError", &said.MaxError, follows.MaxError)
+	r.same(what+": caseError", &said.CaseError, follows.CaseError)
+}
+
+// withinCases is for files of earlier versions: it compares the figures that follow from sums over elements, which they do not have,
 // with what the errors of the cases leave possible. The mean of squared errors lies between those of the
 // best and of the worst case, and the largest error is no smaller than the mean error of the worst case.
 func (r *rejudgement) withinCases(what string, said registry.OutputFigures, each []tensor.CaseFigures) {

@@ -15,7 +15,36 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// An SNR that is better than that of the best case, or worse than that of the worst, and a largest error
+// The SNR and the largest error of all cases follow from the figures of each case: no other ones pass.
+func TestRecountSpread(t *testing.T) {
+	t.Parallel()
+	p := measuredReport(t, "top1", 40, 3)
+	for name, change := range map[string]struct {
+		change func(*registry.OutputFigures)
+		want   string
+	}{
+		"as it is":               {func(*registry.OutputFigures) {}, ""},
+		"a better SNR":           {func(o *registry.OutputFigures) { o.SpreadSNRdB += 1e-4 }, "output logits: snrDb"},
+		"a worse SNR":            {func(o *registry.OutputFigures) { o.SpreadSNRdB -= 1e-4 }, "output logits: snrDb"},
+		"no number":              {func(o *registry.OutputFigures) { o.SpreadSNRdB = registry.Figure(math.NaN()) }, "output logits: snrDb"},
+		"a smaller error":        {func(o *registry.OutputFigures) { o.MaxError -= 1e-4 }, "output logits: maxError"},
+		"a larger error":         {func(o *registry.OutputFigures) { o.MaxError += 1e-4 }, "output logits: maxError"},
+		"a smaller error of one": {func(o *registry.OutputFigures) { o.CaseError -= 1e-4 }, "output logits: caseError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of, said := p, p.report.Outputs["logits"]
+			change.change(&said)
+			of.report.Outputs = map[string]registry.OutputFigures{"logits": said}
+			got, err := of.again()
+			if err != nil || (len(got.Differences) > 0) != (change.want != "") || change.want != "" && got.Differences[0].What != change.want {
+				t.Errorf("differences %+v, error %v; want %q", got.Differences, err, change.want)
+			}
+		})
+	}
+}
+
+// By a file of an earlier version an SNR that is better than that of the best case, or worse than that of the worst, and a largest error
 // below the mean error of a case are found, from the limits at which no honest report can be.
 func TestRecountBoundsSums(t *testing.T) {
 	t.Parallel()
@@ -25,9 +54,14 @@ func TestRecountBoundsSums(t *testing.T) {
 		t.Fatal(err)
 	}
 	least, most := math.Inf(1), 0.0
-	for _, of := range figures.Outputs["logits"] {
+	for i, of := range figures.Outputs["logits"] {
 		least, most = min(least, of.Error), max(most, of.Error)
+		figures.Outputs["logits"][i].RMSE = math.NaN()
 	}
+	if p.file, _, err = figures.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	p.report.CaseFigures = registry.NameCaseFigures(p.file, "")
 	best, worst := -20*math.Log10(least), -20*math.Log10(most)
 	for name, c := range map[string]struct {
 		snr, maxError float64
@@ -94,7 +128,16 @@ func TestRecountBoundsHonest(t *testing.T) {
 		result := comparison.Result()
 		l := limits2(validators.OutputLimits{MaxError: &validators.AtMost{Max: 9}, SNRdB: &validators.AtLeast{Min: 3}})
 		j := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: n})
-		file, leftOut, err := percase.Figures{Outputs: map[string][]tensor.CaseFigures{"logits": comparison.Each()}}.Marshal()
+		each := comparison.Each()
+		if follows, ok := tensor.Pool(each); !ok || follows.SpreadSNR != result.SpreadSNR || follows.MaxError != result.MaxError || follows.CaseError != result.CaseError {
+			rt.Fatalf("the cases give %+v, %t; want what the comparison gave: %+v", follows, ok, result)
+		}
+		if rapid.Bool().Draw(rt, "by an earlier version") {
+			for i := range each {
+				each[i].RMSE = math.NaN()
+			}
+		}
+		file, leftOut, err := percase.Figures{Outputs: map[string][]tensor.CaseFigures{"logits": each}}.Marshal()
 		if err != nil || leftOut != "" {
 			rt.Fatal(err, leftOut)
 		}

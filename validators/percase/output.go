@@ -2,37 +2,45 @@ package percase
 
 import (
 	"fmt"
+	"math"
 
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// An outputFigure is a column of the figures of an output.
+// An outputFigure is a column of the figures of an output: of numbers, or of counts.
 type outputFigure struct {
-	name string
-	at   func(*tensor.CaseFigures) *float64 // nil: the number of elements that failed
+	name  string
+	at    func(*tensor.CaseFigures) *float64
+	count func(*tensor.CaseFigures) *int64
+	later bool // files of earlier versions do not have it
 }
 
 var outputFigures = []outputFigure{
-	{"failed", nil},
-	{"maxAbs", func(f *tensor.CaseFigures) *float64 { return &f.MaxAbs }},
-	{"cosine", func(f *tensor.CaseFigures) *float64 { return &f.Cosine }},
-	{"caseError", func(f *tensor.CaseFigures) *float64 { return &f.Error }},
-	{"equalMisses", func(f *tensor.CaseFigures) *float64 { return &f.Equal }},
-	{"top1Misses", func(f *tensor.CaseFigures) *float64 { return &f.Top1 }},
+	{name: "failed", count: func(f *tensor.CaseFigures) *int64 { return &f.Failed }},
+	{name: "maxAbs", at: func(f *tensor.CaseFigures) *float64 { return &f.MaxAbs }},
+	{name: "cosine", at: func(f *tensor.CaseFigures) *float64 { return &f.Cosine }},
+	{name: "caseError", at: func(f *tensor.CaseFigures) *float64 { return &f.Error }},
+	{name: "equalMisses", at: func(f *tensor.CaseFigures) *float64 { return &f.Equal }},
+	{name: "top1Misses", at: func(f *tensor.CaseFigures) *float64 { return &f.Top1 }},
+	{name: "elements", count: func(f *tensor.CaseFigures) *int64 { return &f.Elements }, later: true},
+	{name: "mean", at: func(f *tensor.CaseFigures) *float64 { return &f.Mean }, later: true},
+	{name: "deviation", at: func(f *tensor.CaseFigures) *float64 { return &f.Deviation }, later: true},
+	{name: "rms", at: func(f *tensor.CaseFigures) *float64 { return &f.RMS }, later: true},
+	{name: "rmse", at: func(f *tensor.CaseFigures) *float64 { return &f.RMSE }, later: true},
 }
 
 func (o outputFigure) write(each []tensor.CaseFigures) (tensor.Tensor, error) {
-	if o.at == nil {
-		failed := make([]int64, len(each))
-		for i := range each {
-			failed[i] = each[i].Failed
-		}
-		return tensor.New(failed, int64(len(failed)))
+	if o.count != nil {
+		return column(each, o.count)
 	}
-	values := make([]float64, len(each))
+	return column(each, o.at)
+}
+
+func column[T tensor.Scalar](each []tensor.CaseFigures, at func(*tensor.CaseFigures) *T) (tensor.Tensor, error) {
+	values := make([]T, len(each))
 	for i := range each {
-		values[i] = *o.at(&each[i])
+		values[i] = *at(&each[i])
 	}
 	return tensor.New(values, int64(len(values)))
 }
@@ -44,27 +52,51 @@ func readOutput(columns accuracy.Columns) ([]tensor.CaseFigures, error) {
 		return nil, err
 	}
 	each := make([]tensor.CaseFigures, len(failed))
-	for i, n := range failed {
-		if n < 0 {
-			return nil, fmt.Errorf("case %d has %d elements that failed", i, n)
-		}
-		each[i].Failed = n
-	}
-	for _, figure := range outputFigures[1:] {
-		column, ok := columns[figure.name]
-		if !ok {
-			return nil, fmt.Errorf("there is no %s", figure.name)
-		}
-		values, err := tensor.Values[float64](column)
-		if err != nil {
+	for _, figure := range outputFigures {
+		if err := figure.read(columns, each); err != nil {
 			return nil, err
-		}
-		if len(values) != len(each) {
-			return nil, fmt.Errorf("%s has %d cases: want %d as %s", figure.name, len(values), len(each), outputFigures[0].name)
-		}
-		for i, v := range values {
-			*figure.at(&each[i]) = v
 		}
 	}
 	return each, nil
+}
+
+// read reads the column into the figures of each case. What an earlier version did not write is NaN, and no count.
+func (o outputFigure) read(columns accuracy.Columns, each []tensor.CaseFigures) error {
+	of, ok := columns[o.name]
+	switch {
+	case !ok && !o.later:
+		return fmt.Errorf("there is no %s", o.name)
+	case !ok && o.at != nil:
+		for i := range each {
+			*o.at(&each[i]) = math.NaN()
+		}
+		return nil
+	case !ok:
+		return nil
+	case o.at != nil:
+		return fill(o, of, each, o.at)
+	}
+	if err := fill(o, of, each, o.count); err != nil {
+		return err
+	}
+	for i := range each {
+		if n := *o.count(&each[i]); n < 0 {
+			return fmt.Errorf("%s of case %d is %d: want no less than 0", o.name, i, n)
+		}
+	}
+	return nil
+}
+
+func fill[T tensor.Scalar](o outputFigure, of tensor.Tensor, each []tensor.CaseFigures, at func(*tensor.CaseFigures) *T) error {
+	values, err := tensor.Values[T](of)
+	if err != nil {
+		return err
+	}
+	if len(values) != len(each) {
+		return fmt.Errorf("%s has %d cases: want %d as %s", o.name, len(values), len(each), outputFigures[0].name)
+	}
+	for i, v := range values {
+		*at(&each[i]) = v
+	}
+	return nil
 }

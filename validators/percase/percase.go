@@ -23,7 +23,7 @@ const (
 	version    = "1"
 )
 
-// maxTensors bounds the tensors of a file: six for each output, and a few of accuracy.
+// maxTensors bounds the tensors of a file: eleven for each output, and a few of accuracy.
 const maxTensors = 1 << 13
 
 // Figures are the figures of each case, in the order of the cases.

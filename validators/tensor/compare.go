@@ -39,11 +39,9 @@ type Comparison struct {
 	prefixes float64 // sum over the cases of the share of these rows before the first other one
 	shift    float64 // the first value of the reference
 	shifted  bool
-	worst2   float64   // mean squared error of the worst case
-	errors2  []float64 // of each case
 	each     []CaseFigures
+	numbers  []int // of these cases
 	channels channels
-	cases    []caseSums // of each case, without channels
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
 	// passes over it run.
 	reference, engine [chunk]float64
@@ -67,7 +65,7 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 		return fmt.Errorf("case %d: %w", caseIndex, err)
 	}
 	c.begin(reference)
-	k := newKernel(c.options, c.shift)
+	k := newKernel(c.options, firstOf(reference))
 	rows := newTop1(reference.Shape)
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
@@ -147,17 +145,8 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 		r.FullCases++
 		r.EqualMisses += float64(k.sums.differ) / float64(n)
 	}
-	c.errors2 = append(c.errors2, k.meanSquare())
-	c.note(k, rows, reference.Len())
-	if k.sums.n > 0 {
-		if mean := k.sums.err2 / float64(k.sums.n); mean > c.worst2 {
-			c.worst2, r.CaseErrorCase = mean, caseIndex
-		}
-	}
+	c.note(caseIndex, k, rows, reference.Len())
 	c.channels.end(c.options.Channels)
-	if !c.options.Channels {
-		c.cases = append(c.cases, caseSums{caseIndex, len(c.cases), float64(k.sums.n), k.sums.from, k.sums.from2, k.sums.ref2, k.sums.err2, k.maxAbs})
-	}
 	c.broken = c.broken || k.broken
 	c.sums.add(k.sums)
 	if k.maxAbs > r.MaxAbs {

@@ -15,40 +15,47 @@ type CaseFigures struct {
 	// Equal is the share of elements that are not equal, and Top1 that of the rows whose largest
 	// element has another index; NaN without elements or rows. See Result.EqualMisses.
 	Equal, Top1 float64
+	// Elements counts the pairs with a finite difference. Mean, Deviation and RMS are of the reference's values in these:
+	// mean, standard deviation and root mean square; values of 1e30 and above, which stand for infinity, count for the
+	// mean and the deviation as the first value of the case does. RMSE is the root mean square error, +Inf without a finite
+	// error. [Pool] puts them together. RMSE is NaN in files of versions that did not write them.
+	Elements                   int64
+	Mean, Deviation, RMS, RMSE float64
 }
 
 // Each returns the figures of each case, in the order in which they were added.
 func (c *Comparison) Each() []CaseFigures {
 	each := make([]CaseFigures, len(c.each))
 	copy(each, c.each)
-	spread := c.whole()
-	rest := c.others(spread)
+	p := c.pool()
+	spread := p.whole()
+	rest := p.others(spread)
 	without := make(map[int]bool, len(rest.without))
-	for _, s := range rest.without {
-		without[s.at] = true
+	for _, m := range rest.without {
+		without[m.at] = true
 	}
-	for i, mean := range c.errors2 {
+	for i := range each {
 		of := spread
 		if rest.spread > 0 && !without[i] {
 			of = rest.spread
 		}
-		if mean > 0 {
-			each[i].Error = c.caseError(mean, of)
+		if each[i].RMSE > 0 {
+			each[i].Error = relative(each[i].RMSE, of)
 		}
 	}
 	return each
 }
 
-// caseError is the root of a mean squared error, relative to a spread.
-func (c *Comparison) caseError(mean, spread float64) float64 {
+// relative is an error divided by a spread: +Inf where that is no number to divide by.
+func relative(e, spread float64) float64 {
 	if !(spread > 0 && spread <= math.MaxFloat64) {
 		return math.Inf(1)
 	}
-	return math.Sqrt(mean) / spread
+	return e / spread
 }
 
 // note keeps the figures of one case.
-func (c *Comparison) note(k *kernel, rows top1, elements int) {
+func (c *Comparison) note(number int, k *kernel, rows top1, elements int) {
 	of := CaseFigures{Failed: k.failed, MaxAbs: k.maxAbs, Cosine: k.cosine(), Equal: math.NaN(), Top1: math.NaN()}
 	if elements > 0 {
 		of.Equal = float64(k.sums.differ) / float64(elements)
@@ -56,5 +63,6 @@ func (c *Comparison) note(k *kernel, rows top1, elements int) {
 	if rows.rows > 0 {
 		of.Top1 = 1 - float64(rows.agreed)/float64(rows.rows)
 	}
-	c.each = append(c.each, of)
+	k.moments(&of)
+	c.each, c.numbers = append(c.each, of), append(c.numbers, number)
 }

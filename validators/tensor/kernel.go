@@ -9,7 +9,8 @@ type kernel struct {
 	failed         int64
 	newNaN, newInf int64
 	maxAbs, maxRel float64
-	shift          float64 // near the reference's values, so that their variance keeps its digits
+	shift          float64 // one of the reference's values, so that their variance keeps its digits
+	from, from2    float64 // sums of reference-shift, and of its square
 	worst          float64 // largest excess over the tolerance
 	worstAt        int64   // -1 for none
 	broken         bool    // an element has no finite error
@@ -20,14 +21,11 @@ type kernel struct {
 type sums struct {
 	n, differ                  int64
 	abs, err2, ref2, eng2, dot float64
-	from, from2                float64 // of reference-shift, and of its square
 }
 
 func (s *sums) add(o sums) {
 	s.n += o.n
 	s.differ += o.differ
-	s.from += o.from
-	s.from2 += o.from2
 	s.abs += o.abs
 	s.err2 += o.err2
 	s.ref2 += o.ref2
@@ -89,7 +87,8 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 			maxRel = rel
 		}
 	}
-	k.sums.add(sums{n, differ, sumAbs, err2, ref2, eng2, dot, from, from2})
+	k.sums.add(sums{n, differ, sumAbs, err2, ref2, eng2, dot})
+	k.from, k.from2 = k.from+from, k.from2+from2
 	k.maxAbs, k.maxRel = max(maxAbs, k.maxAbs), max(maxRel, k.maxRel)
 }
 

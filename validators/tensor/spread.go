@@ -16,78 +16,71 @@ const floorOfSpread = 1e-4
 // begin prepares for the next case.
 func (c *Comparison) begin(reference Tensor) {
 	if !c.shifted && reference.Len() > 0 {
-		c.shifted = true
-		if first := reference.Float64(0); math.Abs(first) < extreme {
-			c.shift = first
-		}
+		c.shifted, c.shift = true, firstOf(reference)
 	}
 	if c.options.Channels || c.options.Systematic {
 		c.channels.begin(reference.Shape, c.shift)
 	}
 }
 
+// firstOf is the first value; 0 where there is none, or no finite one.
+func firstOf(t Tensor) float64 {
+	if t.Len() == 0 {
+		return 0
+	}
+	if first := t.Float64(0); math.Abs(first) < extreme {
+		return first
+	}
+	return 0
+}
+
 // spread sets the figures that are relative to the spread of the reference's values.
 func (c *Comparison) spread(r *Result) {
-	r.Spread = c.whole()
-	r.Spreads = []float64{r.Spread}
-	r.CaseErrors = c.histogram(r.Spread)
-	r.SpreadSNR, r.MaxError = c.relative(r.Spread, c.sums.err2, c.sums.n, r.MaxAbs)
-	switch {
-	case c.worst2 == 0 && !c.broken:
-		r.CaseErrorCase = -1
-	case c.broken || !(r.Spread > 0 && r.Spread <= math.MaxFloat64):
-		r.CaseError = math.Inf(1)
-		if c.broken {
-			r.CaseErrorCase = r.MaxAbsCase
-		}
-	default:
-		r.CaseError = math.Sqrt(c.worst2) / r.Spread
-	}
+	p := c.pool()
+	p.set(r)
+	r.CaseErrors = p.histogram(p.whole())
 	r.CaseDegrees = c.degrees()
 	r.NoChannels = c.options.Channels && c.channels.off
 	if c.options.Channels && !c.broken {
 		c.channels.worst(r, c.options.Spreads)
 	}
-	c.holdOthers(r)
 	if c.options.Systematic {
 		c.systematic(r)
 	}
 }
 
-// whole is the spread of all values.
-func (c *Comparison) whole() float64 {
-	spread := deviation(c.sums.n, c.sums.from, c.sums.from2, c.sums.ref2)
-	if len(c.options.Spreads) == 1 {
-		spread = max(spread, c.options.Spreads[0])
-	}
-	return spread
-}
-
-// relative returns the signal to noise ratio in dB and the largest error, both relative to a
-// spread.
-func (c *Comparison) relative(spread, err2 float64, n int64, maxAbs float64) (snr, maxError float64) {
+// toSpread returns the signal to noise ratio in dB and the largest error, both relative to a
+// spread. An infinite maxAbs stands for an element without a finite error.
+func toSpread(spread, err2, n, maxAbs float64) (snr, maxError float64) {
 	switch {
-	case maxAbs == 0 && !c.broken:
+	case maxAbs == 0:
 		return math.Inf(1), 0
-	case c.broken || !(spread > 0 && spread <= math.MaxFloat64) || math.IsInf(err2, 0):
+	case !(spread > 0 && spread <= math.MaxFloat64) || math.IsInf(maxAbs, 0) || math.IsInf(err2, 0):
 		return math.Inf(-1), math.Inf(1)
 	}
-	return 10 * math.Log10(spread*spread*float64(n)/err2), maxAbs / spread
+	return 10 * math.Log10(spread*spread*n/err2), maxAbs / spread
 }
 
 // deviation returns the standard deviation of n values from the sums of their differences from
 // a shift, and of the squares of those: sqrt(mean(d^2) - mean(d)^2). Where it is 0 it returns
 // the root mean square of the values.
-func deviation(n int64, from, from2, ref2 float64) float64 {
+func deviation(n, from, from2, ref2 float64) float64 {
 	if n == 0 {
 		return 0
 	}
-	count := float64(n)
-	mean := from / count
-	if variance := from2/count - mean*mean; variance > from2/count*0x1p-50 {
-		return math.Sqrt(variance)
+	if of := variance(n, from, from2); of > 0 {
+		return math.Sqrt(of)
 	}
-	return math.Sqrt(ref2 / count)
+	return math.Sqrt(ref2 / n)
+}
+
+// variance is 0 where no digit of it is left.
+func variance(n, from, from2 float64) float64 {
+	mean := from / n
+	if of := from2/n - mean*mean; of > from2/n*0x1p-50 {
+		return of
+	}
+	return 0
 }
 
 // degrees returns [Result.CaseDegrees].
@@ -103,7 +96,8 @@ func (c *Comparison) degrees() float64 {
 		return least
 	}
 	var sum, squares float64
-	for _, mean := range c.errors2 {
+	for _, of := range c.each {
+		mean := of.RMSE * of.RMSE
 		sum += mean
 		squares += mean * mean
 	}
@@ -129,32 +123,6 @@ const Decades = 10
 // decades are the upper ends of all but the last.
 var decades = [Decades - 1]float64{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1}
 
-// meanSquare returns the mean squared error of a case: 0 without elements.
-func (k *kernel) meanSquare() float64 {
-	switch {
-	case k.broken:
-		return math.Inf(1)
-	case k.sums.n == 0:
-		return 0
-	}
-	return k.sums.err2 / float64(k.sums.n)
-}
-
-// histogram counts cases by their errors relative to a spread.
-func (c *Comparison) histogram(spread float64) (counts [Decades]int) {
-	for _, mean := range c.errors2 {
-		at, relative := 0, 0.0
-		if mean > 0 {
-			relative = math.Sqrt(mean) / spread // +Inf where the spread is 0
-		}
-		for at < len(decades) && !(relative < decades[at]) {
-			at++
-		}
-		counts[at]++
-	}
-	return counts
-}
-
 // channels are sums for each index along the last axis.
 type channels struct {
 	at     int
@@ -170,9 +138,9 @@ type channelSums struct {
 	shift, from, from2, ref2, err2 float64
 	err, cross                     float64 // of the errors, and of their products with reference-shift
 	maxAbs                         float64
-	squares                        float64    // of the squared errors of cases
-	now                            caseSums   // of the case at hand
-	cases                          []caseSums // kept where the channels have units of their own
+	squares                        float64   // of the squared errors of cases
+	now                            caseSums  // of the case at hand
+	cases                          []moments // kept where the channels have units of their own
 }
 
 // end adds the case at hand.
@@ -186,7 +154,7 @@ func (s *channelSums) end(keep bool) {
 	s.squares += now.err2 * now.err2
 	s.maxAbs = max(s.maxAbs, now.maxAbs)
 	if keep {
-		s.cases = append(s.cases, now)
+		s.cases = append(s.cases, now.moments(s.shift))
 	}
 	s.now = caseSums{}
 }
@@ -254,10 +222,9 @@ func (c *channels) worst(r *Result, least []float64) {
 	}
 	whole := r.Spread
 	r.Spreads = make([]float64, len(c.sums))
-	var of Comparison
 	for i, s := range c.sums {
 		size := math.Sqrt(s.ref2 / float64(max(s.n, 1)))
-		own := deviation(s.n, s.from, s.from2, s.ref2)
+		own := deviation(float64(s.n), s.from, s.from2, s.ref2)
 		spread := max(own, floorOfSpread*size)
 		if spread == 0 {
 			spread = floorOfSpread * whole
@@ -265,7 +232,7 @@ func (c *channels) worst(r *Result, least []float64) {
 		if len(least) == len(c.sums) {
 			spread = max(spread, least[i])
 		}
-		snr, maxError := of.relative(spread, s.err2, s.n, s.maxAbs)
+		snr, maxError := toSpread(spread, s.err2, float64(s.n), s.maxAbs)
 		if rest := withoutFurthest(s.cases, own); len(least) == 0 && rest.spread > 0 {
 			spread = max(rest.spread, floorOfSpread*rest.size)
 			snr, maxError = min(snr, rest.snr(spread)), max(maxError, rest.maxAbs/spread)

@@ -45,7 +45,7 @@ func (c *Comparison) systematic(r *Result) {
 			r.Systematic = max(r.Systematic, part/spread)
 		}
 	}
-	cases := len(c.errors2)
+	cases := len(c.each)
 	if !c.options.Channels || c.channels.off {
 		count(c.channels.all.curve(cases).counts(min(1, loneOffset*float64(c.channels.widest)), wholeShare), r.Spread)
 	}
