@@ -4,7 +4,7 @@
 // variable switches one on; what does not compile that way is compiled alone. The tree is not touched, since
 // `go test -overlay` reads changed files from a temporary folder.
 //
-//	mutants [-n 20] [-seed 1] [-jobs 2] [-skip PATTERN] [PACKAGE...]
+//	mutants [-n 20] [-seed 1] [-jobs 2] [-skip PATTERN] [-last PATTERN] [PACKAGE...]
 //
 // It prints a table with a row for each package, then every mutant that lived. The exit status does not
 // depend on the figures: they are a measurement.
@@ -25,6 +25,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the sample")
 	flag.IntVar(&o.jobs, "jobs", 2, "mutants that are tested at the same time")
 	flag.StringVar(&o.skip, "skip", "", "tests to leave out, as for go test, such as slow ones")
+	flag.StringVar(&o.last, "last", "", "tests to run after all others and only if these pass, such as slow ones")
 	flag.StringVar(&o.equivalent, "equivalent", "tools/mutants/equivalent.txt", "list of mutants that behave like the original")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -39,7 +40,7 @@ type options struct {
 	count, jobs int
 	seed        uint64
 	equivalent  string // path
-	skip        string // pattern of names of tests
+	skip, last  string // patterns of names of tests
 }
 
 // deciding are the packages that decide something, which are measured if none is named.

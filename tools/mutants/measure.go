@@ -90,7 +90,7 @@ func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch 
 	if err != nil {
 		return t, err
 	}
-	program.skip = o.skip
+	program.skip, program.last = o.skip, o.last
 	begin := time.Now()
 	if out, err := program.run(ctx, 0, 20*time.Minute); err != nil {
 		return t, fmt.Errorf("tests of %s fail without a change: %w\n%s", t.pkg, err, out)
@@ -216,10 +216,19 @@ func alone(ctx context.Context, program program, m mutant, scratch string, limit
 }
 
 // test runs the tests of the package with the files of the overlay. The limit is as for [program.run].
-func (p program) test(ctx context.Context, overlay string, limit time.Duration) ([]byte, error) {
+func (p program) test(ctx context.Context, overlay string, limit time.Duration) (out []byte, err error) {
+	for _, chosen := range p.rounds("-") {
+		if out, err = p.goTest(ctx, append(chosen, "-count=1", "-vet=off", "-timeout", limit.String(), "-overlay", overlay), limit); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (p program) goTest(ctx context.Context, flags []string, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String(), "-skip", p.skip, "-overlay", overlay}
+	args := append([]string{"test"}, flags...)
 	for _, s := range p.pkg.suites() {
 		args = append(args, s.importPath)
 	}

@@ -22,6 +22,7 @@ type program struct {
 	path string // of the executable of the first suite of the package; those of others have their number behind
 	pkg  pkg
 	skip string       // pattern of the tests that do not run
+	last string       // pattern of those that run after all others, if these pass
 	has  map[int]bool // by number of the mutant; the first is 1
 }
 
@@ -173,18 +174,32 @@ func (n numbered) choice(original string) string {
 // run runs the tests with a mutant, or with 0 as they are, until some fail. The limit is for the tests of one package; what
 // hangs longer, such as a child process that holds the output open, is ended.
 func (p program) run(ctx context.Context, number int, limit time.Duration) (out []byte, err error) {
-	for i, s := range p.pkg.suites() {
-		if out, err = p.runSuite(ctx, p.executable(i), s.dir, number, limit); err != nil {
-			return out, err
+	for _, chosen := range p.rounds("-test.") {
+		for i, s := range p.pkg.suites() {
+			if out, err = p.runSuite(ctx, p.executable(i), s.dir, number, limit, chosen); err != nil {
+				return out, err
+			}
 		}
 	}
 	return out, nil
 }
 
-func (p program) runSuite(ctx context.Context, executable, dir string, number int, limit time.Duration) ([]byte, error) {
+// rounds are the flags that choose tests, quick ones first; prefix stands before the name of each flag.
+func (p program) rounds(prefix string) [][]string {
+	skip := func(patterns ...string) string {
+		return prefix + "skip=" + strings.Join(slices.DeleteFunc(patterns, func(s string) bool { return s == "" }), "|")
+	}
+	first := []string{prefix + "failfast", skip(p.skip, p.last)}
+	if p.last == "" {
+		return [][]string{first}
+	}
+	return [][]string{first, {prefix + "failfast", skip(p.skip), prefix + "run=" + p.last}}
+}
+
+func (p program) runSuite(ctx context.Context, executable, dir string, number int, limit time.Duration, chosen []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, executable, "-test.failfast", "-test.timeout="+limit.String(), "-test.skip="+p.skip)
+	cmd := exec.CommandContext(ctx, executable, append(chosen, "-test.timeout="+limit.String())...)
 	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
 	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1", fmt.Sprint("MUTANT=", number)) // or a killed mutant leaves a file in testdata
 	var out bytes.Buffer
