@@ -46,9 +46,15 @@ func savedModel() string {
 // kerasArchive is a .keras archive without layers.
 func kerasArchive(t *testing.T) string {
 	t.Helper()
+	return archive(t, map[string]string{"metadata.json": "{}", "config.json": "{}", "model.weights.h5": "\x89HDF\r\n\x1a\n\x00"})
+}
+
+// archive is a zip archive of files.
+func archive(t *testing.T, files map[string]string) string {
+	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for name, content := range map[string]string{"metadata.json": "{}", "config.json": "{}", "model.weights.h5": "\x89HDF\r\n\x1a\n\x00"} {
+	for name, content := range files {
 		entry, err := w.Create(name)
 		if err == nil {
 			_, err = entry.Write([]byte(content))

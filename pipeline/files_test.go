@@ -52,6 +52,12 @@ func opset(version uint64) []byte {
 	return append(model[:len(model)-len(plain)], sub(nil, 8, num(nil, 2, version))...)
 }
 
+// module is an archive with the names of one that torch.jit.save writes.
+func module(t *testing.T) string {
+	t.Helper()
+	return archive(t, map[string]string{"m/data.pkl": "x", "m/constants.pkl": "x", "m/code/m.py": "x"})
+}
+
 // Files that run code when they are loaded, or are not what the spec says, are refused before any work.
 func TestCheckFiles(t *testing.T) {
 	t.Parallel()
@@ -65,16 +71,30 @@ func TestCheckFiles(t *testing.T) {
 		code  registry.Code // empty for none
 		want  string
 	}{
-		"an ONNX model":             {text("model.onnx"), map[string]string{"model.onnx": onnx}, "", ""},
-		"a pickle called ONNX":      {text("model.onnx"), map[string]string{"model.onnx": pickle}, registry.CodeUnsafe, "model.onnx"},
-		"an operator of its own":    {text("model.onnx"), map[string]string{"model.onnx": string(custom())}, registry.CodeInvalid, "operators of my.ops need a library"},
-		"an opset to come":          {text("model.onnx"), map[string]string{"model.onnx": string(opset(120))}, registry.CodeInvalid, "model.onnx"},
-		"text called ONNX":          {text("model.onnx"), map[string]string{"model.onnx": "hello, this is text"}, registry.CodeInvalid, "model.onnx"},
-		"a pickle without trust":    {text("{path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
-		"a pickle that is trusted":  {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": pickle}, "", ""},
-		"ONNX called a pickle":      {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": onnx}, registry.CodeInvalid, "m.pkl"},
-		"a pickle called skops":     {text("{path: m.skops, format: skops}"), map[string]string{"m.skops": pickle}, registry.CodeUnsafe, "m.skops"},
-		"a pickle called TFLite":    {text("{path: m.tflite, format: tflite}"), map[string]string{"m.tflite": pickle}, registry.CodeUnsafe, "m.tflite"},
+		"an ONNX model":            {text("model.onnx"), map[string]string{"model.onnx": onnx}, "", ""},
+		"a pickle called ONNX":     {text("model.onnx"), map[string]string{"model.onnx": pickle}, registry.CodeUnsafe, "model.onnx"},
+		"an operator of its own":   {text("model.onnx"), map[string]string{"model.onnx": string(custom())}, registry.CodeInvalid, "operators of my.ops need a library"},
+		"an opset to come":         {text("model.onnx"), map[string]string{"model.onnx": string(opset(120))}, registry.CodeInvalid, "model.onnx"},
+		"text called ONNX":         {text("model.onnx"), map[string]string{"model.onnx": "hello, this is text"}, registry.CodeInvalid, "model.onnx"},
+		"a pickle without trust":   {text("{path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
+		"a pickle that is trusted": {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": pickle}, "", ""},
+		"ONNX called a pickle":     {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": onnx}, registry.CodeInvalid, "m.pkl"},
+		"a pickle called skops":    {text("{path: m.skops, format: skops}"), map[string]string{"m.skops": pickle}, registry.CodeUnsafe, "m.skops"},
+		"a pickle called TFLite":   {text("{path: m.tflite, format: tflite}"), map[string]string{"m.tflite": pickle}, registry.CodeUnsafe, "m.tflite"},
+		"a program of torch.export without trust": {text("{path: m.pt2, format: torch-export}"), map[string]string{"m.pt2": archive(t, map[string]string{"m/archive_format": "pt2", "m/models/model.json": "{}"})},
+			registry.CodeUnsafe, "the spec does not trust this one"},
+		"a program of torch.export": {text("{path: m.pt2, format: torch-export, trust: {pickle: true}}"), map[string]string{"m.pt2": archive(t, map[string]string{"m/archive_format": "pt2", "m/models/model.json": "{}"})}, "", ""},
+		"a module of torch.jit called a program": {text("{path: m.pt2, format: torch-export, trust: {pickle: true}}"), map[string]string{"m.pt2": module(t)},
+			registry.CodeInvalid, "expected a program that torch.export saved"},
+		"a module of torch.jit": {text("{path: m.pt, format: torchscript, trust: {pickle: true}, inputs: [{name: x, shape: [batch, 1]}]}"), map[string]string{"m.pt": module(t)}, "", ""},
+		"a program called a module": {text("{path: m.pt, format: torchscript, trust: {pickle: true}, inputs: [{name: x, shape: [batch, 1]}]}"), map[string]string{"m.pt": archive(t, map[string]string{"m/archive_format": "pt2", "m/models/model.json": "{}"})},
+			registry.CodeInvalid, "expected a module that torch.jit.save wrote"},
+		"text called a program":     {text("{path: m.pt2, format: torch-export, trust: {pickle: true}}"), map[string]string{"m.pt2": "hello, this is text"}, registry.CodeInvalid, "m.pt2"},
+		"text called XGBoost":       {text("{path: m.ubj, format: xgboost}"), map[string]string{"m.ubj": "hello, this is text"}, registry.CodeInvalid, "m.ubj"},
+		"text called LightGBM":      {text("{path: m.txt, format: lightgbm}"), map[string]string{"m.txt": "hello, this is text"}, registry.CodeInvalid, "m.txt"},
+		"text called PMML":          {text("{path: m.pmml, format: pmml}"), map[string]string{"m.pmml": "hello, this is text"}, registry.CodeInvalid, "m.pmml"},
+		"text called JAX":           {text("{path: m.bin, format: jax}"), map[string]string{"m.bin": "hello, this is text"}, registry.CodeInvalid, "m.bin"},
+		"text called Keras":         {text("{path: m.keras, format: keras}"), map[string]string{"m.keras": "hello, this is text"}, registry.CodeInvalid, "m.keras"},
 		"an asset":                  {text("model.onnx") + "assets: [labels.txt]\n", map[string]string{"model.onnx": onnx, "labels.txt": "cat\ndog\n"}, "", ""},
 		"an asset that is a pickle": {text("model.onnx") + "assets: [labels.txt]\n", map[string]string{"model.onnx": onnx, "labels.txt": pickle}, registry.CodeUnsafe, "labels.txt"},
 	} {

@@ -5,6 +5,7 @@ package pipeline_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
@@ -24,6 +25,13 @@ func TestReplay(t *testing.T) {
 	if worst == nil || worst.Case != 2 {
 		t.Fatalf("the worst element is %+v, want that of case 2, which is the largest", worst)
 	}
+	if report.Outputs["y"].Prefix != nil {
+		t.Error("an output that is no tokens has a common prefix of them")
+	}
+	overAll := func(c registry.Check) bool { return c.Low != nil || c.High != nil || c.Figure == "systematic" }
+	if !slices.ContainsFunc(report.Checks, overAll) {
+		t.Fatalf("checks %+v, want one that takes all cases", report.Checks)
+	}
 	for number, x := range []float64{1, -2, 3} {
 		found, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Case: number, Report: &report})
 		if err != nil {
@@ -35,6 +43,9 @@ func TestReplay(t *testing.T) {
 		}
 		if float64(y.MaxAbs) != 0.25*math.Abs(x) || y.Worst == nil || float64(y.Worst.Engine) != 1.25*x || len(y.Checks) == 0 {
 			t.Errorf("case %d: output %+v, want a largest difference of %v and the limits", number, y, 0.25*math.Abs(x))
+		}
+		if slices.ContainsFunc(y.Checks, func(c registry.Check) bool { return overAll(c) || c.Output != "y" }) {
+			t.Errorf("case %d: checks %+v, want those that one case can fail", number, y.Checks)
 		}
 		if (y.Reported != nil) != (number == worst.Case) || y.Reported != nil && (y.Reported.Engine != worst.Engine || y.Reported.Reference != worst.Reference) {
 			t.Errorf("case %d: reported %+v, want %+v in case %d alone", number, y.Reported, worst, worst.Case)

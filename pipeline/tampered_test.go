@@ -182,6 +182,49 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 				return err
 			},
 		},
+		"replay": {
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, digits, pipeline.BuildOptions{}).Ref },
+			func(w *world, t *testing.T, ref registry.Ref) error {
+				_, err := w.p.Replay(t.Context(), ref, pipeline.ReplayOptions{Engine: "int8"})
+				return err
+			},
+		},
+		"profile": {
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, digits, pipeline.BuildOptions{}).Ref },
+			func(w *world, t *testing.T, ref registry.Ref) error {
+				_, err := w.p.Profile(t.Context(), ref, "int8")
+				return err
+			},
+		},
+		"a part beside another": {
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, twoTargets, of(narrow)).Ref },
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.p.Build(t.Context(), w.spec(t, twoTargets), of(wide))
+				return err
+			},
+		},
+		"assemble": {
+			func(w *world, t *testing.T) registry.Ref {
+				w.built(t, twoTargets, of(narrow))
+				return w.built(t, twoTargets, of(wide)).Ref
+			},
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+				return err
+			},
+		},
+		"assemble again": {
+			func(w *world, t *testing.T) registry.Ref {
+				w.built(t, twoTargets, of(narrow))
+				w.built(t, twoTargets, of(wide))
+				w.assembled(t)
+				return registry.Ref{}
+			},
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+				return err
+			},
+		},
 		"plan": {
 			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
 			func(w *world, t *testing.T, _ registry.Ref) error {
@@ -223,8 +266,13 @@ func TestWithoutTemporaryFiles(t *testing.T) {
 	_, tune := w.p.Tune(t.Context(), s, pipeline.TuneOptions{})
 	_, verify := w.p.Verify(t.Context(), built.Ref)
 	_, suggest := w.p.SuggestLimits(t.Context(), s, "cases")
+	_, assemble := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+	_, replay := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8"})
+	_, profile := w.p.Profile(t.Context(), built.Ref, "int8")
+	_, bisect := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Engine: "int8"})
 	_, open := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, "model.onnx"), spec.FormatONNX, nil)
-	for verb, err := range map[string]error{"build": build, "plan": plan, "tune": tune, "verify": verify, "suggest": suggest, "open": open} {
+	for verb, err := range map[string]error{"build": build, "plan": plan, "tune": tune, "verify": verify, "suggest": suggest, "open": open,
+		"assemble": assemble, "replay": replay, "profile": profile, "bisect": bisect} {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: error %v, want that the folder does not exist", verb, err)
 		}
