@@ -120,3 +120,40 @@ func TestVerifyScoresByTheProgram(t *testing.T) {
 		})
 	}
 }
+
+// The program of a metric is the one that the limits name by its digest: without it, or with another, nothing is verified.
+func TestVerifyRefusesAnotherProgram(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text    string // of the program in the release; empty: as it was
+		without bool
+		want    string // part of the error; empty: none
+	}{
+		"as it was": {"", false, ""},
+		"another":   {"fail", false, "which the limits name"},
+		"none":      {"", true, "have no program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.priced(t)
+			write(t, w, "score.py", []byte("pass"))
+			scores := slices.Repeat([]float64{1, 0.5}, 20)
+			w.p.Score = func(context.Context, toolchain.ScoreJob) ([]float64, error) { return scores, nil }
+			store := tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
+				if p.Role == registry.PartProgram && c.text != "" {
+					p.Files = []registry.PartFile{fileOf("score.py", c.text)}
+				}
+			}}
+			store.sources = func(parts []registry.PartRef) []registry.PartRef {
+				return slices.DeleteFunc(slices.Clone(parts), func(ref registry.PartRef) bool { return c.without && store.roles[ref.Digest] == registry.PartProgram })
+			}
+			w.p.Parts = store
+			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), pipeline.BuildOptions{})
+			_, err := w.p.Verify(t.Context(), built.Ref)
+			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want one of trust with %q", err, c.want)
+			}
+		})
+	}
+}

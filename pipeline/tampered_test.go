@@ -114,6 +114,10 @@ func TestVerifyRefusesATrap(t *testing.T) {
 			if c.code == registry.CodeUnsafe && ran {
 				t.Error("something was run, want nothing before the refusal")
 			}
+			// A replay does not read the golden outputs: it runs the reference model.
+			if _, again := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{}); (again == nil) != (c.code == "") && name != "golden outputs that are text" {
+				t.Errorf("replay: error %v, want one where verify has one", again)
+			}
 			for _, e := range verified.Engines {
 				if err != nil && e.Parity.Verdict == registry.VerdictPass {
 					t.Errorf("%s passes, and the error is %v", e.Label, err)
