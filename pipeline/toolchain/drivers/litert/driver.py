@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from graphs import graph_inputs  # noqa: E402
+from graphs import graph_inputs, nodes_of  # noqa: E402
 from interpreting import Flatbuffer  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from running import number, only, run  # noqa: E402
@@ -31,6 +31,8 @@ def compile_(request):
     import onnx
 
     model = onnx.load(model_of(request))
+    if form == "float":  # the quantizer of form int8 does not take what this adds
+        keep_layout(model)
     source = "model.onnx"  # a copy in the working directory, since the converter writes to its input
     onnx.save(model, source)
     initialized = {i.name for i in model.graph.initializer}
@@ -58,6 +60,22 @@ def compile_(request):
         check_integers(content)
     write(request, "model.tflite", content)
     return {"engine": {"format": "tflite", "entry": "model.tflite"}}
+
+
+def keep_layout(model):
+    """Puts an Identity behind each output that no node reads: the converter leaves what a convolution computes with its channels last,
+    and turns it only for what reads it."""
+    from onnx import helper
+
+    read = {name for node in nodes_of(model.graph) for name in node.input}
+    makers = {name: (node, i) for node in model.graph.node for i, name in enumerate(node.output)}
+    for name in [output.name for output in model.graph.output if output.name in makers and output.name not in read]:
+        inner = name + "_of_model"
+        while inner in read or inner in makers:
+            inner += "_"
+        node, i = makers[name]
+        node.output[i] = inner
+        model.graph.node.append(helper.make_node("Identity", [inner], [name], name=inner + "_as_output"))
 
 
 def quantized(request, model):
