@@ -431,3 +431,105 @@ func TestHowMade(t *testing.T) {
 		})
 	}
 }
+
+// Engines are the same where the same runtime loads the same files in the same way.
+func TestSameFiles(t *testing.T) {
+	t.Parallel()
+	one := func() builtEngine {
+		e := builtEngine{files: []toolchain.OutputFile{{Name: "a", Digest: "sha256:1"}, {Name: "b", Digest: "sha256:2"}}}
+		e.tool.identity.Name = "r"
+		e.engine.Load = &registry.LoadProfile{Required: true}
+		e.engine.Providers = []registry.Provider{{Name: "CUDA", Options: map[string]string{"device": "0"}}}
+		return e
+	}
+	if !one().sameFiles(one()) {
+		t.Error("the same engine is another one")
+	}
+	for name, change := range map[string]func(e *builtEngine){
+		"another runtime":  func(e *builtEngine) { e.tool.identity.Name = "s" },
+		"loaded otherwise": func(e *builtEngine) { e.engine.Load = nil },
+		"another provider": func(e *builtEngine) {
+			e.engine.Providers = []registry.Provider{{Name: "ROCM", Options: map[string]string{"device": "0"}}}
+		},
+		"no provider":       func(e *builtEngine) { e.engine.Providers = nil },
+		"other options":     func(e *builtEngine) { e.engine.Providers = []registry.Provider{{Name: "CUDA"}} },
+		"other bytes":       func(e *builtEngine) { e.files[1].Digest = "sha256:3" },
+		"another file name": func(e *builtEngine) { e.files[1].Name = "c" },
+		"a file less":       func(e *builtEngine) { e.files = e.files[:1] },
+	} {
+		other := one()
+		if change(&other); one().sameFiles(other) || other.sameFiles(one()) {
+			t.Errorf("%s: it counts as the same", name)
+		}
+	}
+}
+
+// Candidates of a tuning are the same by the same rules, and by their precision.
+func TestSameCandidate(t *testing.T) {
+	t.Parallel()
+	one := func() candidate {
+		c := candidate{model: loadable{inputs: []toolchain.Input{{Name: "x/a", Digest: "sha256:1"}}}}
+		c.tool.identity.Name, c.engine.Precision = "r", "int8"
+		return c
+	}
+	moved := one()
+	moved.model.inputs[0].Name = "y/a"
+	if !one().same(one()) || !one().same(moved) {
+		t.Error("the same candidate is another one")
+	}
+	for name, change := range map[string]func(c *candidate){
+		"another runtime":   func(c *candidate) { c.tool.identity.Name = "s" },
+		"loaded otherwise":  func(c *candidate) { c.engine.Load = &registry.LoadProfile{Required: true} },
+		"another precision": func(c *candidate) { c.engine.Precision = "fp32" },
+		"other bytes":       func(c *candidate) { c.model.inputs[0].Digest = "sha256:2" },
+		"another file name": func(c *candidate) { c.model.inputs[0].Name = "x/b" },
+		"a file more":       func(c *candidate) { c.model.inputs = append(c.model.inputs, toolchain.Input{}) },
+	} {
+		other := one()
+		if change(&other); one().same(other) {
+			t.Errorf("%s: it counts as the same", name)
+		}
+	}
+}
+
+// Every table of ranges that engines were quantized by is kept once, and only such tables.
+func TestRangesFiles(t *testing.T) {
+	t.Parallel()
+	engine := func(method string, calibrated bool) builtEngine {
+		e := builtEngine{planned: plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": method}}}
+		outcome := toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.onnx"}}}
+		if calibrated {
+			outcome.Files = append(outcome.Files, toolchain.OutputFile{Name: rangesFile, Path: "p", Digest: "sha256:1", Size: 3})
+		}
+		e.steps = []takenStep{{job: toolchain.Job{Verb: toolchain.VerbCompress}}, {name: "quantize", job: toolchain.Job{Verb: toolchain.VerbQuantize}, outcome: outcome}}
+		return e
+	}
+	static, other, dynamic := engine(plan.MethodStatic, true), engine(plan.MethodStatic, true), engine(plan.MethodDynamic, false)
+	other.planned.Quantize["percentile"] = 99.0
+	again := engine(plan.MethodStatic, true)
+	again.planned.Quantize["per_channel"] = true // which says nothing of activations
+	for name, c := range map[string]struct {
+		engines []builtEngine
+		files   int
+		err     string
+	}{
+		"none": {nil, 0, ""}, "dynamic": {[]builtEngine{dynamic}, 0, ""}, "one": {[]builtEngine{static}, 1, ""},
+		"the same twice": {[]builtEngine{static, again}, 1, ""},
+		"two":            {[]builtEngine{static, dynamic, other}, 2, ""},
+		"one without one": {[]builtEngine{static, engine(plan.MethodStatic, true), func() builtEngine {
+			e := engine(plan.MethodStatic, false)
+			e.planned.Quantize["percentile"] = 98.0
+			return e
+		}()}, 0, "quantize left no " + rangesFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := build{}
+			b.plan, b.engines = plan.Plan{Calibration: &plan.Set{}}, c.engines
+			files, err := b.rangesFiles()
+			if len(files) != c.files || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+				t.Errorf("%d files, error %v; want %d, %q", len(files), err, c.files, c.err)
+			}
+		})
+	}
+}

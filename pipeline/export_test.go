@@ -138,3 +138,15 @@ func CasesToRun(report registry.ParityReport, count, most int) []int {
 
 // ShardOf finds the shard of a case.
 func ShardOf(shards []registry.Shard, number int) int { return shardOf(shards, number) }
+
+// CheckScales is checkScales.
+var CheckScales = checkScales
+
+// OutcomeModel is outcomeModel, of which it gives the names of the files.
+func OutcomeModel(outcome toolchain.Outcome, external []toolchain.Input) (names []string, err error) {
+	files, _, err := outcomeModel(outcome, external)
+	for _, f := range files {
+		names = append(names, f.Name+" "+f.Path)
+	}
+	return names, err
+}
