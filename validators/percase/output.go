@@ -13,7 +13,7 @@ type outputFigure struct {
 	name  string
 	at    func(*tensor.CaseFigures) *float64
 	count func(*tensor.CaseFigures) *int64
-	later bool // files of earlier versions do not have it
+	later bool // files of earlier versions do not have it, nor do files that would be too large
 }
 
 var outputFigures = []outputFigure{
@@ -28,6 +28,16 @@ var outputFigures = []outputFigure{
 	{name: "deviation", at: func(f *tensor.CaseFigures) *float64 { return &f.Deviation }, later: true},
 	{name: "rms", at: func(f *tensor.CaseFigures) *float64 { return &f.RMS }, later: true},
 	{name: "rmse", at: func(f *tensor.CaseFigures) *float64 { return &f.RMSE }, later: true},
+}
+
+// earlier are the figures that every version writes.
+func earlier() (all []outputFigure) {
+	for _, o := range outputFigures {
+		if !o.later {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 func (o outputFigure) write(each []tensor.CaseFigures) (tensor.Tensor, error) {

@@ -36,24 +36,26 @@ type Figures struct {
 
 // Marshal writes the file. It says what was left out because the file would be larger than
 // [registry.MaxCaseFigures]: first the figures of outputs, then all, and data is nil. Before both it leaves out the classes
-// that were answered, and says nothing of it: no figure is computed from them.
+// that were answered, from which no figure is computed, and then what earlier versions did not write, and says nothing of it.
 func (f Figures) Marshal() (data []byte, leftOut string, err error) {
-	if data, err = f.marshal(); err != nil || len(data) <= registry.MaxCaseFigures {
+	if data, err = f.marshal(outputFigures); err != nil || len(data) <= registry.MaxCaseFigures {
 		return data, "", err
 	}
 	f.Accuracy, f.Current = f.Accuracy.WithoutAnswers(), f.Current.WithoutAnswers()
-	if data, err = f.marshal(); err != nil || len(data) <= registry.MaxCaseFigures {
-		return data, "", err
+	for _, of := range [][]outputFigure{outputFigures, earlier()} {
+		if data, err = f.marshal(of); err != nil || len(data) <= registry.MaxCaseFigures {
+			return data, "", err
+		}
 	}
 	leftOut = fmt.Sprintf("those of outputs: all have %d bytes, and %d are stored", len(data), registry.MaxCaseFigures)
 	f.Outputs = nil
-	if data, err = f.marshal(); err != nil || len(f.Accuracy) > 0 && len(data) <= registry.MaxCaseFigures {
+	if data, err = f.marshal(nil); err != nil || len(f.Accuracy) > 0 && len(data) <= registry.MaxCaseFigures {
 		return data, leftOut, err
 	}
 	return nil, fmt.Sprintf("all: those of accuracy have %d bytes, and %d are stored", len(data), registry.MaxCaseFigures), nil
 }
 
-func (f Figures) marshal() ([]byte, error) {
+func (f Figures) marshal(of []outputFigure) ([]byte, error) {
 	all := make(accuracy.Columns)
 	all.Add(ofAccuracy, f.Accuracy)
 	all.Add(ofCurrent, f.Current)
@@ -65,12 +67,12 @@ func (f Figures) marshal() ([]byte, error) {
 		all[sliceName] = of
 	}
 	for name, each := range f.Outputs {
-		for _, figure := range outputFigures {
-			of, err := figure.write(each)
+		for _, figure := range of {
+			column, err := figure.write(each)
 			if err != nil {
 				return nil, err
 			}
-			all[ofOutput+name+"."+figure.name] = of
+			all[ofOutput+name+"."+figure.name] = column
 		}
 	}
 	var out bytes.Buffer

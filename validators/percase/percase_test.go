@@ -62,11 +62,19 @@ func TestReadsWhatItWrites(t *testing.T) {
 // A file has at most so many bytes: then the figures of outputs are left out, or all, which is said.
 func TestLeavesOutWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
+	const some = 60_000
+	data, leftOut, err := percase.Figures{Outputs: map[string][]tensor.CaseFigures{"y": make([]tensor.CaseFigures, some)}}.Marshal()
+	if err != nil || leftOut != "" || len(data) > registry.MaxCaseFigures {
+		t.Errorf("%d bytes without %q, error %v; want those that every version writes", len(data), leftOut, err)
+	}
+	if got, err := percase.Read(data); err != nil || len(got.Outputs["y"]) != some || !math.IsNaN(got.Outputs["y"][7].RMSE) {
+		t.Errorf("error %v; want %d cases without what came later", err, some)
+	}
 	const cases = 100_000
 	each := make([]float64, cases)
 	many := percase.Figures{Accuracy: accuracy.Columns{"engine.error": column(t, each...), "reference.error": column(t, each...)},
 		Outputs: map[string][]tensor.CaseFigures{"y": make([]tensor.CaseFigures, cases)}}
-	data, leftOut, err := many.Marshal()
+	data, leftOut, err = many.Marshal()
 	if err != nil || !strings.Contains(leftOut, "those of outputs") || len(data) < 16*cases || len(data) > registry.MaxCaseFigures {
 		t.Errorf("%d bytes without %q, error %v; want those of accuracy alone", len(data), leftOut, err)
 	}
