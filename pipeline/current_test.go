@@ -4,6 +4,8 @@ package pipeline_test
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // promoted brings version 1.0.0 of a spec to prod, from a model that multiplies by 1.5.
@@ -114,6 +117,39 @@ func TestRegressionNotComparable(t *testing.T) {
 					!strings.Contains(got.reasons[0].Message, "openvino is not installed") {
 					t.Errorf("%s: %s %v, want undecided because prod's engine cannot run here", kind, got.verdict, got.reasons)
 				}
+			}
+		})
+	}
+}
+
+// Where the destination's engine fails on the cases of the release, how much worse the new one is remains undecided.
+func TestRegressionWhereTheCurrentEngineFails(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]func(outDir string) error{
+		"it does not run": func(string) error { return registry.Errorf(registry.CodeInternal, "ended by signal 11") },
+		"it has other outputs": func(outDir string) error {
+			other, err := tensor.New(make([]float32, 80), 40, 2)
+			if err != nil {
+				return err
+			}
+			writeTensors(t, filepath.Join(outDir, "outputs", "current-0", "cases-00000.safetensors"), map[string]tensor.Tensor{"y": other})
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.priced(t)
+			w.promoted(t, labelledSpec("fp32", "linux/amd64/v1"))
+			w.run = func(job toolchain.Job, outDir string) error {
+				if job.Verb == toolchain.VerbRun && job.Run.Rounds == 0 && slices.ContainsFunc(job.Run.Engines, func(e toolchain.RunEngine) bool { return e.ID == "current-0" }) {
+					return fails(outDir)
+				}
+				return nil
+			}
+			e := w.worse(t, labelledSpec("fp32", "linux/amd64/v1"), noWorse).Engines[0]
+			if e.Parity.Verdict != registry.VerdictUndecided || len(e.Parity.Reasons) == 0 || e.Parity.Reasons[0].Code != validators.ReasonNotRun {
+				t.Errorf("parity %s %v, want undecided because prod's engine cannot be compared with", e.Parity.Verdict, e.Parity.Reasons)
 			}
 		})
 	}

@@ -159,3 +159,33 @@ func TestBuildForOtherMachines(t *testing.T) {
 		t.Errorf("steps %q, want none that loads", steps)
 	}
 }
+
+// Where ONNX Runtime itself fails on an engine that says nothing of how it is loaded, a load profile is offered: its optimizer can fail.
+func TestBuildOffersALoadProfile(t *testing.T) {
+	t.Parallel()
+	const hint = "give the variant a load profile with less of it"
+	for name, c := range map[string]struct {
+		code  registry.Code
+		load  string
+		hints bool
+	}{
+		"it crashes":                {registry.CodeInternal, "", true},
+		"it refuses the model":      {registry.CodeInvalid, "", false},
+		"it crashes with a profile": {registry.CodeInternal, ", load: {options: {graph_optimization_level: basic}}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.run = func(job toolchain.Job, _ string) error {
+				if loads(job) {
+					return registry.Errorf(c.code, "it does not load")
+				}
+				return nil
+			}
+			_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(onlyFP32, "[fp32]", "[{name: fp32"+c.load+"}]", 1)), pipeline.BuildOptions{})
+			if !registry.HasCode(err, c.code) || strings.Contains(strings.Join(registry.Hints(err), "\n"), hint) != c.hints {
+				t.Errorf("error %v with hints %q, want %s, and a load profile offered: %t", err, registry.Hints(err), c.code, c.hints)
+			}
+		})
+	}
+}

@@ -22,8 +22,8 @@ func TestSlowEngines(t *testing.T) {
 	}
 	broken := engine("a/int8", 1000, 1000)
 	broken.Performance.Latency.Samples = 0
-	untimed := broken
-	untimed.Performance.ReferenceLatency = nil
+	untimed, alone := broken, engine("a/int8", 1000, 1000)
+	untimed.Performance.ReferenceLatency, alone.Performance.ReferenceLatency = nil, nil
 	for name, c := range map[string]struct {
 		precisions []string
 		engines    []pipeline.VerifiedEngine
@@ -39,6 +39,8 @@ func TestSlowEngines(t *testing.T) {
 		"beside the model":   {[]string{"int8"}, []pipeline.VerifiedEngine{engine("a/int8", 30, 35)}, []pipeline.SlowEngine{{"a/int8", "reference", 3, 30, 10}}},
 		"not run":            {[]string{"int8"}, []pipeline.VerifiedEngine{broken}, nil},
 		"nothing to compare": {[]string{"int8"}, []pipeline.VerifiedEngine{untimed}, nil},
+		"one without a base": {[]string{"int8"}, []pipeline.VerifiedEngine{alone}, nil},
+		"a base of no time":  {[]string{"fp32", "int8"}, []pipeline.VerifiedEngine{engine("a/fp32", 0, 0), engine("a/int8", 100, 110)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
