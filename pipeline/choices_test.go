@@ -10,6 +10,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -278,5 +279,21 @@ func TestCostPerMillion(t *testing.T) {
 	trial := Trial{Latency: &registry.Latency{PerSecond: 1000}}
 	if got := trial.CostPerMillion(3.6); math.Abs(got-1) > 1e-12 {
 		t.Errorf("at 3.6 an hour and 1000 a second: got %v, want 1", got)
+	}
+}
+
+// An engine is loaded again as often as fits the time, at least twice, and no more often than is of use.
+func TestLoadsOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		load, one time.Duration
+		want      int
+	}{
+		{0, 0, mostLoads}, {time.Millisecond, 0, mostLoads}, {loadsTime / mostLoads, 0, mostLoads}, {loadsTime / (mostLoads - 1), 0, mostLoads - 1},
+		{time.Second, 0, 5}, {0, loadsTime / consistency.LoadCases / 4, 4}, {loadsTime / 3, 0, 3}, {loadsTime, 0, 2}, {time.Hour, time.Hour, 2},
+	} {
+		if got := loadsOf(c.load, c.one); got != c.want {
+			t.Errorf("%v to load and %v for a case: %d loads, want %d", c.load, c.one, got, c.want)
+		}
 	}
 }

@@ -22,6 +22,9 @@ const (
 	consistencyFrom = 2
 	// consistencyTime is what the checks of one engine may take, as far as that is known before.
 	consistencyTime = 20 * time.Second
+	// An engine is loaded again as often as fits loadsTime, but at least twice, and at most mostLoads times.
+	loadsTime = 5 * time.Second
+	mostLoads = 16
 )
 
 // consistencyChecks checks the engines of a verification beyond their cases. The zero value checks
@@ -69,7 +72,7 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	if err != nil {
 		return err
 	}
-	engine := consistency.Engine{Run: p.runner(c, left, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison,
+	engine := consistency.Engine{Run: p.runner(c, left, &held), Load: p.loader(c, left, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison,
 		Exact: p.v.limits.ExactRepeats(), Judge: p.judge(c, whole)}
 	found, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
@@ -111,24 +114,65 @@ func (p consistencyChecks) judge(c candidate, whole map[string]tensor.Result) co
 // runner runs an engine in a process of its own.
 func (p consistencyChecks) runner(c candidate, left *extra, held *[]string) consistency.Runner {
 	return func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
-		run := c.tool.run(toolchain.RunOptions{})
-		run.job.Machine = machine(p.v.node)
-		for _, in := range inputs {
-			input, err := toolchain.FileInput(toolchain.RoleCases, in.Name, in.Path)
-			if err != nil {
-				return "", err
-			}
-			run.job.Inputs = append(run.job.Inputs, input)
+		run, err := p.runOn(c, inputs)
+		if err != nil {
+			return "", err
 		}
-		run.addCandidate(c)
 		if c.id == referenceID { // it runs as it did for the golden outputs
 			run.job.Run.Threads, run.job.Run.Level = runThreads, c.tool.Profile.Level
 			run.job.Run.Engines[0].Load = nil
 		}
-		err := left.do(ctx, &run, dir)
+		err = left.do(ctx, &run, dir)
 		*held = run.held
 		return filepath.Join(dir, "outputs", c.id), err
 	}
+}
+
+// loader loads an engine several times in a process of its own. It is the last that runs in the time that is left, of which it may
+// take all.
+func (p consistencyChecks) loader(c candidate, left *extra, held *[]string) consistency.Loader {
+	return func(ctx context.Context, inputs []consistency.Input, dir string) ([]string, error) {
+		run, err := p.runOn(c, inputs)
+		if err != nil {
+			return nil, err
+		}
+		var outputs []string
+		once := run.job.Run.Engines[0]
+		run.job.Run.Engines = nil
+		for i := range loadsOf(left.load, p.outputs.median()) {
+			once.ID = fmt.Sprintf("%s-load-%d", c.id, i+1)
+			run.job.Run.Engines = append(run.job.Run.Engines, once)
+			outputs = append(outputs, filepath.Join(dir, "outputs", once.ID))
+		}
+		left.parts = 1
+		err = left.do(ctx, &run, dir)
+		*held = run.held
+		return outputs, err
+	}
+}
+
+// loadsOf is how often an engine is loaded that takes so long to load, and so long for a case.
+func loadsOf(load, one time.Duration) int {
+	each := load + consistency.LoadCases*one
+	if each <= 0 {
+		return mostLoads
+	}
+	return int(min(max(loadsTime/each, 2), mostLoads))
+}
+
+// runOn is a run of an engine on inputs.
+func (p consistencyChecks) runOn(c candidate, inputs []consistency.Input) (engineRun, error) {
+	run := c.tool.run(toolchain.RunOptions{})
+	run.job.Machine = machine(p.v.node)
+	for _, in := range inputs {
+		input, err := toolchain.FileInput(toolchain.RoleCases, in.Name, in.Path)
+		if err != nil {
+			return run, err
+		}
+		run.job.Inputs = append(run.job.Inputs, input)
+	}
+	run.addCandidate(c)
+	return run, nil
 }
 
 // consistencyNote says how many checks there are, which say nothing, and whether runs differ.

@@ -46,24 +46,32 @@ func opened(t *testing.T, w *world) pipeline.BuildResult {
 func change(t *testing.T, job toolchain.Job, outDir, part string, how func(y []float32)) {
 	t.Helper()
 	for _, in := range job.Inputs {
-		if job.Verb != toolchain.VerbRun || job.Run.Engines[0].ID != "engine-0" || !strings.Contains(in.Name, part) {
+		if job.Verb != toolchain.VerbRun || !strings.Contains(in.Name, part) {
 			continue
 		}
-		path := filepath.Join(outDir, "outputs", "engine-0", in.Name)
-		read, err := tensor.ReadFile(path, tensor.Limits{})
-		if err != nil {
-			t.Fatal(err)
+		for _, e := range job.Run.Engines {
+			if strings.HasPrefix(e.ID, "engine-0") {
+				changeFile(t, filepath.Join(outDir, "outputs", e.ID, in.Name), how)
+			}
 		}
-		y, err := tensor.Values[float32](read["y"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		how(y)
-		if read["y"], err = tensor.New(y, read["y"].Shape...); err != nil {
-			t.Fatal(err)
-		}
-		writeTensors(t, path, read)
 	}
+}
+
+func changeFile(t *testing.T, path string, how func(y []float32)) {
+	t.Helper()
+	read, err := tensor.ReadFile(path, tensor.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := tensor.Values[float32](read["y"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	how(y)
+	if read["y"], err = tensor.New(y, read["y"].Shape...); err != nil {
+		t.Fatal(err)
+	}
+	writeTensors(t, path, read)
 }
 
 // An engine that fails a consistency check fails the verification, and its report says why. One that passes has
@@ -219,8 +227,8 @@ func TestHangInOneCheck(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	report := verified.Engines[0].Parity
-	if report.Verdict != registry.VerdictUndecided || len(report.Reasons) != 1 || len(report.Consistency) != 8 {
-		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 8 checks", report.Verdict, report.Reasons, report.Consistency)
+	if report.Verdict != registry.VerdictUndecided || len(report.Reasons) != 1 || len(report.Consistency) != 9 {
+		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 9 checks", report.Verdict, report.Reasons, report.Consistency)
 	}
 	for _, p := range report.Consistency {
 		if want := map[bool]registry.Verdict{false: registry.VerdictPass, true: registry.VerdictUndecided}[p.What == "batch=2"]; p.Verdict != want {
@@ -240,8 +248,8 @@ func TestSlowLoad(t *testing.T) {
 		t.Fatalf("error %v, %d engines; want none and 2", err, len(verified.Engines))
 	}
 	for _, e := range verified.Engines {
-		if len(e.Parity.Consistency) != 2 {
-			t.Errorf("%s has the checks %+v, want repeat and process", e.Label, e.Parity.Consistency)
+		if len(e.Parity.Consistency) != 3 {
+			t.Errorf("%s has the checks %+v, want repeat, process and load", e.Label, e.Parity.Consistency)
 		}
 		for _, p := range e.Parity.Consistency {
 			if p.Verdict != registry.VerdictPass {
@@ -274,7 +282,7 @@ func (w *world) wantConsistency(t *testing.T, release registry.Release) {
 			}
 		}
 	}
-	want := []string{"repeat", "process", "batch batch=2", "batch batch=2 swapped", "batch batch=8",
+	want := []string{"repeat", "process", "load loads=16", "batch batch=2", "batch batch=2 swapped", "batch batch=8",
 		"dimension batch=8", "dimension width=4", "dimension all max: batch=8, width=4"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the attached report has the consistency checks %q, want %q", got, want)
@@ -303,8 +311,8 @@ func TestConsistencyOfChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantConsistency(t, built.Release)
-	if steps := w.done(progress.Done); processes != 1 || !slices.Contains(steps, "check consistency of linux-amd64-v1/fp32") {
-		t.Errorf("%d processes, steps %q; want one and a step that names the engine", processes, steps)
+	if steps := w.done(progress.Done); processes != 2 || !slices.Contains(steps, "check consistency of linux-amd64-v1/fp32") {
+		t.Errorf("%d processes, steps %q; want two, of which one is for loads, and a step that names the engine", processes, steps)
 	}
 }
 
@@ -317,4 +325,56 @@ func TestConsistencyOfONNXRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantConsistency(t, built.Release)
+}
+
+// An engine is loaded several times in one process: one that computes something else in a load fails, and one that cannot be loaded
+// again for want of memory is not judged by it.
+func TestVerifyLoadsAgain(t *testing.T) {
+	t.Parallel()
+	load := func(job toolchain.Job) bool {
+		return job.Verb == toolchain.VerbRun && strings.HasPrefix(job.Run.Engines[0].ID, "engine-0-load-")
+	}
+	for name, c := range map[string]struct {
+		how     func(outDir string) error
+		verdict registry.Verdict // of the check
+		says    string
+	}{
+		"all are the same": {func(string) error { return nil }, registry.VerdictPass, ""},
+		"one is off": {func(outDir string) error {
+			path := filepath.Join(outDir, "outputs", "engine-0-load-7", "check-0-load-00000.safetensors")
+			read, err := tensor.ReadFile(path, tensor.Limits{})
+			if err != nil {
+				return err
+			}
+			if read["y"], err = tensor.New(make([]float32, read["y"].Len()), read["y"].Shape...); err != nil {
+				return err
+			}
+			writeTensors(t, path, read)
+			return nil
+		}, registry.VerdictFail, "run again by load 7 of 16 in one process, 3 of 3 cases differ"},
+		"it crashes": {func(string) error { return registry.Errorf(registry.CodeInternal, "ended by signal 11") }, registry.VerdictFail,
+			"the engine does not run where it is loaded several times: onnxruntime: ended by signal 11"},
+		"memory is short": {func(string) error { return registry.Errorf(registry.CodeUnavailable, "out of memory") }, registry.VerdictUndecided, "out of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			built := opened(t, w)
+			w.run = func(job toolchain.Job, outDir string) error {
+				if !load(job) {
+					return nil
+				}
+				return c.how(outDir)
+			}
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if failed := c.verdict == registry.VerdictFail; failed != registry.HasCode(err, registry.CodeLimit) || !failed && err != nil {
+				t.Fatalf("error %v, want one of limits: %t", err, failed)
+			}
+			checks := verified.Engines[0].Parity.Consistency
+			at := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Kind == registry.ConsistencyLoad })
+			if at < 0 || checks[at].Verdict != c.verdict || !strings.Contains(checks[at].Message, c.says) {
+				t.Errorf("checks %+v, want %s for load that says %q", checks, c.verdict, c.says)
+			}
+		})
+	}
 }

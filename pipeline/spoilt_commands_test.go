@@ -42,15 +42,15 @@ func (w *world) pricedCalibration(t *testing.T) {
 	}
 }
 
-// pricedCompression is a spec with a variant that is pruned to a factor, and labels.
-func (w *world) pricedCompression(t *testing.T, factor float32) string {
+// pricedCompression is a spec with labels and a variant that is pruned so that it multiplies by 1.4.
+func (w *world) pricedCompression(t *testing.T) string {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scalingBy("MatMul", 1.5, 1, "made by hand", floats), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.priced(t)
 	w.pricedCalibration(t)
-	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: factor, result: `{}`}, nil }
+	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.4, result: `{}`}, nil }
 	text := strings.Replace(compressed, "VARIANT", "compress: [{method: prune, pattern: '2:4'}]", 1)
 	text = strings.Replace(text, "cases: cases/", "cases: {path: cases/, labels: price}", 1)
 	return strings.Replace(text, "limits: {", "limits: {accuracy: {metric: mae, max: 100, drop: {max: 10000%}}, ", 1)
@@ -60,7 +60,7 @@ func (w *world) pricedCompression(t *testing.T, factor float32) string {
 func TestCompressionCostsAccuracy(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built := w.built(t, w.pricedCompression(t, 1.4), pipeline.BuildOptions{})
+	built := w.built(t, w.pricedCompression(t), pipeline.BuildOptions{})
 	cost := built.Compression["linux-amd64-v1/small"]
 	if cost == nil || cost.Labels != "price" || len(cost.Steps) != 1 || cost.Steps[0].Accuracy == nil {
 		t.Fatalf("compression %+v, want one step with an accuracy on price", cost)
@@ -71,7 +71,7 @@ func TestCompressionCostsAccuracy(t *testing.T) {
 		t.Errorf("accuracy %+v, want mae 5.5 beside 1 of the model", got)
 	}
 	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.4, result: `{}`}, nil }
-	plain := strings.Replace(w.pricedCompression(t, 1.4), "1.0.0", "1.1.0", 1)
+	plain := strings.Replace(w.pricedCompression(t), "1.0.0", "1.1.0", 1)
 	writeCases(t, filepath.Join(w.dir, "calibration", "x.safetensors"), []float32{40, 50})
 	without := w.built(t, plain, pipeline.BuildOptions{}).Compression["linux-amd64-v1/small"]
 	if without == nil || without.Labels != "" || without.Steps[0].Accuracy != nil {
@@ -91,7 +91,7 @@ func TestNoFaultOfACommandPasses(t *testing.T) {
 	commands := map[string]func(t *testing.T, s *spoilt) found{
 		"compress": func(t *testing.T, s *spoilt) found {
 			w := setup(t, 1.5)
-			text := w.spec(t, w.pricedCompression(t, 1.4))
+			text := w.spec(t, w.pricedCompression(t))
 			w.spoil(s)
 			built, err := w.p.Build(t.Context(), text, pipeline.BuildOptions{})
 			return found{[]any{built.Compression[label], w.warnings}, err}
@@ -172,7 +172,7 @@ func TestEveryFaultOfACommandIsAnError(t *testing.T) {
 		},
 		"compress": func(t *testing.T, f *faults) error {
 			w := setup(t, 1.5)
-			text := w.spec(t, w.pricedCompression(t, 1.4))
+			text := w.spec(t, w.pricedCompression(t))
 			w.inject(f)
 			_, err := w.p.Build(t.Context(), text, pipeline.BuildOptions{})
 			return err

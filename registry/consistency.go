@@ -7,6 +7,7 @@ type ConsistencyKind string
 const (
 	ConsistencyRepeat    ConsistencyKind = "repeat"    // the same cases twice in one process
 	ConsistencyProcess   ConsistencyKind = "process"   // the same cases in another process, in another order
+	ConsistencyLoad      ConsistencyKind = "load"      // the same cases by the engine loaded several times, one after the other in one process
 	ConsistencyBatch     ConsistencyKind = "batch"     // cases stacked, compared with what each gives alone
 	ConsistencyDimension ConsistencyKind = "dimension" // other sizes of open dimensions, compared with the reference model
 )
@@ -14,10 +15,10 @@ const (
 // ConsistencyCheck is what an engine did beyond one run of the cases.
 type ConsistencyCheck struct {
 	Kind ConsistencyKind `json:"kind"`
-	// What names the sizes of batches and dimensions: "batch=2", "seq=64".
+	// What names the sizes of batches and dimensions, "batch=2", "seq=64", and how often an engine was loaded, "loads=16".
 	What  string `json:"what,omitempty"`
 	Cases int    `json:"cases"` // that were compared; 0 if the check was left out or could not run
-	// Affected is, for repeat and process, how many of the cases differ in any bit.
+	// Affected is, for repeat, process and load, how many of the cases differ in any bit: for load, in the load that differs most.
 	Affected int `json:"affected,omitempty"`
 	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
 	// that is within the limits.

@@ -30,7 +30,7 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 	switch kind {
 	case registry.ConsistencyRepeat:
 		more = again
-	case registry.ConsistencyProcess, registry.ConsistencyBatch:
+	case registry.ConsistencyProcess, registry.ConsistencyLoad, registry.ConsistencyBatch:
 	default:
 		return nil
 	}

@@ -10,11 +10,11 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Two runs of the same cases may differ by half of what the engine is off from the reference, and batches
-// and other processes by 1.41 times that, or by a tenth of what the limits allow.
+// Two runs of the same cases may differ by half of what the engine is off from the reference, and batches,
+// other processes and other loads by 1.41 times that, or by a tenth of what the limits allow.
 func TestJudgeAgainAtTheLimit(t *testing.T) {
 	t.Parallel()
-	const repeat, process, batch = registry.ConsistencyRepeat, registry.ConsistencyProcess, registry.ConsistencyBatch
+	const repeat, process, load, batch = registry.ConsistencyRepeat, registry.ConsistencyProcess, registry.ConsistencyLoad, registry.ConsistencyBatch
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
 		kind   registry.ConsistencyKind
@@ -34,6 +34,9 @@ func TestJudgeAgainAtTheLimit(t *testing.T) {
 		"no number":                    {repeat, "", 2, 20, math.NaN(), true},
 		"process, 1.41 times":          {process, "", 2, 20, 17, false},
 		"process, more":                {process, "", 2, 20, 16.99, true},
+		"load, 1.41 times":             {load, "", 2, 20, 17, false},
+		"load, more":                   {load, "", 2, 20, 16.99, true},
+		"load within limits":           {load, validators.JitterLimits, 2, 20, 0, false},
 		"batch, 1.41 times":            {batch, "", 2, 20, 17, false},
 		"batch, more":                  {batch, "", 2, 20, 16.99, true},
 		"repeat within limits":         {repeat, validators.JitterLimits, 2, 20, 0, false},

@@ -50,7 +50,7 @@ func (l Limits) JudgeNotRun(checks []registry.ConsistencyCheck) []registry.Reaso
 	}
 	var reasons []registry.Reason
 	for _, c := range checks {
-		repeat := c.Kind == registry.ConsistencyRepeat || c.Kind == registry.ConsistencyProcess
+		repeat := c.Kind == registry.ConsistencyRepeat || c.Kind == registry.ConsistencyProcess || c.Kind == registry.ConsistencyLoad
 		if c.Verdict == registry.VerdictUndecided && (l.Consistency.Required || repeat) {
 			reasons = append(reasons, notRun(c.Kind, c.What, c.Message))
 		}

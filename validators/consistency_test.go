@@ -25,12 +25,13 @@ func TestChecksThatDidNotRun(t *testing.T) {
 		checks checks
 		want   string
 	}{
-		"nothing wanted":             {nil, nil, ""},
-		"no jitter, known":           {none, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, ""},
-		"no jitter, unknown":         {none, checks{unknown(registry.ConsistencyRepeat, ""), process}, "the limits want the consistency check repeat, which did not run: no time"},
-		"no jitter, nothing checked": {none, nil, "the limits want the consistency check repeat, which did not run; the limits want the consistency check process, which did not run"},
-		"by the limits, unknown":     {&validators.ConsistencyLimits{Jitter: validators.JitterLimits}, nil, ""},
-		"all, known":                 {all, checks{repeat, process}, ""},
+		"nothing wanted":              {nil, nil, ""},
+		"no jitter, known":            {none, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, ""},
+		"no jitter, unknown":          {none, checks{unknown(registry.ConsistencyRepeat, ""), process}, "the limits want the consistency check repeat, which did not run: no time"},
+		"no jitter, not loaded again": {none, checks{repeat, process, unknown(registry.ConsistencyLoad, "")}, "the limits want the consistency check load, which did not run: no time"},
+		"no jitter, nothing checked":  {none, nil, "the limits want the consistency check repeat, which did not run; the limits want the consistency check process, which did not run"},
+		"by the limits, unknown":      {&validators.ConsistencyLimits{Jitter: validators.JitterLimits}, nil, ""},
+		"all, known":                  {all, checks{repeat, process}, ""},
 		"all, one unknown": {all, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")},
 			"the limits want the consistency check batch batch=8, which did not run: no time"},
 	} {

@@ -59,14 +59,32 @@ func (f *findings) repeats(ctx context.Context, done outcome) error {
 			other = append(other, pair{number, before, a, inputs})
 		}
 	}
-	if err := f.jitter(ctx, registry.ConsistencyRepeat, "in one process", same); err != nil {
+	if err := f.recordJitter(ctx, registry.ConsistencyRepeat, "in one process", same); err != nil {
 		return err
 	}
-	return f.jitter(ctx, registry.ConsistencyProcess, "in another process, in another order", other)
+	return f.recordJitter(ctx, registry.ConsistencyProcess, "in another process, in another order", other)
 }
 
-// jitter records what differs between two runs of the same cases.
-func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, where string, pairs []pair) error {
+// recordJitter records what differs between two runs of the same cases.
+func (f *findings) recordJitter(ctx context.Context, kind registry.ConsistencyKind, where string, pairs []pair) error {
+	p, reasons, err := f.jitter(ctx, kind, where, pairs)
+	if err != nil {
+		return err
+	}
+	f.add(p, reasons)
+	return nil
+}
+
+// add adds a check of runs of the same cases, and the reasons why it fails.
+func (f *findings) add(p registry.ConsistencyCheck, reasons []registry.Reason) {
+	if p.Verdict == registry.VerdictFail {
+		f.fail(ReasonJitter, p.Message, reasons)
+	}
+	f.checks = append(f.checks, p)
+}
+
+// jitter judges what differs between two runs of the same cases.
+func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, where string, pairs []pair) (registry.ConsistencyCheck, []registry.Reason, error) {
 	p := registry.ConsistencyCheck{Kind: kind, Cases: len(pairs), Verdict: registry.VerdictPass}
 	var differ []pair
 	for _, pair := range pairs {
@@ -75,13 +93,12 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 		}
 	}
 	if len(differ) == 0 {
-		f.checks = append(f.checks, p)
-		return nil
+		return p, nil, nil
 	}
 	p.Affected = len(differ)
 	verdict, reasons, err := f.compare(ctx, &p, pairs)
 	if err != nil {
-		return err
+		return p, nil, err
 	}
 	if verdict != registry.VerdictFail {
 		reasons = nil
@@ -100,10 +117,8 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 	}
 	if verdict == registry.VerdictFail || at >= 0 || f.engine.Exact {
 		p.Verdict = registry.VerdictFail
-		f.fail(ReasonJitter, p.Message, reasons)
 	}
-	f.checks = append(f.checks, p)
-	return nil
+	return p, reasons, nil
 }
 
 // trial compares what an engine computed for a batch with what it computes for each case alone, and

@@ -1,6 +1,6 @@
 // Package consistency finds out what an engine does beyond the cases of a verification: whether it gives
-// the same when it runs the same again, what a case gives in a batch with others, and what it
-// computes at the smallest and largest sizes of its open dimensions.
+// the same when it runs the same again or is loaded again, what a case gives in a batch with others,
+// and what it computes at the smallest and largest sizes of its open dimensions.
 //
 // A check is other shards of cases: New makes them from the cases of a release. Reference runs the
 // reference model on them, and Engine runs an engine and compares. The limits that decide are those
@@ -31,6 +31,8 @@ const (
 	otherCases      = 8
 	largeBatch      = 8
 	defaultMaxBytes = 256 << 20
+	// LoadCases is how many cases a [Loader] runs with each load at most, those in batches counted one by one.
+	LoadCases = 2 * otherCases
 )
 
 // Options say what to make checks of, and what they may cost.
@@ -64,12 +66,18 @@ var ErrStopped = errors.New("it did not end in its time")
 // stopped, and others of the model.
 type Runner func(ctx context.Context, inputs []Input, dir string) (outputs string, err error)
 
+// Loader loads a model several times, one after the other in one new process, and each time runs the inputs as a [Runner] does.
+// It returns the folders of the outputs, one for each load. Errors: those of a Runner.
+type Loader func(ctx context.Context, inputs []Input, dir string) (outputs []string, err error)
+
 // Judge decides by the limits of an engine what a check of a kind found. It is not given accuracy.
 type Judge func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
 
 // Engine is an engine to check.
 type Engine struct {
-	Run     Runner
+	Run Runner
+	// Load loads the engine several times. Nil: it is not checked.
+	Load    Loader
 	Outputs string // folder of its outputs for the cases, of another process
 	// Comparison has tolerances and masks; the rest of it is ignored.
 	Comparison parity.Run
@@ -91,6 +99,7 @@ type Found struct {
 type Set struct {
 	Options
 	repeat    []shard // the same cases, then once more in another order
+	loads     []shard // some of these cases, for an engine that is loaded again
 	trials    []trial
 	leftOut   []registry.ConsistencyCheck
 	late      bool    // something is left out for want of time

@@ -126,8 +126,9 @@ func openDims() validators.Interface {
 type trying struct {
 	o         consistency.Options
 	reference model
-	where     string // the input that is a mask
-	processes int    // of the engine
+	where     string  // the input that is a mask
+	processes int     // of the engine
+	loads     []model // what each load of the engine computes; nil: it is not loaded again
 	judge     func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
 	exact     bool              // two runs must not differ
 	open      []registry.Reason // why the engine was undecided the last time
@@ -218,7 +219,26 @@ func (w *trying) ready(t *testing.T, m model) (*consistency.Set, consistency.Eng
 	if w.where != "" {
 		comparison.Masks.Inputs["y"] = w.where
 	}
-	return set, consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: w.judge, Comparison: comparison, Exact: w.exact}
+	engine := consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: w.judge, Comparison: comparison, Exact: w.exact}
+	if w.loads != nil {
+		engine.Load = w.loader(t)
+	}
+	return set, engine
+}
+
+// loader runs the model of each load.
+func (w *trying) loader(t *testing.T) consistency.Loader {
+	return func(ctx context.Context, inputs []consistency.Input, dir string) (outputs []string, err error) {
+		var ignored int
+		for i, m := range w.loads {
+			folder, err := m.runner(t, &ignored)(ctx, slices.Clone(inputs), filepath.Join(dir, fmt.Sprint(i)))
+			if err != nil {
+				return nil, err
+			}
+			outputs = append(outputs, folder)
+		}
+		return outputs, nil
+	}
 }
 
 // whats lists the checks.

@@ -225,8 +225,8 @@ func TestChecksThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := files(t, map[string]string{"": made.o.Scratch})
-	if len(all) != 14 { // two for each of two repeats and three batches, one for each of four sizes
-		t.Errorf("made %q, want 14 files", all)
+	if len(all) != 16 { // two for each of two repeats, loads and three batches, one for each of four sizes
+		t.Errorf("made %q, want 16 files", all)
 	}
 	for _, file := range all {
 		for name, block := range map[string]func(path string) error{

@@ -51,7 +51,7 @@ func (s *Set) leaveFor(kind registry.ConsistencyKind, what, reason string) {
 		Verdict: registry.VerdictUndecided, Message: "left out: " + reason})
 }
 
-// makeRepeat writes the same cases twice, the first time in reverse. They have the form that they
+// makeRepeat writes the same cases twice, the first time in reverse, and the first of them for loads. They have the form that they
 // have in the cases, so that outputs are comparable with those of the cases.
 func (s *Set) makeRepeat(n int) error {
 	picked := s.fitting(pick(s.Shards, n))
@@ -66,6 +66,13 @@ func (s *Set) makeRepeat(n int) error {
 			}
 			s.repeat = append(s.repeat, made)
 		}
+	}
+	for _, group := range byShard(s.fitting(pick(s.Shards, min(n, otherCases)))) {
+		made := s.shard(fmt.Sprintf("check-0-load-%05d", group[0].shard), group)
+		if err := s.store(made, s.read, tensor.Concat, 1); err != nil {
+			return err
+		}
+		s.loads = append(s.loads, made)
 	}
 	return nil
 }

@@ -92,6 +92,9 @@ func (s *Set) Engine(ctx context.Context, e Engine, dir string) (Found, error) {
 		if err := found.again(ctx, done); err != nil {
 			return Found{}, err
 		}
+		if err := found.loads(ctx, done, filepath.Join(dir, "loads")); err != nil {
+			return Found{}, err
+		}
 	}
 	for _, t := range s.trials {
 		if err := found.trial(ctx, t, done); err != nil {

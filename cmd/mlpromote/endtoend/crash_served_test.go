@@ -281,7 +281,7 @@ func (c *crashServed) collect(turn int) {
 	}
 	grace := "0s"
 	if c.standby != nil {
-		grace = "1m" // of a database nobody can say that no replica is left, so this marks and deletes nothing yet
+		grace = "1h" // of a database it is not known that no replica is left, so this marks, and deletes nothing while the test runs
 	}
 	gc := func() *exec.Cmd {
 		cmd := exec.CommandContext(c.T.Context(), c.Program, "gc", "--grace", grace, "--data", c.server.Dir, "--output", "json")

@@ -83,6 +83,7 @@ func compilers() []Source {
 			Profile: toolchain.Profile{
 				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
+				Sizes:          true,
 				Forms:          []toolchain.Form{{Name: "int8", Calibrated: true}},
 			},
 		},

@@ -34,6 +34,31 @@ def graph_inputs(model):
     return found
 
 
+def fix_sizes(model, sizes):
+    """The model with the size of each open dimension of its inputs that can have only one, and the dimensions that stay open. sizes are
+    by the names of dimensions: [min, opt, max]."""
+    import onnx
+
+    initialized = {i.name for i in model.graph.initializer}
+    fixed, still = False, []
+    for value in model.graph.input:
+        if value.name in initialized:
+            continue
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.HasField("dim_value"):
+                continue
+            smallest, _, largest = sizes.get(dim.dim_param, (None, None, 0))
+            if smallest == largest:
+                dim.dim_value, fixed = largest, True
+            else:
+                still.append(dim.dim_param or f"{axis} of {value.name}")
+    if not fixed:
+        return model, still
+    for value in [*model.graph.output, *model.graph.value_info]:  # what they are follows from the inputs
+        value.type.tensor_type.ClearField("shape")
+    return onnx.shape_inference.infer_shapes(model), still
+
+
 def one_thread():
     """Sessions of one thread, here and in what the quantizer makes itself: sums must not
     depend on how many cores a machine has."""

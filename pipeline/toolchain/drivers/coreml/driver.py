@@ -15,6 +15,7 @@ import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from graphs import fix_sizes  # noqa: E402
 from protocol import Refused, main, model_of, options_of, output_path, versions, write  # noqa: E402
 
 DEFAULTS = {
@@ -32,24 +33,11 @@ def probe(_request):
 
 def fix(model, sizes):
     """The model, whose open dimensions have the one size that they can have."""
-    import onnx
-
-    initialized = {i.name for i in model.graph.initializer}
-    for value in model.graph.input:
-        if value.name in initialized:
-            continue
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
-                continue
-            smallest, _, largest = sizes.get(dim.dim_param, (None, None, 0))
-            if smallest != largest:
-                name = dim.dim_param or f"{axis} of {value.name}"
-                raise Refused("bad_input", f"dimension {name} of the model is open, and Core ML engines are made for one size: "
-                              f"give it one under shapes in the spec, such as shapes: {{{name}: 1}}")
-            dim.dim_value = largest
-    for value in [*model.graph.output, *model.graph.value_info]:  # what they are follows from the inputs
-        value.type.tensor_type.ClearField("shape")
-    return onnx.shape_inference.infer_shapes(model)
+    model, still = fix_sizes(model, sizes)
+    for name in still:
+        raise Refused("bad_input", f"dimension {name} of the model is open, and Core ML engines are made for one size: "
+                      f"give it one under shapes in the spec, such as shapes: {{{name}: 1}}")
+    return model
 
 
 def converted(model, deployment):

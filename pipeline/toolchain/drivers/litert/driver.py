@@ -2,7 +2,9 @@
 
 probe    versions of the tools.
 compile  role "model", one .onnx file and its external data, to model.tflite, by onnx2tf,
-         which writes the flatbuffer itself: no TensorFlow is involved. With form "int8" and
+         which writes the flatbuffer itself: no TensorFlow is involved. Open dimensions that can have
+         one size get it: shapes that the graph computes while it runs are what XNNPACK can get wrong,
+         in one load of the engine and not in the next. With form "int8" and
          role "calibration", all operators get numbers of 8 bits, between a QUANTIZE of each
          input and a DEQUANTIZE of each output.
 run      such engines on cases.
@@ -13,12 +15,16 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from graphs import graph_inputs, nodes_of  # noqa: E402
+from graphs import fix_sizes, graph_inputs, nodes_of  # noqa: E402
 from interpreting import Flatbuffer  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from running import number, only, run  # noqa: E402
 from tensors import cases  # noqa: E402
 
+DEFAULTS = {
+    "form": "float",
+    "sizes": {},  # of open dimensions, by their names in the model: [min, opt, max]
+}
 SUFFIX = {"float": "_float32.tflite", "int8": "_integer_quant.tflite"}
 
 
@@ -27,10 +33,11 @@ def probe(_request):
 
 
 def compile_(request):
-    form = options_of(request, {"form": "float"}, {"form": tuple(SUFFIX)})["form"]
+    options = options_of(request, DEFAULTS, {"form": tuple(SUFFIX)})
+    form = options["form"]
     import onnx
 
-    model = onnx.load(model_of(request))
+    model, _ = fix_sizes(onnx.load(model_of(request)), options["sizes"])
     if form == "float":  # the quantizer of form int8 does not take what this adds
         keep_layout(model)
     source = "model.onnx"  # a copy in the working directory, since the converter writes to its input

@@ -1,0 +1,146 @@
+package consistency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// loads has the engine loaded several times in one process, and compares what each load gives with what the engine gave before: for
+// cases alone with the run that the verdict is about, and for the first batches with the run of these. A runtime that works in
+// memory which an earlier load left can be right in one load and wrong in another.
+func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
+	if _, failed := done.failed[f.set.repeat[0].Name]; failed || f.engine.Load == nil {
+		return nil
+	}
+	batch, batched := f.batchToLoad(done)
+	shards := f.set.loads
+	if batched {
+		shards = append(shards[:len(shards):len(shards)], batch.shards...)
+	}
+	dirs, err := f.engine.Load(ctx, inputs(shards), dir)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p := registry.ConsistencyCheck{Kind: registry.ConsistencyLoad}
+	if err != nil {
+		f.broke(&p, "", ReasonJitter, "the engine does not run where it is loaded several times", err)
+		f.checks = append(f.checks, p)
+		return nil
+	}
+	p.What, p.Verdict = fmt.Sprintf("loads=%d", len(dirs)), registry.VerdictPass
+	for _, s := range f.set.loads {
+		p.Cases += len(s.cases)
+	}
+	for i, folder := range dirs {
+		where := fmt.Sprintf("by load %d of %d in one process", i+1, len(dirs))
+		reasons, err := f.load(ctx, &p, where, folder, done, batch)
+		if err != nil {
+			return err
+		}
+		if p.Verdict == registry.VerdictFail {
+			f.add(p, reasons)
+			return nil
+		}
+	}
+	f.add(p, nil)
+	return nil
+}
+
+// batchToLoad is the first check of batches, if the engine and the reference model ran it.
+func (f *findings) batchToLoad(done outcome) (trial, bool) {
+	for _, t := range f.set.trials {
+		if t.batch == 0 {
+			continue
+		}
+		for _, s := range t.shards {
+			if done.failed[s.Name] != nil || f.set.reference.failed[s.Name] != nil {
+				return trial{}, false
+			}
+		}
+		return t, true
+	}
+	return trial{}, false
+}
+
+// load compares one load, and keeps in p the worst of it. It returns the reasons why it fails.
+func (f *findings) load(ctx context.Context, p *registry.ConsistencyCheck, where, folder string, done outcome, batch trial) ([]registry.Reason, error) {
+	alone, err := f.aloneAgain(folder)
+	if err != nil {
+		return nil, err
+	}
+	together, err := f.batchAgain(folder, done, batch)
+	if errors.Is(err, tensor.ErrMismatch) {
+		p.Verdict, p.Message = registry.VerdictFail, where+", "+batch.what+": "+err.Error()
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []struct {
+		where string
+		pairs []pair
+	}{{where, alone}, {where + ", " + batch.what, together}} {
+		found, reasons, err := f.jitter(ctx, registry.ConsistencyLoad, c.where, c.pairs)
+		if err != nil {
+			return nil, err
+		}
+		p.Affected = max(p.Affected, min(found.Affected, p.Cases))
+		if found.Verdict == registry.VerdictPass {
+			continue
+		}
+		if failed := found.Verdict == registry.VerdictFail; failed || p.Verdict == registry.VerdictPass || found.MaxAbs > p.MaxAbs {
+			p.Verdict, p.Message, p.MaxAbs, p.Output = found.Verdict, found.Message, found.MaxAbs, found.Output
+		}
+		if p.Verdict == registry.VerdictFail {
+			return reasons, nil
+		}
+	}
+	return nil, nil
+}
+
+// aloneAgain pairs the cases that a load ran with the run that the verdict is about.
+func (f *findings) aloneAgain(folder string) (pairs []pair, err error) {
+	for _, s := range f.set.loads {
+		for row, c := range s.cases {
+			made := pair{number: s.of.First + c.row}
+			if made.want, err = f.set.outputs(f.engine.Outputs, s.of.File, c.row); err != nil {
+				return nil, err
+			}
+			if made.got, err = f.set.outputs(folder, s.Name, row); err != nil {
+				return nil, err
+			}
+			if made.inputs, err = f.set.read(c); err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, made)
+		}
+	}
+	return pairs, nil
+}
+
+// batchAgain pairs the batches that a load ran with those that the engine ran before.
+func (f *findings) batchAgain(folder string, done outcome, batch trial) (pairs []pair, err error) {
+	for _, s := range batch.shards {
+		loaded := outcome{dir: map[string]string{s.Name: folder}}
+		for at := range s.cases {
+			before, err := f.inBatch(batch, s, at, done)
+			if errors.Is(err, tensor.ErrMismatch) {
+				return nil, nil // the check of this batch says so
+			}
+			if err != nil {
+				return nil, err
+			}
+			made, err := f.inBatch(batch, s, at, loaded)
+			if err != nil {
+				return nil, err
+			}
+			made.want = before.got
+			pairs = append(pairs, made)
+		}
+	}
+	return pairs, nil
+}
