@@ -13,6 +13,7 @@ names, or {"name": ..., "options": {...}} where something is asked of one. An en
               runtime does not say it
 """
 
+import gc
 import os
 import resource
 import time
@@ -203,6 +204,8 @@ def run(load):
             runner = Runner(request, group, load)
             runner.run()
             cases, results = len(runner.cases), results + runner.results
+            del runner  # the next group may need the memory
+            gc.collect()
         if len(results) == 1:
             results[0]["peak_rss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {"cases": cases, "engines": results}
