@@ -29,13 +29,39 @@ func zoo() []model {
 		{"OCR, recognizer", drawn("crnn"), precisions, fixed},
 		{"VAD", drawn("vad"), precisions, fixed},
 		{"boosted trees", shipped("tumors"), []string{"fp32"}, fixed},
-		{"linear pipeline", shipped("wine"), []string{"fp32"}, fixed},
+		{"random forest", shipped("wine"), []string{"fp32"}, fixed},
+		{"linear pipeline", linear, []string{"fp32"}, fixed},
 	}
 }
 
 // shipped is an example.
 func shipped(name string) func(program, string) error {
 	return func(_ program, dir string) error { return os.CopyFS(dir, os.DirFS(filepath.Join("examples", name))) }
+}
+
+// linear is examples/wine with another model: a scaler and a logistic regression in place of the forest.
+func linear(p program, dir string) error {
+	if err := shipped("wine")(p, dir); err != nil {
+		return err
+	}
+	python, err := p.python("scikit-learn")
+	if err != nil {
+		return err
+	}
+	script, err := filepath.Abs("tools/toolchainstable/linear.py")
+	if err != nil {
+		return err
+	}
+	if out, err := execute(dir, nil, python, "-B", script, "wine.skops"); err != nil {
+		return fmt.Errorf("linear.py: %w: %s", err, out)
+	}
+	spec := filepath.Join(dir, "mlpromote.yaml")
+	text, err := os.ReadFile(spec)
+	if err != nil {
+		return err
+	}
+	// It has no tree, whose class needs trust.
+	return os.WriteFile(spec, []byte(strings.Replace(string(text), ", trust: {types: [sklearn.tree._tree.Tree]}", "", 1)), 0o644)
 }
 
 // drawn is a model that a script draws from a seed, with cases and calibration data; init gets these arguments for it.
