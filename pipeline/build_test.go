@@ -63,6 +63,9 @@ func setup(t *testing.T, weight float32) *world {
 	return setupOn(t, linear{}, weight)
 }
 
+// loadsInTests is how often engines are loaded again here: many tests verify, and few are about loads.
+const loadsInTests = 3
+
 // setupReal makes a world with the real ONNX Runtime.
 func setupReal(t *testing.T, weight float32) *world {
 	t.Helper()
@@ -106,6 +109,7 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 		Fitness: func() fitness.Reading { return w.fitness },
 		Warn:    func(text string) { w.warnings = append(w.warnings, text) },
 	}
+	w.p.MostLoads(loadsInTests)
 	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scaling(1.5, 1, "made by hand"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -292,8 +293,36 @@ func TestLoadsOf(t *testing.T) {
 		{0, 0, mostLoads}, {time.Millisecond, 0, mostLoads}, {loadsTime / mostLoads, 0, mostLoads}, {loadsTime / (mostLoads - 1), 0, mostLoads - 1},
 		{time.Second, 0, 5}, {0, loadsTime / consistency.LoadCases / 4, 4}, {loadsTime / 3, 0, 3}, {loadsTime, 0, 2}, {time.Hour, time.Hour, 2},
 	} {
-		if got := loadsOf(c.load, c.one); got != c.want {
+		if got := loadsOf(c.load, c.one, mostLoads); got != c.want {
 			t.Errorf("%v to load and %v for a case: %d loads, want %d", c.load, c.one, got, c.want)
+		}
+	}
+}
+
+// Some of the cases are compared by the spread that an output has over all of them, from limits of version 2 on.
+func TestSomeCasesHaveTheSpreadOfAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := cases.WriteShard(filepath.Join(dir, "a.safetensors"), map[string]tensor.Tensor{"y": floats32(t, []float32{1, 3, 5, 7}, 4, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int]float64{1: 0, 2: math.Sqrt(5)} {
+		set := registry.CaseSet{Shards: []registry.Shard{{File: "a.safetensors", Count: 4}}}
+		v := verification{}
+		v.cases, v.golden = material{dir: dir, set: &set}, material{dir: dir, set: &set}
+		v.iface.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}
+		v.limits = validators.Limits{V: version, Precisions: map[string]validators.PrecisionLimits{"fp32": {Outputs: map[string]validators.OutputLimits{
+			"y": {SNRdB: &validators.AtLeast{Min: 80}}}}}}
+		run, err := v.comparisonOfSome(t.Context(), "fp32")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0.0
+		if spreads := run.Outputs["y"].Spreads; len(spreads) == 1 {
+			got = spreads[0]
+		}
+		if math.Abs(got-want) > 1e-6 {
+			t.Errorf("limits of version %d: a spread of %v, want %v", version, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -139,7 +140,7 @@ func (p consistencyChecks) loader(c candidate, left *extra, held *[]string) cons
 		var outputs []string
 		once := run.job.Run.Engines[0]
 		run.job.Run.Engines = nil
-		for i := range loadsOf(left.load, p.outputs.median()) {
+		for i := range loadsOf(left.load, p.outputs.median(), cmp.Or(p.v.p.mostLoads, mostLoads)) {
 			once.ID = fmt.Sprintf("%s-load-%d", c.id, i+1)
 			run.job.Run.Engines = append(run.job.Run.Engines, once)
 			outputs = append(outputs, filepath.Join(dir, "outputs", once.ID))
@@ -151,13 +152,13 @@ func (p consistencyChecks) loader(c candidate, left *extra, held *[]string) cons
 	}
 }
 
-// loadsOf is how often an engine is loaded that takes so long to load, and so long for a case.
-func loadsOf(load, one time.Duration) int {
+// loadsOf is how often an engine is loaded that takes so long to load, and so long for a case: at most so often.
+func loadsOf(load, one time.Duration, most int) int {
 	each := load + consistency.LoadCases*one
 	if each <= 0 {
-		return mostLoads
+		return most
 	}
-	return int(min(max(loadsTime/each, 2), mostLoads))
+	return int(min(max(loadsTime/each, 2), time.Duration(most)))
 }
 
 // runOn is a run of an engine on inputs.

@@ -38,6 +38,9 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 // RunInChunks has verifications run engines chunk by chunk, however small they are.
 func (p *Pipeline) RunInChunks() { p.chunkFrom = 1 }
 
+// MostLoads is how often verifications load an engine again at most.
+func (p *Pipeline) MostLoads(n int) { p.mostLoads = n }
+
 // ExtraTime sets the time of the runs of an engine beyond its cases.
 func (p *Pipeline) ExtraTime(t time.Duration) { p.extraTime = t }
 

@@ -70,6 +70,7 @@ type Pipeline struct {
 	extraTime       time.Duration // see extraTime, which 0 means
 	chunkFrom       int64         // see chunkedFrom, which 0 means
 	crossCheckBelow int64         // see crossCheckModel, which 0 means
+	mostLoads       int           // see mostLoads, which 0 means
 }
 
 // Toolchain is the drivers of one install.

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // Static quantization takes the table of ranges of the last release in place of calibration, so that every machine
@@ -110,5 +111,30 @@ func TestTuningRecords(t *testing.T) {
 	w.built(t, strings.NewReplacer("1.0.0", "1.2.0", "linux/amd64/v1", "linux/amd64/v2").Replace(onlyFP32), pipeline.BuildOptions{})
 	if records := given["1.2.0"]; len(records) != 0 {
 		t.Errorf("a build for another target was given %q, want nothing", records)
+	}
+}
+
+// What an earlier build learned counts if a trusted builder signed its release.
+func TestRangesOfABuilderThatIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	static := strings.Replace(digits, "dynamic", "static", 1) + "calibration: calibration/\n"
+	w := setup(t, 1.5)
+	w.calibration(t, []float32{4, 5})
+	var got []string
+	w.quantize = func(job toolchain.Job) (quantized, error) {
+		for _, in := range job.Inputs {
+			if in.Role != toolchain.RoleModel {
+				got = append(got, in.Role)
+			}
+		}
+		return quantized{weight: 1.5, ranges: `{"x": [0, 5]}`}, nil
+	}
+	w.built(t, static, pipeline.BuildOptions{})
+	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e registry.TrustEntry) bool { return e.Key == string(registry.RoleBuilder) }))
+	got = nil
+	// The build ends where it signs, if not before: what it is given to quantize is what counts.
+	_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(static, "1.0.0", "1.1.0", 1)), pipeline.BuildOptions{})
+	if !slices.Equal(got, []string{toolchain.RoleCalibration}) {
+		t.Errorf("quantized by %q, error %v; want the calibration data, and not the ranges that somebody stored", got, err)
 	}
 }

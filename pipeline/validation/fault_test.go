@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -22,6 +23,7 @@ type fault struct {
 	source registry.Digest
 	model  string                                             // path; empty for the source itself
 	change func(run uint64, outputs map[string]tensor.Tensor) // of one shard; nil changes nothing
+	loads  string                                             // the end of the names of engines that are changed; empty: all
 	runs   *atomic.Uint64
 	hits   *atomic.Uint64 // how often the fault was put in
 }
@@ -54,7 +56,7 @@ func (d faulty) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 		return outcome, err
 	}
 	for _, e := range job.Run.Engines {
-		if e.ID == "reference" {
+		if e.ID == "reference" || !strings.HasSuffix(e.ID, d.loads) {
 			continue
 		}
 		for _, in := range job.Inputs {

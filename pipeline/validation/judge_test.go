@@ -44,7 +44,7 @@ func sortOut(all []record) verdicts {
 	}
 	// A difference between runs or batches counts where it is more than honest engines are off from the reference.
 	for _, r := range v.honest {
-		for _, kind := range []string{"repeat", "process", "batch"} {
+		for _, kind := range []string{"repeat", "process", "load", "batch"} {
 			group := r.group("consistency " + kind)
 			v.bounds[group] = max(v.bounds[group], v.bounds[r.group("consistency dimension")])
 		}

@@ -41,8 +41,11 @@ const saturating = "saturating-calibration"
 
 // wrapped are the faults that no graph has.
 var wrapped = map[string]func(uint64, map[string]tensor.Tensor){
-	"stale-row": stale, "jitter-0.001": jitter(0.001), "jitter-0.1": jitter(0.1), "jitter-1": jitter(1),
+	"stale-row": stale, "jitter-0.001": jitter(0.001), "jitter-0.1": jitter(0.1), "jitter-1": jitter(1), oneLoad: jitter(1),
 }
+
+// oneLoad is the fault of an engine that computes something else in one of its loads.
+const oneLoad = "one-load"
 
 // task is one release: a model in some variants for one runtime, honest or with a fault.
 type task struct {
@@ -172,6 +175,9 @@ func (t task) prepare(of about) (fault, string, error) {
 		f.model = filepath.Join(of.dir, "faults", t.fault+".onnx")
 	}
 	calibration := "calibration"
+	if t.fault == oneLoad {
+		f.loads = "-load-3"
+	}
 	if t.fault == saturating {
 		calibration = "saturating"
 	}
