@@ -326,3 +326,65 @@ func TestSomeCasesHaveTheSpreadOfAll(t *testing.T) {
 		}
 	}
 }
+
+// A report names the destination where limits of version 2 compare with the engine that is there.
+func TestDestinationOfAReport(t *testing.T) {
+	t.Parallel()
+	accuracy := func(l *validators.Limits) { l.Accuracy = &validators.AccuracyLimit{Regression: &validators.AtMost{}} }
+	latency := func(l *validators.Limits) { l.Latency.Regression = &validators.AtMost{} }
+	for name, c := range map[string]struct {
+		version     int
+		environment string
+		change      func(*validators.Limits)
+		want        bool
+	}{
+		"accuracy":                             {2, "prod", accuracy, true},
+		"latency":                              {2, "prod", latency, true},
+		"nothing is compared":                  {2, "prod", func(*validators.Limits) {}, false},
+		"accuracy, but not with what is there": {2, "prod", func(l *validators.Limits) { l.Accuracy = &validators.AccuracyLimit{} }, false},
+		"nothing is there":                     {2, "", accuracy, false},
+		"version 1":                            {1, "prod", accuracy, false},
+		"version 1, nothing is there":          {1, "", accuracy, false},
+	} {
+		v := verification{}
+		v.limits = validators.Limits{V: c.version}
+		v.next.environment, v.next.release = c.environment, digest.FromString("release")
+		c.change(&v.limits)
+		got := v.destination(candidate{})
+		if (got != nil) != c.want || c.want && (got.Environment != "prod" || got.Release["sha256"] != v.next.release.Encoded()) {
+			t.Errorf("%s: got %+v, want one: %t", name, got, c.want)
+		}
+	}
+}
+
+// A measurement gets more runs where limits of version 2 are on a tail, and no fewer than the least.
+func TestTimingOfAVerification(t *testing.T) {
+	t.Parallel()
+	tail := validators.LatencyLimits{P99: &validators.TimeAtMost{}}
+	median := validators.LatencyLimits{P50: &validators.TimeAtMost{}}
+	limits := func(version int, l validators.LatencyLimits) validators.Limits {
+		return validators.Limits{V: version, Confidence: 0.95, Latency: l}
+	}
+	runs := limits(2, tail).TailRuns(tailOver)
+	slow := 2 * limitedTime / time.Duration(runs) // so that these runs do not fit the time
+	for name, c := range map[string]struct {
+		limits validators.Limits
+		time   time.Duration
+		median time.Duration
+		want   timing
+	}{
+		"nothing is limited":          {limits(2, validators.LatencyLimits{}), 0, 0, timing{recordedTime, recordedSamples}},
+		"a median is":                 {limits(2, median), 0, 0, timing{limitedTime, maxSamples}},
+		"a tail is":                   {limits(2, tail), 0, slow, timing{time.Duration(runs) * slow, runs}},
+		"a tail in version 1":         {limits(1, tail), 0, slow, timing{limitedTime, int(limitedTime / slow)}},
+		"time is given":               {limits(2, median), time.Second, time.Millisecond, timing{time.Second, 1000}},
+		"slow runs fill the time":     {limits(2, median), 0, limitedTime / 100, timing{limitedTime, 100}},
+		"the slowest have the fewest": {limits(2, median), 0, time.Hour, timing{limitedTime, minSamples}},
+	} {
+		v := verification{p: &Pipeline{LatencyTime: c.time}}
+		v.limits = c.limits
+		if got := v.timing(c.median); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
