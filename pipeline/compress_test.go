@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // compressed is a spec whose second variant is compressed. VARIANT is what the variant says.
@@ -206,6 +207,54 @@ func TestBuildRefusesToCompress(t *testing.T) {
 			}
 			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
 				t.Errorf("heads %v, error %v; want none", heads, err)
+			}
+		})
+	}
+}
+
+// A student whose graph names other classes than the output has is refused: its answers would be read by the wrong names.
+func TestStudentWithClasses(t *testing.T) {
+	t.Parallel()
+	classes := func(names ...string) []byte {
+		attribute := str(nil, 1, "classlabels_strings")
+		for _, name := range names {
+			attribute = str(attribute, 9, name)
+		}
+		return num(attribute, 20, 8)
+	}
+	pairs := func(name string) []byte { // of shape [1, 2]
+		shape := sub(sub(nil, 1, num(nil, 1, 1)), 1, num(nil, 1, 2))
+		return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, 1), 2, shape)))
+	}
+	for name, c := range map[string]struct {
+		student []byte // attribute
+		output  string // what the spec says of it
+		says    string // empty: it builds
+	}{
+		"the same":          {classes("cat", "dog"), "outputs: {y: {kind: scores, labels: [cat, dog]}}\n", ""},
+		"another class":     {classes("dog", "cat"), "outputs: {y: {kind: scores, labels: [cat, dog]}}\n", `its classes are ["dog" "cat"], and those of output "y" are ["cat" "dog"]`},
+		"no classes":        {nil, "outputs: {y: {kind: scores, labels: [cat, dog]}}\n", ""},
+		"an output without": {classes("dog", "cat"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			write(t, w, "model.onnx", scalingWith(nil, "Mul", 1.5, 1, "made by hand", pairs))
+			write(t, w, "student.onnx", scalingWith(c.student, "Mul", 1.6, 1, "another model", pairs))
+			for folder, x := range map[string][]float32{"cases": {1, 2, 3, 4}, "calibration": {5, 6, 7, 8}} {
+				if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				made, err := tensor.New(x, 2, 1, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeTensors(t, filepath.Join(w.dir, folder, "cases-00000.safetensors"), map[string]tensor.Tensor{"x": made})
+			}
+			text := strings.Replace(compressed, "VARIANT", "model: student.onnx", 1) + c.output
+			_, err := w.p.Plan(t.Context(), w.spec(t, text))
+			if (err == nil) != (c.says == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("error %v, want %q", err, c.says)
 			}
 		})
 	}

@@ -105,10 +105,19 @@ func scalingOf(w, v float32, text string, described func(name string) []byte) []
 
 // scalingBy is scalingOf with another operator for the first product.
 func scalingBy(operator string, w, v float32, text string, described func(name string) []byte) []byte {
+	return scalingWith(nil, operator, w, v, text, described)
+}
+
+// scalingWith is scalingBy with an attribute of its last node, in the encoding of ONNX; nil: none.
+func scalingWith(attribute []byte, operator string, w, v float32, text string, described func(name string) []byte) []byte {
 	var graph []byte
 	for _, node := range [][]string{{"x", "w", "a", operator}, {"zero", "v", "b", "Mul"}, {"a", "b", "y", "Add"}} {
 		encoded := str(str(str(nil, 1, node[0]), 1, node[1]), 2, node[2])
-		graph = sub(graph, 1, str(encoded, 4, node[3]))
+		encoded = str(encoded, 4, node[3])
+		if attribute != nil && node[3] == "Add" {
+			encoded = sub(encoded, 5, attribute)
+		}
+		graph = sub(graph, 1, encoded)
 	}
 	graph = str(graph, 2, "scaling")
 	for _, i := range []struct {
