@@ -45,8 +45,12 @@ var loadOptions = map[string]map[string]loadSetting{
 		"DYNAMIC_QUANTIZATION_GROUP_SIZE": oneOfWords(`0|[1-9][0-9]{0,8}`, "a number"),
 		"KV_CACHE_PRECISION":              oneOfWords(`f32|f16|bf16|u8|i8`, "f32, f16, bf16, u8 or i8"),
 	},
-	"iree":   {"driver": oneOfWords(`local-sync|local-task`, "local-sync (one thread) or local-task")},
-	"litert": {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
+	"iree": {"driver": oneOfWords(`local-sync|local-task`, "local-sync (one thread) or local-task")},
+	"litert": {
+		"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999"),
+		"experimental_op_resolver_type": oneOfWords(`AUTO|BUILTIN_WITHOUT_DEFAULT_DELEGATES`,
+			"AUTO, or BUILTIN_WITHOUT_DEFAULT_DELEGATES to run without XNNPACK"),
+	},
 	"onnxruntime-web": {
 		"graphOptimizationLevel": oneOfWords(`disabled|basic|extended|layout|all`, "disabled, basic, extended, layout or all"),
 		"numThreads":             countSetting,

@@ -155,12 +155,13 @@ def refusal(e):
 
 
 def engine(path, threads, options):
-    from ai_edge_litert.interpreter import Interpreter
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+    resolver = "AUTO"
     if options is not None:
-        only(options, "num_threads")
-        threads = number(options, "num_threads")
-    return Flatbuffer(Interpreter(model_path=path, num_threads=threads))
+        only(options, "num_threads", "experimental_op_resolver_type")
+        threads, resolver = number(options, "num_threads"), options.get("experimental_op_resolver_type", resolver)
+    return Flatbuffer(Interpreter(model_path=path, num_threads=threads, experimental_op_resolver_type=OpResolverType[resolver]))
 
 
 if __name__ == "__main__":
