@@ -74,12 +74,13 @@ func run(ctx context.Context, o options, patterns []string) error {
 	for _, p := range packages {
 		fmt.Fprintln(os.Stderr, "mutants:", p.name())
 		var t tally
-		if t, err = measure(ctx, o, p, known, scratch); err != nil {
+		t, err = measure(ctx, o, p, known, scratch)
+		tallies = append(tallies, t)
+		if err != nil {
 			break
 		}
-		tallies = append(tallies, t)
 	}
-	report(os.Stdout, o, tallies) // also what was measured before an error
+	report(os.Stdout, o, tallies) // also what was measured before an error or an interrupt
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ type tally struct {
 	lived  []mutant
 }
 
-// measure tests a sample of a package's mutants.
+// measure tests a sample of a package's mutants. With an error it returns what it had until then.
 func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch string) (tally, error) {
 	t := tally{pkg: p.name()}
 	drawn, err := sample(o.seed, p, known)
@@ -127,7 +127,7 @@ func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch 
 					t.killed++
 				case lived:
 					t.lived = append(t.lived, m)
-					fmt.Fprintln(os.Stderr, m)
+					fmt.Fprintf(os.Stderr, "%s (%d of %d lived)\n", m, len(t.lived), t.killed+len(t.lived))
 				case broken:
 					useless++
 				}
