@@ -351,7 +351,7 @@ func TestVerifyLoadsAgain(t *testing.T) {
 			}
 			writeTensors(t, path, read)
 			return nil
-		}, registry.VerdictFail, "run again by load 2 of 3 in one process, 3 of 3 cases differ"},
+		}, registry.VerdictFail, "run again after load 2 of 3 in one process, 3 of 3 cases differ"},
 		"it crashes": {func(string) error { return registry.Errorf(registry.CodeInternal, "ended by signal 11") }, registry.VerdictFail,
 			"the engine does not run where it is loaded several times: onnxruntime: ended by signal 11"},
 		"memory is short": {func(string) error { return registry.Errorf(registry.CodeUnavailable, "out of memory") }, registry.VerdictUndecided, "out of memory"},

@@ -36,7 +36,7 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 		p.Cases += len(s.cases)
 	}
 	for i, folder := range dirs {
-		where := fmt.Sprintf("by load %d of %d in one process", i+1, len(dirs))
+		where := fmt.Sprintf("after load %d of %d in one process", i+1, len(dirs))
 		reasons, err := f.load(ctx, &p, where, folder, done, batch)
 		if err != nil {
 			return err

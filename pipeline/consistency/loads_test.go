@@ -53,13 +53,13 @@ func TestLoads(t *testing.T) {
 		says     string // part of the message
 	}{
 		"all the same":           {[]model{honest, honest, honest}, pass, 0, 0, ""},
-		"one is off":             {[]model{honest, off(1), honest}, fail, 7, 1, "run again by load 2 of 3 in one process, 7 of 7 cases differ, by at most 1 in output y"},
-		"the first is off":       {[]model{off(1), honest}, fail, 7, 1, "by load 1 of 2"},
-		"the last is off":        {[]model{honest, off(1)}, fail, 7, 1, "by load 2 of 2"},
+		"one is off":             {[]model{honest, off(1), honest}, fail, 7, 1, "run again after load 2 of 3 in one process, 7 of 7 cases differ, by at most 1 in output y"},
+		"the first is off":       {[]model{off(1), honest}, fail, 7, 1, "after load 1 of 2"},
+		"the last is off":        {[]model{honest, off(1)}, fail, 7, 1, "after load 2 of 2"},
 		"one case is off":        {[]model{honest, late}, fail, 1, 1, "1 of 7 cases differ"},
-		"batches are off":        {[]model{honest, inPairs}, fail, 4, 1, "by load 2 of 2 in one process, batch=2, 4 of 8 cases differ"},
+		"batches are off":        {[]model{honest, inPairs}, fail, 4, 1, "after load 2 of 2 in one process, batch=2, 4 of 8 cases differ"},
 		"a batch lacks a row":    {[]model{honest, shortened}, fail, 0, 0, "batch=2: output y of a batch has the shape [1 4], want 2 in front"},
-		"within the limits":      {[]model{off(0.001), off(0.005), off(0.002)}, recorded, 7, 0.005, "by load 2 of 3"},
+		"within the limits":      {[]model{off(0.001), off(0.005), off(0.002)}, recorded, 7, 0.005, "after load 2 of 3"},
 		"NaN":                    {[]model{honest, off(float32(math.NaN()))}, fail, 7, math.Inf(1), "has NaN in one of the runs"},
 		"it crashes":             {[]model{crashed}, fail, 0, 0, "the engine does not run where it is loaded several times: "},
 		"there is no memory":     {[]model{starved}, undecided, 0, 0, "out of memory"},
