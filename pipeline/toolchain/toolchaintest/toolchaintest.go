@@ -86,6 +86,9 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 	}
 	if source.Profile.Sizes {
 		options["sizes"] = map[string]any{"batch": []any{8, 8, 8}}
+		if !source.Profile.CompileOnly { // it runs cases one by one
+			options["sizes"] = map[string]any{"batch": []any{1, 1, 8}}
+		}
 	}
 	const digits = "../../../examples/digits/"
 	c := Conformance{
