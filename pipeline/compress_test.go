@@ -228,7 +228,7 @@ func TestStudentWithClasses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		student []byte // attribute
-		output  string // what the spec says of it
+		output  string // line of the spec
 		says    string // empty: it builds
 	}{
 		"the same":          {classes("cat", "dog"), "outputs: {y: {kind: scores, labels: [cat, dog]}}\n", ""},

@@ -129,8 +129,8 @@ func (p consistencyChecks) runner(c candidate, left *extra, held *[]string) cons
 	}
 }
 
-// loader loads an engine several times in a process of its own. It is the last that runs in the time that is left, of which it may
-// take all.
+// loader loads an engine several times in a process of its own. No run of the engine comes after it, so it may take all of the time
+// that is left.
 func (p consistencyChecks) loader(c candidate, left *extra, held *[]string) consistency.Loader {
 	return func(ctx context.Context, inputs []consistency.Input, dir string) ([]string, error) {
 		run, err := p.runOn(c, inputs)

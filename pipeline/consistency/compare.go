@@ -84,7 +84,8 @@ func (f *findings) add(p registry.ConsistencyCheck, reasons []registry.Reason) {
 }
 
 // jitter judges what differs between two runs of the same cases.
-func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, where string, pairs []pair) (registry.ConsistencyCheck, []registry.Reason, error) {
+func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, where string,
+	pairs []pair) (registry.ConsistencyCheck, []registry.Reason, error) {
 	p := registry.ConsistencyCheck{Kind: kind, Cases: len(pairs), Verdict: registry.VerdictPass}
 	var differ []pair
 	for _, pair := range pairs {

@@ -25,6 +25,9 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if err == nil && len(dirs) == 0 {
+		err = registry.Errorf(registry.CodeInternal, "nothing was loaded")
+	}
 	p := registry.ConsistencyCheck{Kind: registry.ConsistencyLoad}
 	if err != nil {
 		f.broke(&p, "", ReasonJitter, "the engine does not run where it is loaded several times", err)
@@ -67,7 +70,8 @@ func (f *findings) batchToLoad(done outcome) (trial, bool) {
 }
 
 // load compares one load, and keeps in p the worst of it. It returns the reasons why it fails.
-func (f *findings) load(ctx context.Context, p *registry.ConsistencyCheck, where, folder string, done outcome, batch trial) ([]registry.Reason, error) {
+func (f *findings) load(ctx context.Context, p *registry.ConsistencyCheck, where, folder string,
+	done outcome, batch trial) ([]registry.Reason, error) {
 	alone, err := f.aloneAgain(folder)
 	if err != nil {
 		return nil, err

@@ -98,8 +98,8 @@ def consistency():
         yield [KINDS.get(kind, kind), verdict, f"{len(engines)} checks of {len(set(engines))} engines"]
 
 
-KINDS = {"repeat": "the same cases again, in one process", "process": "the same cases in another process", "load": "the engine loaded again and again", "batch": "several cases in one batch",
-         "dimension": "other sizes of open dimensions"}
+KINDS = {"repeat": "the same cases again, in one process", "process": "the same cases in another process", "load": "the engine loaded again and again",
+         "batch": "several cases in one batch", "dimension": "other sizes of open dimensions"}
 
 
 def worked():
