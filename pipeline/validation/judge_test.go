@@ -18,13 +18,14 @@ type verdicts struct {
 	notBuilt    []record
 	alone       []record // with a fault, and without honest engines to compare with
 	bounds      map[string]float64
+	pooled      map[string]float64 // bounds by honest engines of all models
 }
 
 // sortOut decides which faults count: those with a figure above twice the 99th percentile of what
 // honest engines of the same model, runtime and variant have.
 func sortOut(all []record) verdicts {
-	v := verdicts{bounds: make(map[string]float64)}
-	seen := make(map[string][]float64)
+	v := verdicts{bounds: make(map[string]float64), pooled: make(map[string]float64)}
+	seen, seenOfAll := make(map[string][]float64), make(map[string][]float64)
 	for _, r := range all {
 		switch {
 		case r.Error != "":
@@ -36,11 +37,15 @@ func sortOut(all []record) verdicts {
 			}
 			for figure := range r.Effects {
 				seen[r.group(figure)] = append(seen[r.group(figure)], r.effect(figure))
+				seenOfAll[r.pool(figure)] = append(seenOfAll[r.pool(figure)], r.effect(figure))
 			}
 		}
 	}
 	for group, values := range seen {
 		v.bounds[group] = 2 * percentile(values, 0.99)
+	}
+	for pool, values := range seenOfAll {
+		v.pooled[pool] = 2 * percentile(values, 0.99)
 	}
 	// A difference between runs or batches counts where it is more than honest engines are off from the reference.
 	for _, r := range v.honest {
@@ -72,6 +77,26 @@ func sortOut(all []record) verdicts {
 // group names the honest engines that an engine is compared with in a figure.
 func (r record) group(figure string) string {
 	return strings.Join([]string{r.Family, r.Runtime, r.Variant, figure}, "/")
+}
+
+// pool names the honest engines of all models that an engine is compared with in a figure, of whichever output.
+func (r record) pool(figure string) string {
+	if kind, ok := strings.CutPrefix(figure, "consistency "); ok {
+		return r.Variant + "/consistency " + kind
+	}
+	return r.Variant + "/" + figure[strings.LastIndex(figure, " ")+1:]
+}
+
+// beyondAll are the engines of these with a figure beyond twice what honest ones of all models have.
+func (v verdicts) beyondAll(all []record) []record {
+	return slices.DeleteFunc(slices.Clone(all), func(r record) bool {
+		for figure := range r.Effects {
+			if bound, ok := v.pooled[r.pool(figure)]; ok && r.effect(figure) > bound {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // effect is a figure of an engine, 0 for none. Decibels become the ratio of error and spread.
