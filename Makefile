@@ -6,12 +6,12 @@ export GOFLAGS := -buildvcs=false -trimpath
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm xla tensorrt-rtx coreml
+TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm llama-cpp xla tensorrt-rtx coreml
 # What imports models. torch imports too, and takes 5.4 GiB.
 IMPORTERS  := scikit-learn safetensors xgboost lightgbm pmml tensorflow
 # Those that `make test` installs beside what its tests install themselves. Tests of the others
 # are skipped where they are not installed.
-TESTED     := openvino iree litert onnxruntime-web tvm xla nncf safetensors xgboost lightgbm pmml
+TESTED     := openvino iree litert onnxruntime-web tvm llama-cpp xla nncf safetensors xgboost lightgbm pmml
 
 .PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
@@ -226,7 +226,7 @@ toolchains: build
 
 toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table; 6 GiB more than make test installs
 	bin/mlpromote toolchain install torch
-	go test -count=1 -run 'TestScripts//(import_torch|tensorrt_rtx|coreml)$$' ./cmd/mlpromote
+	go test -count=1 -run 'TestScripts//(import_torch|import_huggingface|import_gguf|tensorrt_rtx|coreml)$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 
 gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md

@@ -29,9 +29,10 @@ type DraftModel struct {
 	// iface has the inputs, and of a model that was imported the outputs too: of an ONNX file a
 	// build may find shapes that the file does not say.
 	iface  validators.Interface
-	source spec.Source // without its path
-	assets []string    // files in the folder of the model that every engine needs
-	notes  []string    // what a person should know of the model
+	source spec.Source        // without its path
+	assets []string           // files in the folder of the model that every engine needs
+	notes  []string           // what a person should know of the model
+	gguf   *format.GGUFHeader // nil for other formats
 }
 
 // DraftFormat recognizes the format of a model's file or folder by its content. Errors:
@@ -56,7 +57,10 @@ func DraftFormat(file string) (string, error) {
 			return spec.FormatKeras, nil // which the build checks
 		}
 	case format.GGUF:
-		return "", refuseGGUF(file, f, info.Size())
+		if err := checkHeader(file, f, info.Size()); err != nil {
+			return "", err
+		}
+		return spec.FormatGGUF, nil
 	case format.Safetensors:
 		return "", byHand(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, which has weights and no network", file, kind.Describe()),
 			"source: {path: FILE, format: safetensors, architecture: {...}}")
@@ -125,16 +129,12 @@ func formatOf(kind format.Kind) string {
 	return spec.FormatONNX
 }
 
-// refuseGGUF says what a GGUF file is, and why no engine is made of it.
-func refuseGGUF(file string, f io.ReaderAt, size int64) error {
-	header, err := format.ReadGGUF(f, size)
-	if err != nil {
+// checkHeader wants a GGUF file whose header can be read.
+func checkHeader(file string, f io.ReaderAt, size int64) error {
+	if _, err := format.ReadGGUF(f, size); err != nil {
 		return registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 	}
-	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s (%s): no toolchain here runs such a file, so nothing can be compared with it",
-			file, format.GGUF.Describe(), header),
-		"export the model that it was converted from to ONNX, and name that file")
+	return nil
 }
 
 // boosterHint says how to save a booster that was pickled; empty for other pickles. Compressed ones do not
@@ -161,7 +161,7 @@ func OpenDraft(file string) (DraftModel, error) {
 	model, err := openModel(file)
 	if err != nil {
 		return DraftModel{}, registry.WithHint(err,
-			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras, jax.export and folders of transformers; "+
+			"init reads ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), PMML, TensorFlow Lite, SavedModels, .keras, jax.export, GGUF and folders of transformers; "+
 				"a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
 			strings.Join(spec.Formats()[1:], "|"))
 	}
@@ -213,6 +213,13 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 		d.assets = tokenizerOf(m.source.files)
 		d.notes = tokenizerNotes(d.assets)
 	}
+	if sourceFormat == spec.FormatGGUF {
+		header, err := openGGUF(file)
+		if err != nil {
+			return DraftModel{}, err
+		}
+		d.gguf, d.notes = &header, []string{fmt.Sprintf("the file is %s", header)}
+	}
 	if d.iface, err = interfaceOf(m.model); err != nil {
 		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
 	}
@@ -261,6 +268,9 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 	}
 	uses := d.model.Uses()
 	options.Interface, options.Sizes = proposedSizes(d.iface, uses)
+	if d.gguf != nil {
+		options.Interface = withinContext(options.Interface, *d.gguf)
+	}
 	if imported != nil {
 		options.Interface, options.Labels = withSizesOf(options.Interface, imported.Interface), imported.Labels
 		options.Accuracy = proposedAccuracy(options.Kinds, imported.Count)
@@ -270,6 +280,9 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 	}
 	if q := d.model.Quantized(); q.Nodes > 0 && d.source.Format == spec.FormatONNX {
 		options.Quantized = precisionOf(q)
+	}
+	if d.gguf != nil {
+		options.Quantized, options.Toolchain = ggufPrecision(*d.gguf), llamaCPP
 	}
 	drafted := Drafted{Warnings: d.notes}
 	if imported == nil {

@@ -111,8 +111,7 @@ func TestDraftFormat(t *testing.T) {
 			`model.save_model("model.json")`},
 		"a pickle of LightGBM": {map[string]string{"m.bin": "clightgbm.sklearn\nLGBMClassifier\n)R."}, "m.bin", "", registry.CodeUnsafe,
 			`model.booster_.save_model("model.txt")`},
-		"GGUF": {map[string]string{"m.onnx": "GGUF\x03\x00\x00\x00" + strings.Repeat("\x00", 16)}, "m.onnx", "", registry.CodeInvalid,
-			"its bytes are a GGUF model (an architecture that it does not name, 0 parameters, no tokenizer)"},
+		"GGUF":           {map[string]string{"m.onnx": "GGUF\x03\x00\x00\x00" + strings.Repeat("\x00", 16)}, "m.onnx", spec.FormatGGUF, "", ""},
 		"GGUF cut short": {map[string]string{"m.onnx": "GGUF\x03\x00\x00\x00"}, "m.onnx", "", registry.CodeUnsafe, "it ends in its header"},
 		"nothing":        {nil, "m.onnx", "", registry.CodeInvalid, "no such file"},
 	} {

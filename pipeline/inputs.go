@@ -90,7 +90,11 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 
 // checkSourceFor checks that the variants of the spec can be made of its source.
 func (in *inputs) checkSourceFor(s *spec.Spec, m importedModel) error {
-	if err := checkQuantized(s, m.model); err != nil {
+	if s.Source.Format == spec.FormatGGUF {
+		if err := checkGGUF(s, m.source.files[0].Path); err != nil {
+			return err
+		}
+	} else if err := checkQuantized(s, m.model); err != nil {
 		return err
 	}
 	if in.Quantized, in.Precision = quantizedSource(s, m.model); in.Quantized != "" {

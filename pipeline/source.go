@@ -101,6 +101,8 @@ func checkForeign(s spec.Source, f *os.File) error {
 		return format.CheckFile(f, format.LightGBM, format.Limits{})
 	case spec.FormatPMML:
 		return format.CheckFile(f, format.PMML, format.Limits{})
+	case spec.FormatGGUF:
+		return checkGGUFFile(f)
 	case spec.FormatJAX:
 		return format.CheckFile(f, format.JAXExport, format.Limits{})
 	case spec.FormatKeras:

@@ -28,7 +28,7 @@ var (
 // loadOptions are the options of known runtimes. No option takes the path of a file. Sources:
 // onnxruntime_session_options_config_keys.h of ONNX Runtime; openvino.properties; the arguments
 // of tf.lite.Interpreter; ort.env and SessionOptions of onnxruntime-common; iree.runtime;
-// runtime.config_threadpool of TVM.
+// runtime.config_threadpool of TVM; llama_context_params of llama.h.
 var loadOptions = map[string]map[string]loadSetting{
 	"onnxruntime":          onnxRuntimeSettings(),
 	"onnxruntime-openvino": onnxRuntimeSettings(),
@@ -57,6 +57,10 @@ var loadOptions = map[string]map[string]loadSetting{
 	},
 	"tvm":            {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
 	"torch-inductor": {"num_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999")},
+	"llama-cpp": {
+		"n_threads": oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999"),
+		"n_ubatch":  oneOfWords(`[1-9][0-9]{0,3}`, "a number from 1 to 9999"),
+	},
 }
 
 // onnxRuntimeSettings are the options of a session of ONNX Runtime by their names in Python, and

@@ -111,7 +111,7 @@ func (c checker) checkSources() {
 func (c checker) checkFormat() {
 	s := c.Source
 	c.oneOf(at("source", "format"), "source format", s.Format, Formats(),
-		[]string{"pytorch", "tensorflow", "gguf"})
+		[]string{"pytorch", "tensorflow"})
 	c.checkArchitecture()
 	c.checkInputs()
 	if s.Simplify && s.Format != FormatONNX {

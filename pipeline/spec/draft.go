@@ -23,7 +23,8 @@ type DraftOptions struct {
 	Cases     string               // folder of recorded cases; empty generates some
 	Labels    string               // their tensor of labels; empty without any
 	Accuracy  string               // a limit on accuracy to propose, in YAML; empty for none
-	Quantized string               // precision of a model that is quantized already; empty if it is not
+	Quantized string               // precision of a model that stays as it is, such as one that is quantized already; empty if it does not
+	Toolchain string               // of the target; empty for the default
 	Kinds     []DraftedKind        // of the outputs, in the order of the graph
 	Sizes     string               // why open dimensions have the sizes of Interface; may be empty
 	Assets    []string             // files that every engine needs, such as a tokenizer; may be empty
@@ -70,7 +71,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 	}
 	if o.Quantized != "" {
 		variants = []string{
-			"# The model is quantized already, and stays as it is.",
+			"# The model stays as it is: no rounding is added to that of the file.",
 			"variants: [{name: " + o.Quantized + ", quantize: {method: none}}]",
 		}
 	}
@@ -81,12 +82,25 @@ func Draft(o DraftOptions) ([]byte, error) {
 	lines = append(lines,
 		"",
 		"# Machines to build for: os/arch or os/arch/level. linux/amd64/v3 needs AVX2 and is faster.",
-		"targets: ["+o.Target+"]",
+		"targets: ["+draftTarget(o)+"]",
 	)
 	if len(lines) > maxDraftLines {
 		return nil, registry.Errorf(registry.CodeInternal, "draft has %d lines: want at most %d", len(lines), maxDraftLines)
 	}
 	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// draftTarget writes the target: its name alone where the toolchain is the default.
+func draftTarget(o DraftOptions) string {
+	if o.Toolchain == "" {
+		return o.Target
+	}
+	parts := strings.SplitN(o.Target, "/", 3)
+	level := ""
+	if len(parts) == 3 {
+		level = ", level: " + parts[2]
+	}
+	return fmt.Sprintf("{name: %s, os: %s, cpu: {arch: %s%s}, toolchain: %s}", strings.ReplaceAll(o.Target, "/", "-"), parts[0], parts[1], level, o.Toolchain)
 }
 
 // draftSource writes the source: a path alone for ONNX.

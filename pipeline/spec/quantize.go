@@ -122,8 +122,11 @@ func (c checker) checkQuantize(under func(...any) []any, v Variant, q Quantize) 
 	if !c.oneOf(key("tool"), "quantization tool", tool, []string{ToolONNXRuntime, ToolNNCF}, nil) {
 		return
 	}
-	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !v.Compressed() &&
-		!slices.Contains(quantized, name) {
+	quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}
+	if c.Source.Format == FormatGGUF {
+		quantized = []string{validators.PrecisionInt8, validators.PrecisionFP16}
+	}
+	if q.Method == MethodNone && !v.Compressed() && !slices.Contains(quantized, name) {
 		c.problem(under("name"),
 			"variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
 	}

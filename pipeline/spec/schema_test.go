@@ -125,7 +125,7 @@ func TestSchemaRefuses(t *testing.T) {
 		change("version: 1.4.0\n", ""),
 		change("1.4.0", "1.4"),
 		change("m.onnx", "{path: m.onnx, fromat: onnx}"),
-		change("m.onnx", "{path: m.onnx, format: gguf}"),
+		change("m.onnx", "{path: m.onnx, format: pytorch}"),
 		change("cases/", "{labels: l}"),
 		change("cases/", "{path: cases/, generate: 4}"),
 		change("linux/amd64/v3", "linux/amd64/v5"),

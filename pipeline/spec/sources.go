@@ -40,18 +40,19 @@ const (
 	FormatTorchScript = "torchscript"
 	// FormatHuggingFace is a folder that save_pretrained of transformers wrote: configuration, weights as safetensors, tokenizer.
 	FormatHuggingFace = "huggingface"
+	FormatGGUF        = "gguf" // a language model of llama.cpp
 )
 
 // Formats lists the formats of sources.
 func Formats() []string {
 	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel, FormatXGBoost, FormatLightGBM,
-		FormatPMML, FormatKeras, FormatJAX, FormatTorchExport, FormatTorchScript, FormatHuggingFace}
+		FormatPMML, FormatKeras, FormatJAX, FormatTorchExport, FormatTorchScript, FormatHuggingFace, FormatGGUF}
 }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
 	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel and huggingface, its folder"`
-	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export,torchscript,huggingface"`
+	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel,xgboost,lightgbm,pmml,keras,jax,torch-export,torchscript,huggingface,gguf"`
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`

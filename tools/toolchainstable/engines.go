@@ -107,13 +107,18 @@ func makesNone(name string) bool {
 	return slices.Contains([]string{"scikit-learn", "safetensors", "tensorflow", "torch", "xgboost", "lightgbm", "pmml", "nncf"}, name)
 }
 
+// takesSource reports whether a toolchain compiles sources, and no ONNX.
+func takesSource(name string) bool {
+	return slices.Contains([]string{"torch-inductor", "llama-cpp"}, name)
+}
+
 // engines has a row for each model, toolchain and variant. Each is a release of its own, so that a model that one
 // toolchain refuses is not kept from the others.
 func (p program) engines() table {
 	t := table{name: "engines", header: "| model | toolchain | variant | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|---|--:|---|--:|--:|--:|--:|---|"}
 	var asked [][2]string // toolchain and form
 	for _, tool := range p.tools {
-		if !makesNone(tool.Name) {
+		if !makesNone(tool.Name) && !takesSource(tool.Name) {
 			asked = append(asked, [2]string{tool.Name, ""})
 		}
 	}
@@ -136,9 +141,8 @@ func (p program) engines() table {
 				if a[1] != "" {
 					name, shown = "{name: "+a[0]+", form: "+a[1]+"}", shown+", "+a[1]
 				}
-				short := strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
 				t.rows = append(t.rows, row{
-					title:  fmt.Sprintf("| %s | %s | %s |", m.name, shown, short),
+					title:  fmt.Sprintf("| %s | %s | %s |", m.name, shown, short(variant)),
 					absent: !p.installed(a[0]),
 					measure: func() (string, error) {
 						return p.inFolder(func(dir string) (string, error) {
@@ -155,7 +159,13 @@ func (p program) engines() table {
 			}
 		}
 	}
+	t.rows = append(t.rows, p.compiledSources()...)
 	return t
+}
+
+// short is the name of a variant.
+func short(variant string) string {
+	return strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
 }
 
 // inFolder calls do with an empty folder.

@@ -21,6 +21,7 @@ type source struct {
 	program         string            // in Python, which writes the model
 	spec            string            // a spec, without variants and targets
 	draft           []string          // or else what `mlpromote init` gets
+	compiled        [][2]string       // by toolchains that take the source itself: toolchain and variant
 }
 
 func sources() []source {
@@ -33,7 +34,13 @@ func sources() []source {
 	}
 	hub := func(name, more string) source {
 		return source{name: "transformers, " + name, toolchain: "torch", files: map[string]string{name: models + "huggingface/" + name},
-			spec: "model: hub/" + name + "\nversion: 1.0.0\nsource: {path: " + name + ", format: huggingface}\nshapes: {batch: [1, 1, 4]" + more + "}\ncases: {generate: 64, seed: 3}\n"}
+			spec:     "model: hub/" + name + "\nversion: 1.0.0\nsource: {path: " + name + ", format: huggingface}\nshapes: {batch: [1, 1, 4]" + more + "}\ncases: {generate: 64, seed: 3}\n",
+			compiled: [][2]string{{"torch-inductor", "fp32"}}}
+	}
+	words := func(file, variant string) source {
+		return source{name: "GGUF, " + variant, toolchain: "torch", files: map[string]string{file: models + "gguf/" + file},
+			spec:     "model: hub/words\nversion: 1.0.0\nsource: {path: " + file + ", format: gguf}\nshapes: {batch: [1, 1, 4], sequence: [2, 12, 32]}\ncases: {generate: 64, seed: 3}\n",
+			compiled: [][2]string{{"llama-cpp", "{name: " + variant + ", quantize: {method: none}}"}}}
 	}
 	return []source{
 		{name: "scikit-learn", toolchain: "scikit-learn", files: map[string]string{".": "examples/wine"}},
@@ -48,8 +55,9 @@ func sources() []source {
 		{name: "Keras", toolchain: "tensorflow", files: with("digits.keras", "keras/digits.keras"), spec: images("{path: digits.keras, format: keras}")},
 		{name: "JAX", toolchain: "xla", files: with("digits.jax", "jax/digits.jax"), spec: images("{path: digits.jax, format: jax}")},
 		{name: "torch.export", toolchain: "torch", files: map[string]string{"digits.pt2": models + "torch/digits.pt2", "cases": "examples/digits/cases"},
-			spec: images("{path: digits.pt2, format: torch-export, trust: {pickle: true}}")},
+			spec: images("{path: digits.pt2, format: torch-export, trust: {pickle: true}}"), compiled: [][2]string{{"torch-inductor", "fp32"}}},
 		hub("encoder", ", sequence: [2, 12, 32]"), hub("vision", ""), hub("decoder", ", sequence: [2, 12, 32]"),
+		words("q8_0.gguf", "int8"), words("f16.gguf", "fp16"),
 	}
 }
 
@@ -59,13 +67,28 @@ func (p program) sources() table {
 	for _, s := range sources() {
 		t.rows = append(t.rows, row{title: fmt.Sprintf("| %s | %s |", s.name, p.title(s.toolchain)), absent: !p.installed(s.toolchain),
 			measure: func() (string, error) {
-				return p.inFolder(func(dir string) (string, error) { return s.row(p, dir) })
+				return p.inFolder(func(dir string) (string, error) { return s.row(p, dir, "onnxruntime", "fp32") })
 			}})
 	}
 	return t
 }
 
-func (s source) row(p program, dir string) (string, error) {
+// compiledSources have a row for each source and toolchain that takes it as it is.
+func (p program) compiledSources() []row {
+	var rows []row
+	for _, s := range sources() {
+		for _, by := range s.compiled {
+			rows = append(rows, row{title: fmt.Sprintf("| %s | %s | %s |", s.name, p.title(by[0]), short(by[1])), absent: !p.installed(s.toolchain) || !p.installed(by[0]),
+				measure: func() (string, error) {
+					return p.inFolder(func(dir string) (string, error) { return s.row(p, dir, by[0], by[1]) })
+				}})
+		}
+	}
+	return rows
+}
+
+// row builds and verifies an engine of the source, and returns its cells.
+func (s source) row(p program, dir, toolchain, variant string) (string, error) {
 	for to, from := range s.files {
 		if err := place(from, filepath.Join(dir, to)); err != nil {
 			return "", err
@@ -98,7 +121,7 @@ func (s source) row(p program, dir string) (string, error) {
 			return "", err
 		}
 	}
-	if err := edit(spec, "fp32", "cpu: {arch: amd64, level: v3}", "onnxruntime", ""); err != nil {
+	if err := edit(spec, variant, "cpu: {arch: amd64, level: v3}", toolchain, ""); err != nil {
 		return "", err
 	}
 	return p.release(dir)

@@ -38,6 +38,12 @@ func (h GGUFHeader) String() string {
 	return strings.Join(append(said, "tokenizer "+h.Tokenizer), ", ")
 }
 
+// Quantized reports whether tensors have other types than those of numbers by themselves: floats, and whole numbers.
+func (h GGUFHeader) Quantized() bool {
+	plain := []string{"F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64"}
+	return slices.ContainsFunc(h.Types, func(t string) bool { return !slices.Contains(plain, t) })
+}
+
 func orElseText(text, otherwise string) string {
 	if text == "" {
 		return otherwise

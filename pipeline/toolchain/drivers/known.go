@@ -9,7 +9,9 @@ import (
 )
 
 // known returns the properties of each program that its files do not have.
-func known() []Source { return slices.Concat(runtimes(), compilers(), unproven(), importers()) }
+func known() []Source {
+	return slices.Concat(runtimes(), compilers(), fromSources(), unproven(), importers())
+}
 
 // runtimes optimize graphs, and choose kernels when they load them.
 func runtimes() []Source {
@@ -103,6 +105,23 @@ func compilers() []Source {
 			},
 		},
 		{
+			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
+			Imports: []string{"jax"},
+			Drives:  []Versions{{"jax", "0.11", "0.12"}, {"onnx", "1.23", "1.23"}, {"numpy", "2.4", "2.5"}},
+			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
+			Profile: toolchain.Profile{
+				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				CompileOptions: xlaOptions,
+				Forms:          []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
+			},
+		},
+	}
+}
+
+// fromSources compile the source of a model as it is.
+func fromSources() []Source {
+	return []Source{
+		{
 			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
 			Drives: []Versions{{"torch", "2.11", "2.15"}, {"numpy", "2.4", "2.5"}},
 			Needs: []Need{
@@ -116,14 +135,10 @@ func compilers() []Source {
 			},
 		},
 		{
-			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
-			Imports: []string{"jax"},
-			Drives:  []Versions{{"jax", "0.11", "0.12"}, {"onnx", "1.23", "1.23"}, {"numpy", "2.4", "2.5"}},
-			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
+			Name: "llama-cpp", Package: "xllamacpp", Language: Python, Oldest: "3.11", Installed: 190,
 			Profile: toolchain.Profile{
-				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				CompileOptions: xlaOptions,
-				Forms:          []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
+				Name: "llama-cpp", Format: "gguf", Entry: "model.gguf", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Sources: []string{"gguf"}, CompileOptions: llamaOptions,
 			},
 		},
 	}
@@ -159,8 +174,8 @@ func importers() []Source {
 		},
 		{
 			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Drives:  []Versions{{"torch", "2.11", "2.15"}, {"onnx", "1.23", "1.23"}, {"onnxscript", "0.7", "0.7"}, {"transformers", "5.17", "5.24"}, {"numpy", "2.4", "2.5"}},
-			Imports: []string{"torch-export", "torchscript", "huggingface"},
+			Drives:  []Versions{{"torch", "2.11", "2.15"}, {"onnx", "1.23", "1.23"}, {"onnxscript", "0.7", "0.7"}, {"transformers", "5.17", "5.24"}, {"gguf", "0.19", "0.19"}, {"numpy", "2.4", "2.5"}},
+			Imports: []string{"torch-export", "torchscript", "huggingface", "gguf"},
 		},
 	}
 }
@@ -296,6 +311,15 @@ func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
 		return map[string]any{"device": "cuda"}, nil
 	}
 	return nil, registry.Errorf(registry.CodeInvalid, "target %s: xla compiles for processors, and for accelerators of vendor nvidia", t.Name)
+}
+
+// llamaOptions are the same for every processor: llama.cpp chooses kernels when it loads the file. Its build for GPUs is not
+// installed, so no engine for one could be run.
+func llamaOptions(t registry.Target, _ string) (map[string]any, error) {
+	if t.Accelerator != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: llama-cpp makes engines for processors, without an accelerator", t.Name)
+	}
+	return map[string]any{}, nil
 }
 
 // blobOptions name the instruction set that a blob of OpenVINO's CPU plugin is for, in oneDNN's

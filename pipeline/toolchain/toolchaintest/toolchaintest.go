@@ -2,7 +2,11 @@
 package toolchaintest
 
 import (
+	"encoding/binary"
+	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -10,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // Installer returns an installer that has the toolchain of that name. It installs the toolchain
@@ -64,8 +69,8 @@ func Input(tb testing.TB, role, name, path string) toolchain.Input {
 	return in
 }
 
-// TestDigits runs [TestDriver] for a toolchain on examples/digits, or on the same model as a program of PyTorch if its
-// compiler takes the source, with a target for any processor, or for a device of a toolchain that compiles only for some. The
+// TestDigits runs [TestDriver] for a toolchain on examples/digits, or on a source that its compiler takes: the same model
+// as a program of PyTorch, or a language model of llama.cpp, with a target for any processor, or for a device of a toolchain that compiles only for some. The
 // tests must be three folders below the repository's root.
 func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 	t.Helper()
@@ -95,8 +100,30 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		New: driver, Profile: source.Profile, Options: options,
 		Model: digits + "digits.onnx", Cases: digits + "cases/cases-00000.safetensors", Count: 360,
 	}
-	if len(source.Profile.Sources) > 0 {
+	switch {
+	case slices.Contains(source.Profile.Sources, "gguf"):
+		c.Model, c.Input = "../../../cmd/mlpromote/testdata/models/gguf/q8_0.gguf", "source.gguf"
+		c.Cases, c.Count = tokens(t, 12, 7, 60), 12
+	case len(source.Profile.Sources) > 0:
 		c.Model, c.Input = "../../../cmd/mlpromote/testdata/models/torch/digits.pt2", "source."+source.Profile.Sources[0]
 	}
 	TestDriver(t, c)
+}
+
+// tokens writes cases of so many token ids each, of a vocabulary, and returns the file.
+func tokens(t *testing.T, cases, length, vocabulary int) string {
+	t.Helper()
+	ids := tensor.Tensor{DType: tensor.Int64, Shape: []int64{int64(cases), int64(length)}}
+	for i := range cases * length {
+		ids.Data = binary.LittleEndian.AppendUint64(ids.Data, uint64(i*i)%uint64(vocabulary))
+	}
+	path := filepath.Join(t.TempDir(), "cases.safetensors")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tensor.Write(f, map[string]tensor.Tensor{"input_ids": ids}, nil), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

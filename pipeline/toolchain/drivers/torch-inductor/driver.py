@@ -36,10 +36,10 @@ def probe(_request):
 
 def compile_(request):
     options = options_of(request, DEFAULTS, CHOICES)
-    program, outputs = source(request)
+    program, inputs, outputs = source(request)
     import torch
 
-    about = {"inputs": list(described(program)), "outputs": outputs}
+    about = {"inputs": list(described(program, inputs)), "outputs": outputs}
     if options["device"] == "cuda":
         device(options["arch"])
         if "CUDA_HOME" not in os.environ:
@@ -55,18 +55,18 @@ def compile_(request):
 
 
 def source(request):
-    """The program of a source, and the names of its outputs, which are those of the ONNX reference."""
+    """The program of a source, and the names of its inputs and outputs, which are those of the ONNX reference."""
     if any(i["name"] == "source/" + pretrained.CONFIG for i in inputs_of(request, "model")):
-        program, _, outputs, _ = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG))
-        return program, outputs
+        program, dims, outputs, _ = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG))
+        return program, list(dims), outputs
     program = exported.opened(model_of(request, exported.SUFFIX))
-    return program, exported.outputs_of(program)
+    return program, list(exported.inputs_of(program)), exported.outputs_of(program)
 
 
-def described(program):
+def described(program, names):
     import torch
 
-    for name, node in exported.inputs_of(program).items():
+    for name, node in zip(names, exported.inputs_of(program).values(), strict=True):
         tensor = node.meta["val"]
         if not isinstance(tensor, torch.Tensor):
             raise Refused("unsupported_format", f"input {name!r} is no tensor: export the program with its value in it")

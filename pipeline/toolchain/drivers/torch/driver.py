@@ -2,7 +2,7 @@
 
 probe   versions of the tools.
 import  role "model", either one file source.torch-export that torch.export.save wrote, or one file source.torchscript that
-        torch.jit.save wrote, with options that say what its inputs are, or the files of a folder that
+        torch.jit.save wrote, with options that say what its inputs are, or one file source.gguf, or the files of a folder that
         save_pretrained of transformers wrote below source/, to model.onnx, by torch.onnx.
 run     such a model on cases: what PyTorch predicts.
 """
@@ -14,6 +14,7 @@ os.environ.update(CUDA_VISIBLE_DEVICES="")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import exported  # noqa: E402
+import ggml  # noqa: E402
 import pretrained  # noqa: E402
 import scripted  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
@@ -34,6 +35,9 @@ def import_(request):
     elif any(i["name"] == "source/" + pretrained.CONFIG for i in inputs_of(request, "model")):
         program, dims, outputs, names = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG))
         model = converted(program, list(dims), outputs)
+    elif any(i["name"].endswith(ggml.SUFFIX) for i in inputs_of(request, "model")):
+        program, dims, outputs = ggml.program_of(model_of(request, ggml.SUFFIX))
+        model, names = converted(program, list(dims), outputs), {}
     else:
         program = exported.opened(model_of(request, exported.SUFFIX))
         inputs, names = list(exported.inputs_of(program)), {}
@@ -123,6 +127,8 @@ def run_(request):
 
 def kind(path):
     """The module that knows files of this name."""
+    if path.endswith(ggml.SUFFIX):
+        return ggml
     return pretrained if os.path.basename(path) == pretrained.CONFIG else exported
 
 

@@ -43,13 +43,18 @@ def opened(path):
         raise
     except Exception as e:  # whatever a damaged folder makes it raise
         raise Refused("bad_input", f"transformers {transformers.__version__} cannot load the model: {' '.join(str(e).split())[:300]}") from None
+    fit(name, loaded)
+    return model.eval(), config
+
+
+def fit(name, loaded):
+    """Refuses weights that are not those of the class, by what transformers says of a load."""
     if loaded["mismatched_keys"]:
         key, there, wanted = sorted(loaded["mismatched_keys"])[0]
         raise Refused("bad_input", f"the weights do not fit {name}: {key} has the shape {list(there)}, and config.json asks for {list(wanted)}")
     if loaded["missing_keys"]:
         wrong = sorted(loaded["missing_keys"])
         raise Refused("bad_input", f"the weights do not fit {name}: {len(wrong)} would be drawn at random, such as {wrong[0]}")
-    return model.eval(), config
 
 
 def inputs_of(model, config, folder):
@@ -124,10 +129,15 @@ def predictor(model, inputs):
 def program_of(path):
     """The model as a program of torch.export, {name of input: names of its open dimensions}, the names of its outputs,
     and the names of classes as the protocol has them."""
+    model, config = opened(path)
+    program, dims, outputs = traced(model, inputs_of(model, config, os.path.dirname(path)))
+    return program, dims, outputs, names_of(config, outputs)
+
+
+def traced(model, inputs):
+    """The program, open dimensions and outputs of a model, by tensors to trace it with."""
     import torch
 
-    model, config = opened(path)
-    inputs = inputs_of(model, config, os.path.dirname(path))
     module, outputs = predictor(model, inputs)
     dims = {name: open_dims(tensor) for name, tensor in inputs.items()}
     shapes = {"given": tuple({d: torch.export.Dim.AUTO for d in of} for of in dims.values())}
@@ -138,7 +148,7 @@ def program_of(path):
         raise
     except Exception as e:  # whatever the model's code stumbles upon
         raise Refused("unsupported_op", f"torch.export cannot trace {type(model).__name__}: {' '.join(str(e).split())[:300]}") from None
-    return program, dims, outputs, names_of(config, outputs)
+    return program, dims, outputs
 
 
 def names_of(config, outputs):
@@ -150,11 +160,13 @@ def names_of(config, outputs):
 
 class Engine:
     def __init__(self, path, threads):
+        model, config = opened(path)
+        self.predict(model, inputs_of(model, config, os.path.dirname(path)), threads)
+
+    def predict(self, model, inputs, threads):
         import torch
 
         torch.set_num_threads(threads)
-        model, config = opened(path)
-        inputs = inputs_of(model, config, os.path.dirname(path))
         self.torch, (self.module, self.outputs) = torch, predictor(model, inputs)
         self.inputs = {n: (t.numpy().dtype, [-1 if d in open_dims(t) else size for d, size in enumerate(t.shape)]) for n, t in inputs.items()}
 

@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"maps"
+	"math"
+	"os"
+	"slices"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// llamaCPP is the toolchain whose engines are GGUF files as they are.
+const llamaCPP = "llama-cpp"
+
+// checkGGUF checks what a spec wants of a GGUF file.
+func checkGGUF(s *spec.Spec, file string) error {
+	header, err := openGGUF(file)
+	if err != nil {
+		return err
+	}
+	if err := checkContext(s, header); err != nil {
+		return err
+	}
+	return checkAsIs(s, header)
+}
+
+// checkAsIs wants a variant that stays as its GGUF file is to have the precision that llama.cpp computes with, and targets for
+// llama.cpp alone: other toolchains get the reference model, whose numbers are in full precision.
+func checkAsIs(s *spec.Spec, header format.GGUFHeader) error {
+	for _, v := range s.Variants {
+		if v.Quantize == nil || v.Quantize.Method != spec.MethodNone || v.Model.Written != "" {
+			continue
+		}
+		if want := ggufPrecision(header); v.Precision != want {
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is %s, with which llama.cpp computes in %s: name the variant so",
+				s.File, v.Name, s.Source.Path.Written, header, want)
+		}
+		for _, t := range s.Targets {
+			if slices.Contains(t.Variants, v.Name) && t.Toolchain.Name != llamaCPP {
+				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+					"%s: target %s, variant %s: %s has the numbers of %s in full precision, and only %s takes the file as it is",
+					s.File, t.Name, v.Name, t.Toolchain.Name, s.Source.Path.Written, llamaCPP),
+					"write toolchain: %s, or list variants of this target that are made of full precision, such as variants: [fp32, int4]", llamaCPP)
+			}
+		}
+	}
+	return nil
+}
+
+// tokensDim is the dimension of tokens in the reference model of a GGUF file, as its importer calls it.
+const tokensDim = "sequence"
+
+// checkContext refuses longer sequences than the model was trained with, which llama.cpp does not take.
+func checkContext(s *spec.Spec, header format.GGUFHeader) error {
+	if longest := s.Shapes.Dims()[tokensDim].Max; header.ContextLength > 0 && longest > int64(min(header.ContextLength, math.MaxInt64)) {
+		return registry.Errorf(registry.CodeInvalid, "%s: shapes: %s is up to %d tokens, and %s has %d tokens of context: want at most these",
+			s.File, tokensDim, longest, s.Source.Path.Written, header.ContextLength)
+	}
+	return nil
+}
+
+// withinContext is an interface without longer sequences than the model was trained with.
+func withinContext(iface validators.Interface, header format.GGUFHeader) validators.Interface {
+	r, ok := iface.Dims[tokensDim]
+	if !ok {
+		r = validators.DefaultDimRange()
+	}
+	if most := int64(min(header.ContextLength, math.MaxInt64)); most > 0 && r.Max > most {
+		r.Max, r.Opt, r.Min = most, min(r.Opt, most), min(r.Min, most)
+	}
+	dims := maps.Clone(iface.Dims)
+	if dims == nil {
+		dims = make(map[string]validators.DimRange)
+	}
+	dims[tokensDim], iface.Dims = r, dims
+	return iface
+}
+
+// ggufPrecision is what llama.cpp computes products in: activations have 8 bits where weights are quantized, and no fewer bits than
+// fp16 otherwise, as its cache of keys and values has. The rounding of weights does not count: the reference model has them as the file does.
+func ggufPrecision(header format.GGUFHeader) string {
+	if header.Quantized() {
+		return validators.PrecisionInt8
+	}
+	return validators.PrecisionFP16
+}
+
+// maxGGUFParameters is how many parameters the reference model of a GGUF file can have: in fp32, within the 2 GiB of an ONNX file.
+const maxGGUFParameters = 1 << 29
+
+// checkGGUFFile lets a GGUF file pass of which a reference model can be made.
+func checkGGUFFile(f *os.File) error {
+	if err := format.CheckFile(f, format.GGUF, format.Limits{}); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	header, err := format.ReadGGUF(f, info.Size())
+	if err == nil && header.Parameters > maxGGUFParameters {
+		err = registry.Errorf(registry.CodeInvalid,
+			"%s: it has %d parameters, and its reference model, in fp32, can have at most %d: no engine of it could be compared with anything",
+			f.Name(), header.Parameters, maxGGUFParameters)
+	}
+	return err
+}
+
+// openGGUF reads the header of a file that passed the format check.
+func openGGUF(file string) (format.GGUFHeader, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return format.GGUFHeader{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return format.GGUFHeader{}, err
+	}
+	return format.ReadGGUF(f, info.Size())
+}
