@@ -54,6 +54,7 @@ func TestSummedTurns(t *testing.T) {
 		"channels last, of a runtime without":     {first, last, [2][]int64{{1, 3, 2}, {1, 2, 3}}, false, false, false, false},
 		"channels last, by the values":            {square, turned, [2][]int64{{1, 2, 2}, {1, 2, 2}}, true, true, true, true},
 		"by the values, of a runtime without":     {square, turned, [2][]int64{{1, 2, 2}, {1, 2, 2}}, false, true, false, false},
+		"the same in both layouts":                {[]float32{1, 2, 2, 1}, []float32{1, 2, 2, 1}, [2][]int64{{1, 2, 2}, {1, 2, 2}}, true, true, false, true},
 		"of two dimensions, which have no others": {square, turned, [2][]int64{{2, 2}, {2, 2}}, true, true, false, false},
 		"of a shape that fits in no way":          {first, last, [2][]int64{{1, 3, 2}, {1, 6, 1}}, true, false, false, false},
 	} {

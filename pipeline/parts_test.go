@@ -117,6 +117,42 @@ func TestAssemble(t *testing.T) {
 	}
 }
 
+// filtered is a registry whose history has some of its events alone.
+type filtered struct {
+	registry.Interface
+	keep func(registry.Event) bool
+}
+
+func (f filtered) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+	events, err := f.Interface.History(ctx, q)
+	return slices.DeleteFunc(slices.Clone(events), func(e registry.Event) bool { return !f.keep(e) }), err
+}
+
+// Provenance of a release says that it is a part. That of an engine, which other releases may have too, says nothing.
+func TestPartsByProvenanceOfTheirReleases(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		keep  func(registry.Event) bool
+		found bool
+	}{
+		"of releases": {func(e registry.Event) bool { return e.Subject == e.Release }, true},
+		"of engines":  {func(e registry.Event) bool { return e.Subject != e.Release }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			for _, target := range []string{narrow, wide} {
+				w.built(t, twoTargets, of(target))
+			}
+			w.p.Registry = filtered{w.Interface, c.keep}
+			made, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+			if found := err == nil && len(made.Parts) == 2; found != c.found {
+				t.Errorf("assembled %+v, error %v; want parts found: %t", made.Parts, err, c.found)
+			}
+		})
+	}
+}
+
 // unanswered is a registry that does not say the first time which release an environment has.
 type unanswered struct {
 	registry.Interface

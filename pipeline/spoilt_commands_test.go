@@ -149,7 +149,7 @@ func TestNoFaultOfACommandPasses(t *testing.T) {
 						sound = got
 					case at > s.calls:
 						return
-					case got.err == nil && reflect.DeepEqual(got.says, sound.says):
+					case got.err == nil && (name == "replay" || reflect.DeepEqual(got.says, sound.says)):
 						t.Errorf("call %d (%s) was spoilt, and the command says what it said of sound files", at, s.last)
 					}
 				}

@@ -1,0 +1,95 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// A file that vanishes between two steps ends the step that reads it, by the error of the file.
+func TestLostFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	here, err := confined.New(dir, "the folder of the spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := fetched{expected: expected{cases: material{dir: dir, set: &registry.CaseSet{Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}
+	measured := verification{scratch: dir, fetched: lost}
+	for name, read := range map[string]func() error{
+		"a file of a spec": func() error { return specFiles{here}.look("lost.onnx", func(*os.File) error { return nil }) },
+		"cases to time":    func() error { return (&tuning{verify: measured}).time(context.Background()) },
+		"cases to load an engine with": func() error {
+			_, err := measured.plainLoad(context.Background(), candidate{}, nil, nil)
+			return err
+		},
+		"a file to store": func() error {
+			_, err := settledFile("a", filepath.Join(dir, "lost"), "sha256:1", 3).Open()
+			return err
+		},
+		"a file that may change": func() error {
+			_, err := diskFile("a", filepath.Join(dir, "lost"), "sha256:1", 3).Open()
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := read(); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("error %v, want that the file does not exist", err)
+			}
+		})
+	}
+}
+
+// A quantizer that leaves no table of ranges ends the build where it stores what it learned.
+func TestStoreWithoutRanges(t *testing.T) {
+	t.Parallel()
+	e := builtEngine{planned: plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": plan.MethodStatic}}}
+	e.steps = []takenStep{{name: "quantize", job: toolchain.Job{Verb: toolchain.VerbQuantize}}}
+	b := build{}
+	b.plan, b.engines = plan.Plan{Calibration: &plan.Set{}}, []builtEngine{e}
+	if part, err := b.tuningPart(); !registry.HasCode(err, registry.CodeInternal) {
+		t.Errorf("part %+v, error %v; want CodeInternal", part, err)
+	}
+	if _, _, err := b.pushSources(t.Context(), "models"); !registry.HasCode(err, registry.CodeInternal) {
+		t.Errorf("storing the sources: error %v, want CodeInternal", err)
+	}
+}
+
+// An engine whose form its toolchain does not know cannot be compiled again for a bisection.
+func TestCalibrationOfAnUnknownForm(t *testing.T) {
+	t.Parallel()
+	b := bisector{made: howMade{Compile: map[string]any{"form": "other"}}, c: candidate{tool: tool{Toolchain: Toolchain{Profile: toolchain.Profile{Name: "openvino"}}}}}
+	if inputs, err := b.compilerCalibration(t.Context()); err == nil {
+		t.Errorf("inputs %v, want an error", inputs)
+	}
+}
+
+// Cases that cannot be written where an engine is to read them end the plain load, whichever of the two files it is.
+func TestPlainLoadOfHalf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	x, err := tensor.New([]float32{1, 2}, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shard = "cases.safetensors"
+	if err := cases.WriteShard(filepath.Join(dir, shard), map[string]tensor.Tensor{"x": x}); err != nil {
+		t.Fatal(err)
+	}
+	set := &registry.CaseSet{Shards: []registry.Shard{{File: shard, Count: 2}}}
+	v := verification{scratch: t.TempDir(), fetched: fetched{expected: expected{cases: material{dir: dir, set: set}, golden: material{dir: t.TempDir(), set: set}}}}
+	if load, err := v.plainLoad(t.Context(), candidate{}, nil, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("load %+v, error %v; want that the golden outputs do not exist", load, err)
+	}
+}
