@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/bits"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -19,6 +20,7 @@ const (
 	ggufHeader  = 128 << 20 // bytes of the whole header
 	ggufNesting = 4         // arrays in arrays
 	ggufDims    = 8
+	ggufNumbers = 1 << 48 // in a tensor
 )
 
 // ggufWidth is the size of the values of fixed size, by type.
@@ -50,9 +52,11 @@ func ReadGGUF(r io.ReaderAt, size int64) (GGUFHeader, error) {
 		key := g.word("key", ggufKey)
 		g.keep(key, g.u32())
 	}
+	g.tensors = tensors
 	for range tensors {
 		g.tensor()
 	}
+	g.check()
 	return g.header(), g.err
 }
 
@@ -66,6 +70,8 @@ type ggufReader struct {
 	numbers map[string]uint64 // and of those that are whole numbers
 	types   map[uint32]int    // tensors by type
 	weights uint64            // numbers in all tensors
+	tensors uint64
+	end     uint64 // of the tensor that ends last, in bytes of the data
 }
 
 // fail keeps the first error.
@@ -160,12 +166,22 @@ func (g *ggufReader) tensor() {
 	}
 	weights := uint64(1)
 	for range dims {
-		weights *= binary.LittleEndian.Uint64(g.bytes(8))
+		high, low := bits.Mul64(weights, binary.LittleEndian.Uint64(g.bytes(8)))
+		if weights = low; high > 0 || low > ggufNumbers {
+			g.fail("a tensor of more than %d numbers", uint64(ggufNumbers))
+			return
+		}
 	}
 	g.weights += weights
-	g.types[g.u32()]++
-	if offset := binary.LittleEndian.Uint64(g.bytes(8)); g.err == nil && offset > uint64(g.size) {
+	kind := g.u32()
+	g.types[kind]++
+	offset := binary.LittleEndian.Uint64(g.bytes(8))
+	if g.err == nil && offset > uint64(g.size) {
 		g.fail("a tensor at byte %d of its data, in a file of %d", offset, g.size)
+		return
+	}
+	if block, ok := ggufTypes[kind]; ok {
+		g.end = max(g.end, offset+(weights+block.numbers-1)/block.numbers*block.bytes)
 	}
 }
 

@@ -51,11 +51,19 @@ func orElseText(text, otherwise string) string {
 	return text
 }
 
-// ggufTypes are the names of tensor types (ggml.h, enum ggml_type); those of no use in files are left out.
-var ggufTypes = map[uint32]string{
-	0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K",
-	15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16",
-	26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 30: "BF16", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4",
+// ggufType is a type of tensors: its name, and how many numbers a block of so many bytes has.
+type ggufType struct {
+	name           string
+	numbers, bytes uint64
+}
+
+// ggufTypes are the types of tensors (ggml.h, enum ggml_type; ggml-common.h, whose blocks they are); those of no use in files are left out.
+var ggufTypes = map[uint32]ggufType{
+	0: {"F32", 1, 4}, 1: {"F16", 1, 2}, 2: {"Q4_0", 32, 18}, 3: {"Q4_1", 32, 20}, 6: {"Q5_0", 32, 22}, 7: {"Q5_1", 32, 24}, 8: {"Q8_0", 32, 34}, 9: {"Q8_1", 32, 36},
+	10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, 12: {"Q4_K", 256, 144}, 13: {"Q5_K", 256, 176}, 14: {"Q6_K", 256, 210}, 15: {"Q8_K", 256, 292},
+	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50}, 20: {"IQ4_NL", 32, 18}, 21: {"IQ3_S", 256, 110}, 22: {"IQ2_S", 256, 82},
+	23: {"IQ4_XS", 256, 136}, 24: {"I8", 1, 1}, 25: {"I16", 1, 2}, 26: {"I32", 1, 4}, 27: {"I64", 1, 8}, 28: {"F64", 1, 8}, 29: {"IQ1_M", 256, 56}, 30: {"BF16", 1, 2},
+	34: {"TQ1_0", 256, 54}, 35: {"TQ2_0", 256, 66}, 39: {"MXFP4", 32, 17},
 }
 
 // header is what was kept of the keys and tensors.
@@ -70,7 +78,7 @@ func (g *ggufReader) header() GGUFHeader {
 	h := GGUFHeader{Architecture: arch, Name: g.texts["general.name"], ContextLength: g.numbers[arch+".context_length"],
 		Parameters: g.weights, Tokenizer: g.texts["tokenizer.ggml.model"]}
 	for _, t := range types {
-		h.Types = append(h.Types, orElseText(ggufTypes[t], fmt.Sprintf("type %d", t)))
+		h.Types = append(h.Types, orElseText(ggufTypes[t].name, fmt.Sprintf("type %d", t)))
 	}
 	return h
 }
@@ -78,21 +86,53 @@ func (g *ggufReader) header() GGUFHeader {
 // ggufKept is the longest text that is kept of a header.
 const ggufKept = 256
 
-// ggufKeep are the keys whose values are kept, beside the length of the context.
+// ggufKeep are the keys whose texts are kept.
 var ggufKeep = []string{"general.architecture", "general.name", "tokenizer.ggml.model"}
+
+// ggufAlignment is where data begins, and each tensor in it: at multiples of this, unless general.alignment says another number.
+const ggufAlignment = 32
+
+// check compares what the header says with the file: the data of all tensors is in it, and no more blocks are named than there are tensors.
+func (g *ggufReader) check() {
+	if g.err != nil {
+		return
+	}
+	alignment := uint64(ggufAlignment)
+	if said, ok := g.numbers["general.alignment"]; ok {
+		alignment = said
+	}
+	if alignment == 0 || alignment > 1<<20 {
+		g.fail("its data is aligned to %d bytes", alignment)
+		return
+	}
+	data := (uint64(g.at) + alignment - 1) / alignment * alignment
+	if g.end > 0 && data+g.end > uint64(g.size) {
+		g.fail("its tensors end at byte %d, and the file has %d: it is not whole", data+g.end, g.size)
+	}
+	for key, blocks := range g.numbers {
+		if strings.HasSuffix(key, ".block_count") && blocks > g.tensors {
+			g.fail("it says that it has %d blocks, of %d tensors", blocks, g.tensors)
+		}
+	}
+}
 
 // keep reads the value of a key, and keeps it if it says something about the model.
 func (g *ggufReader) keep(key string, kind uint32) {
 	switch {
 	case kind == ggufString && slices.Contains(ggufKeep, key):
 		g.texts[key] = g.word("text", ggufText)
-	case strings.HasSuffix(key, ".context_length") && (kind == 4 || kind == 5):
+	case ggufCounts(key) && (kind == 4 || kind == 5):
 		g.numbers[key] = uint64(g.u32())
-	case strings.HasSuffix(key, ".context_length") && (kind == 10 || kind == 11):
+	case ggufCounts(key) && (kind == 10 || kind == 11):
 		g.numbers[key] = binary.LittleEndian.Uint64(g.bytes(8))
 	default:
 		g.value(kind, 0)
 	}
+}
+
+// ggufCounts reports whether the value of a key is a whole number that is kept.
+func ggufCounts(key string) bool {
+	return key == "general.alignment" || strings.HasSuffix(key, ".context_length") || strings.HasSuffix(key, ".block_count")
 }
 
 // word reads a text, and returns it if it is short.

@@ -3,13 +3,15 @@ package format_test
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// gguf writes the header of a GGUF file with these keys, whose values are texts or uint32, and tensors of type and sizes.
+// gguf writes a GGUF file with these keys, whose values are texts or uint32, and a tensor of each type and sizes, at the beginning of the data.
+// Types other than F32 and Q4_K have no data.
 func gguf(keys [][2]any, tensors map[uint32][]uint64) []byte {
 	text := func(to []byte, s string) []byte {
 		return append(binary.LittleEndian.AppendUint64(to, uint64(len(s))), s...)
@@ -33,7 +35,22 @@ func gguf(keys [][2]any, tensors map[uint32][]uint64) []byte {
 		}
 		data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(data, kind), 0)
 	}
-	return data
+	end := uint64(0)
+	for kind, sizes := range tensors {
+		bytes, ok := map[uint32]uint64{0: 4 * 256, 12: 144}[kind] // of 256 numbers
+		numbers := uint64(1)
+		for _, n := range sizes {
+			numbers *= n
+		}
+		if ok {
+			end = max(end, numbers*bytes/256)
+		}
+	}
+	if end == 0 {
+		return data
+	}
+	data = append(data, make([]byte, (32-len(data)%32)%32)...)
+	return append(data, make([]byte, end)...)
 }
 
 func TestReadGGUF(t *testing.T) {
@@ -42,7 +59,7 @@ func TestReadGGUF(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"whole": {gguf([][2]any{{"general.architecture", "llama"}, {"general.name", "Tiny"}, {"llama.block_count", uint32(2)}, {"llama.context_length", uint32(2048)}, {"tokenizer.ggml.model", "gpt2"}},
+		"whole": {gguf([][2]any{{"general.architecture", "llama"}, {"general.name", "Tiny"}, {"llama.block_count", uint32(1)}, {"llama.context_length", uint32(2048)}, {"tokenizer.ggml.model", "gpt2"}},
 			map[uint32][]uint64{12: {256, 64}}), `llama, "Tiny", 16384 parameters as Q4_K, 2048 tokens of context, tokenizer gpt2`},
 		"no keys":           {gguf(nil, map[uint32][]uint64{0: {3}}), "an architecture that it does not name, 3 parameters as F32, no tokenizer"},
 		"a type of its own": {gguf([][2]any{{"general.architecture", "x"}}, map[uint32][]uint64{99: {1}}), "x, 1 parameters as type 99, no tokenizer"},
@@ -56,6 +73,32 @@ func TestReadGGUF(t *testing.T) {
 			cut := c.data[:len(c.data)-9]
 			if _, err := format.ReadGGUF(bytes.NewReader(cut), int64(len(cut))); !registry.HasCode(err, registry.CodeUnsafe) {
 				t.Errorf("cut: error %v, want %s", err, registry.CodeUnsafe)
+			}
+		})
+	}
+}
+
+// What a reader would make room for, or look for beyond the end of the file, is refused.
+func TestReadGGUFRefuses(t *testing.T) {
+	t.Parallel()
+	small := map[uint32][]uint64{0: {3}}
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"more blocks than tensors":   {gguf([][2]any{{"llama.block_count", uint32(2)}}, small), "it says that it has 2 blocks, of 1 tensors"},
+		"no alignment":               {gguf([][2]any{{"general.alignment", uint32(0)}}, small), "aligned to 0 bytes"},
+		"an alignment beyond reason": {gguf([][2]any{{"general.alignment", uint32(1<<20 + 1)}}, small), "aligned to 1048577 bytes"},
+		"data that begins later":     {gguf([][2]any{{"general.alignment", uint32(1 << 20)}}, small), "its tensors end at byte 1048588, and the file has"},
+		"sizes whose product wraps":  {gguf(nil, map[uint32][]uint64{99: {1 << 32, 1 << 32}}), "a tensor of more than 281474976710656 numbers"},
+		"a tensor beyond reason":     {gguf(nil, map[uint32][]uint64{99: {1<<48 + 1}}), "a tensor of more than 281474976710656 numbers"},
+		"a byte too few":             {gguf(nil, small)[:75], "its tensors end at byte 76, and the file has 75"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := format.ReadGGUF(bytes.NewReader(c.data), int64(len(c.data)))
+			if !registry.HasCode(err, registry.CodeUnsafe) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}

@@ -43,11 +43,13 @@ class Engine:
 
     def run(self, feed):
         rows = feed["input_ids"]
-        most, tokens = self.library.trained(self.model), self.library.tokens(self.model)
-        if rows.shape[1] == 0 or rows.shape[1] > min(most, MOST_TOKENS):
-            raise Refused("bad_input", f"a case has {rows.shape[1]} tokens: the model was trained with at most {most}, and this driver takes {MOST_TOKENS}")
+        trained, tokens = self.library.trained(self.model), self.library.tokens(self.model)
+        most = min(trained, MOST_TOKENS) if trained > 0 else MOST_TOKENS
+        if rows.shape[1] == 0 or rows.shape[1] > most:
+            raise Refused("bad_input", f"a case has {rows.shape[1]} tokens: expected 1 to {most}")
         if rows.size and (rows.min() < 0 or rows.max() >= tokens):
-            raise Refused("bad_input", f"a case has the token {rows.min() if rows.min() < 0 else rows.max()}: the vocabulary has those from 0 to {tokens - 1}")
+            wrong = rows.min() if rows.min() < 0 else rows.max()
+            raise Refused("bad_input", f"a case has the token {wrong}: the vocabulary has those from 0 to {tokens - 1}")
         if rows.shape[1] > self.room:
             self.library.free(self.context)
             self.context = None

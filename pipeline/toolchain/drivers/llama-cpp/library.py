@@ -60,6 +60,12 @@ FUNCTIONS = {
 }
 
 
+def usual_threads():
+    """How many threads programs of llama.cpp start by themselves where they do not know which processors share a core."""
+    processors = len(os.sched_getaffinity(0))
+    return processors if processors <= 4 else processors // 2
+
+
 @functools.cache
 def loaded():
     """The library, and the errors that it logged since somebody looked."""
@@ -96,7 +102,7 @@ class Library:
         return made
 
     def trained(self, model):
-        """The length of the context that it was trained with, in tokens."""
+        """The length of the context that it was trained with, in tokens; 0 or less where the file does not say."""
         return self.c.llama_model_n_ctx_train(model)
 
     def tokens(self, model):
@@ -109,7 +115,7 @@ class Library:
             raise Refused("tool_failed", f"the parameters of this llama.cpp are not those that the driver knows: {other}, expected {EXPECTED}")
         asked.n_ctx = asked.n_batch = size
         asked.n_ubatch = ubatch or asked.n_ubatch
-        asked.n_threads = asked.n_threads_batch = threads or len(os.sched_getaffinity(0))  # as programs of llama.cpp do
+        asked.n_threads = asked.n_threads_batch = threads or usual_threads()
         made = self.c.llama_init_from_model(model, asked)
         if not made:
             raise Refused("tool_failed", f"llama.cpp cannot make a context of {size} tokens: {self.why()}")
