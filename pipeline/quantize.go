@@ -12,12 +12,23 @@ import (
 // quantized.
 func quantizer(q *spec.Quantize) string {
 	switch {
-	case q == nil || q.Method == spec.MethodNone:
+	case q == nil || q.Method == spec.MethodNone || q.Tool == spec.ToolTorchAO:
 		return ""
 	case q.Tool == spec.ToolNNCF:
 		return spec.ToolNNCF
 	}
 	return onnxRuntime
+}
+
+// quantizedInside is how the compiler of an engine quantizes it by itself; empty for an engine that something else quantizes, or nothing.
+func quantizedInside(q *spec.Quantize) string {
+	if q == nil || q.Tool != spec.ToolTorchAO {
+		return ""
+	}
+	if q.Method == spec.MethodWeights {
+		return plan.MethodWeights8
+	}
+	return plan.MethodDynamic
 }
 
 // quantizeOptions are the driver's words for what the spec says, and nothing for what it

@@ -41,6 +41,9 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	if e.From, err = compiledFrom(requested, profile, in); err != nil {
 		return Engine{}, err
 	}
+	if err := e.planInside(requested, profile, in); err != nil {
+		return Engine{}, err
+	}
 	e.Target.Accelerator = withDriver(e.Target, profile)
 	e.planForm(requested.Form, profile, in)
 	if err := e.planProviders(requested, profile); err != nil {
@@ -84,6 +87,28 @@ func sizesOf(i validators.Interface) map[string]any {
 	return sizes
 }
 
+// planInside tells a compiler to quantize the source where it does that by itself.
+func (e *Engine) planInside(requested Requested, profile toolchain.Profile, in Inputs) error {
+	if requested.Inside == "" {
+		return nil
+	}
+	if format := sourceFormat(in); !slices.Contains(profile.Quantizes, format) {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: torchao quantizes a model in PyTorch while it is compiled, and %s does not do that with a source in the format %s",
+			requested.Target.Name, requested.Variant, profile.Name, format),
+			"quantize the ONNX reference with tool: onnxruntime or nncf, or compile a folder of transformers with torch-inductor")
+	}
+	e.Compile["quantize"] = requested.Inside
+	return nil
+}
+
+// sourceFormat is the format of the source, as package spec names it.
+func sourceFormat(in Inputs) string {
+	if in.Import != nil {
+		return in.Import.Format
+	}
+	return "onnx"
+}
+
 // FromSource says of an engine that its compiler takes the source, not the ONNX reference.
 const FromSource = "source"
 
@@ -92,10 +117,7 @@ func compiledFrom(requested Requested, profile toolchain.Profile, in Inputs) (st
 	if len(profile.Sources) == 0 {
 		return "", nil
 	}
-	format := "onnx"
-	if in.Import != nil {
-		format = in.Import.Format
-	}
+	format := sourceFormat(in)
 	if !slices.Contains(profile.Sources, format) {
 		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s: %s compiles sources of the formats %s, and this one is %s",
 			requested.Target.Name, profile.Name, strings.Join(profile.Sources, " and "), format),

@@ -36,6 +36,7 @@ type asked struct {
 	Compressor  string                `json:"compressor,omitempty"`
 	Quantize    map[string]any        `json:"quantize,omitempty"`
 	Quantizer   string                `json:"quantizer,omitempty"`
+	Inside      string                `json:"quantizedInside,omitempty"`
 	Toolchain   string                `json:"toolchain"`
 	ToolVersion string                `json:"toolVersion,omitempty"`
 	Form        string                `json:"form,omitempty"`
@@ -53,7 +54,7 @@ func Common(in Inputs) (p Plan, key registry.Digest, err error) {
 	}
 	byLabel := make(map[string]asked)
 	for _, r := range slices.Concat(in.Engines, in.Others) {
-		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer,
+		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer, Inside: r.Inside,
 			Toolchain: r.Toolchain, ToolVersion: r.ToolVersion, Form: r.Form, Providers: r.Providers, Load: r.Load}
 		if a.Compress, a.Compressor = r.Compress, r.Compressor; r.Student != nil {
 			a.Student = Files(r.Student.Files)

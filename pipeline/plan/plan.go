@@ -107,6 +107,7 @@ type Requested struct {
 	Compressor  string                // name of the toolchain that does them; empty for none
 	Quantize    map[string]any        // as the spec says; nil for none
 	Quantizer   string                // name of the toolchain that quantizes; empty for none
+	Inside      string                // method by which the compiler quantizes the source; empty if it does not
 	Toolchain   string                // name
 	ToolVersion string                // version, or its first components; empty for the one there is
 	Form        string                // empty for the toolchain's first

@@ -12,7 +12,7 @@ import (
 // depends on the method, and on the tool.
 type Quantize struct {
 	Method        string     `yaml:"method,required" doc:"static: int8, ranges from calibration data; dynamic: int8, ranges taken anew on every run; weights: int4 or int8 weights of matrix products; fp16: half precision; none: the source is quantized already and stays as it is" enum:"static,dynamic,weights,fp16,none"`
-	Tool          string     `yaml:"tool" doc:"What quantizes; onnxruntime where nothing is said. nncf knows methods static and weights" enum:"onnxruntime,nncf"`
+	Tool          string     `yaml:"tool" doc:"What quantizes; onnxruntime where nothing is said. nncf knows methods static and weights; torchao knows dynamic, and weights of 8 bits, of folders of transformers that torch-inductor compiles" enum:"onnxruntime,nncf,torchao"`
 	Observer      string     `yaml:"observer" doc:"How calibration takes ranges; of method static" enum:"minmax,entropy,percentile"`
 	Percentile    Fraction   `yaml:"percentile" doc:"Share of values that a range holds; of observer percentile, 99.999% where nothing is said"`
 	Format        string     `yaml:"format" doc:"qdq: operators between quantize and dequantize, what compilers want; qoperator: operators on integers" enum:"qdq,qoperator"`
@@ -20,7 +20,7 @@ type Quantize struct {
 	ReduceRange   *bool      `yaml:"reduce_range" doc:"7-bit weights, for x86 processors whose 8-bit products saturate: those without VNNI; where nothing is said, the target's features decide"`
 	Preset        string     `yaml:"preset" doc:"Zero points of activations; of nncf. performance: none; mixed: where they help; it looks at the model where nothing is said" enum:"performance,mixed"`
 	AccuracyAware bool       `yaml:"accuracy_aware" doc:"Take layers back to full precision, the costliest first, until limits.accuracy is kept on the labelled cases; of nncf and method static"`
-	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf alone; of method none what a variant's own model has, 8 where nothing is said" enum:"4,8"`
+	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf and torchao alone; of method none what a variant's own model has, 8 where nothing is said" enum:"4,8"`
 	BlockSize     int        `yaml:"block_size" doc:"Weights that share a scale; of method weights with 4 bits, 32 where nothing is said" enum:"16,32,64,128,256"`
 	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest, where nothing is said; hqq: with the zero points that make errors smallest" enum:"rtn,hqq"`
 	Asymmetric    bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights. hqq has it always"`
@@ -43,6 +43,7 @@ const (
 	MethodFP16         = "fp16"
 	MethodNone         = "none"
 	ToolNNCF           = "nncf"
+	ToolTorchAO        = "torchao"            // PyTorch's own, in the compiler of the model
 	ToolONNXRuntime    = ToolchainONNXRuntime // the default
 	ObserverMinMax     = "minmax"             // the default
 	ObserverEntropy    = "entropy"
@@ -59,6 +60,9 @@ const (
 func methods() []string {
 	return []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16, MethodNone}
 }
+
+// tools are those that quantize.
+func tools() []string { return []string{ToolONNXRuntime, ToolNNCF, ToolTorchAO} }
 
 // precision is what a method makes of a variant of that name. What is quantized already
 // is named after its precision.
@@ -91,8 +95,10 @@ type meaning struct {
 func (q Quantize) given() []meaning {
 	static, integers, weights := []string{MethodStatic}, []string{MethodStatic, MethodDynamic}, []string{MethodWeights}
 	own, nncf, both := []string{ToolONNXRuntime}, []string{ToolNNCF}, []string{ToolONNXRuntime, ToolNNCF}
+	all := tools()
 	return []meaning{
-		{"tool", q.Tool == ToolNNCF, []string{MethodStatic, MethodWeights}, both},
+		{"tool", q.Tool == ToolNNCF, []string{MethodStatic, MethodWeights}, all},
+		{"tool", q.Tool == ToolTorchAO, []string{MethodDynamic, MethodWeights}, all},
 		{"observer", q.Observer != "", static, own},
 		{"percentile", q.Percentile != 0, static, own},
 		{"format", q.Format != "", []string{MethodStatic, MethodWeights}, own},
@@ -100,7 +106,7 @@ func (q Quantize) given() []meaning {
 		{"reduce_range", q.ReduceRange != nil, integers, both},
 		{"preset", q.Preset != "", static, nncf},
 		{"accuracy_aware", q.AccuracyAware, static, nncf},
-		{"bits", q.Bits != 0, []string{MethodWeights, MethodNone}, both},
+		{"bits", q.Bits != 0, []string{MethodWeights, MethodNone}, all},
 		{"block_size", q.BlockSize != 0, weights, both},
 		{"algorithm", q.Algorithm != "", weights, own},
 		{"asymmetric", q.Asymmetric, weights, both},
@@ -119,7 +125,7 @@ func (c checker) checkQuantize(under func(...any) []any, v Variant, q Quantize) 
 		return
 	}
 	tool := cmp.Or(q.Tool, ToolONNXRuntime)
-	if !c.oneOf(key("tool"), "quantization tool", tool, []string{ToolONNXRuntime, ToolNNCF}, nil) {
+	if !c.oneOf(key("tool"), "quantization tool", tool, tools(), nil) {
 		return
 	}
 	quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}
@@ -186,6 +192,12 @@ func (c checker) checkQuantizeValues(v Variant, q Quantize, key func(string) []a
 
 // checkBits checks the number of bits, if it is given.
 func (c checker) checkBits(v Variant, q Quantize, place []any) {
+	if q.Tool == ToolTorchAO {
+		if q.Method == MethodWeights && q.Bits != 8 {
+			c.problem(place, "torchao makes weights of 8 bits: say bits: 8")
+		}
+		return
+	}
 	if q.Bits == 0 {
 		return
 	}

@@ -44,7 +44,7 @@ func (v *Variant) complete() {
 		}
 		v.Precision = registry.CompressedPrecision(v.Precision)
 	}
-	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Tool != ToolNNCF && q.Observer == "" {
+	if q := v.Quantize; q != nil && q.Method == MethodStatic && cmp.Or(q.Tool, ToolONNXRuntime) == ToolONNXRuntime && q.Observer == "" {
 		q.Observer = ObserverMinMax
 	}
 }

@@ -44,6 +44,9 @@ type Profile struct {
 	// Sources are the formats of sources that the compiler takes in place of the ONNX reference, as package spec names
 	// them. The reference still judges its engines. Empty for compilers of ONNX.
 	Sources []string
+	// Quantizes are those of them whose models the compiler quantizes by itself, by the methods dynamic-int8 and weights-int8 of its
+	// option "quantize".
+	Quantizes []string
 	// NeedsDevice is true if an engine for an accelerator can only be compiled where there is one.
 	NeedsDevice bool
 	// CompileOnly is true if no driver can run the engines. They must then be verified with

@@ -35,7 +35,7 @@ func sources() []source {
 	hub := func(name, more string) source {
 		return source{name: "transformers, " + name, toolchain: "torch", files: map[string]string{name: models + "huggingface/" + name},
 			spec:     "model: hub/" + name + "\nversion: 1.0.0\nsource: {path: " + name + ", format: huggingface}\nshapes: {batch: [1, 1, 4]" + more + "}\ncases: {generate: 64, seed: 3}\n",
-			compiled: [][2]string{{"torch-inductor", "fp32"}}}
+			compiled: [][2]string{{"torch-inductor", "fp32"}, {"torch-inductor", "{name: int8d, quantize: {method: dynamic, tool: torchao}}"}}}
 	}
 	words := func(file, variant string) source {
 		return source{name: "GGUF, " + variant, toolchain: "torch", files: map[string]string{file: models + "gguf/" + file},

@@ -65,7 +65,11 @@ type Source struct {
 
 // Versions are the versions of a package from the oldest through the newest, whose first components say it: 2.15 has all
 // of 2.15.1.
-type Versions struct{ Package, Oldest, Newest string }
+type Versions struct {
+	Package, Oldest, Newest string
+	// Optional is true for a package without which the program does some of its jobs.
+	Optional bool
+}
 
 // Need is a requirement of a program on a machine, beside its interpreter and its packages.
 type Need struct {
@@ -87,7 +91,7 @@ func (s Source) Known() []Versions {
 	}
 	parts := strings.SplitN(s.Version(), ".", 3)
 	version := strings.Join(parts[:min(2, len(parts))], ".")
-	return []Versions{{s.Package, version, version}}
+	return []Versions{{Package: s.Package, Oldest: version, Newest: version}}
 }
 
 // Has reports whether a version is one of them.

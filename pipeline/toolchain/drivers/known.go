@@ -107,7 +107,7 @@ func compilers() []Source {
 		{
 			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
 			Imports: []string{"jax"},
-			Drives:  []Versions{{"jax", "0.11", "0.12"}, {"onnx", "1.23", "1.23"}, {"numpy", "2.4", "2.5"}},
+			Drives:  []Versions{{Package: "jax", Oldest: "0.11", Newest: "0.12"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
 			Profile: toolchain.Profile{
 				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
@@ -123,14 +123,14 @@ func fromSources() []Source {
 	return []Source{
 		{
 			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Drives: []Versions{{"torch", "2.11", "2.15"}, {"numpy", "2.4", "2.5"}},
+			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"}, {Package: "torchao", Oldest: "0.18", Newest: "0.18", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs: []Need{
 				{Program: "g++", Package: "g++"}, // which compiles engines
 				{GPUs: []string{"nvidia"}, For: "compiling and running engines for GPUs"},
 			},
 			Profile: toolchain.Profile{
 				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Sources: []string{"torch-export", "huggingface"}, NeedsDevice: true,
+				Sources: []string{"torch-export", "huggingface"}, Quantizes: []string{"huggingface"}, NeedsDevice: true,
 				CompileOptions: inductorOptions, Driver: inductorDriver,
 			},
 		},
@@ -174,7 +174,7 @@ func importers() []Source {
 		},
 		{
 			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Drives:  []Versions{{"torch", "2.11", "2.15"}, {"onnx", "1.23", "1.23"}, {"onnxscript", "0.7", "0.7"}, {"transformers", "5.17", "5.24"}, {"gguf", "0.19", "0.19"}, {"numpy", "2.4", "2.5"}},
+			Drives:  []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "onnxscript", Oldest: "0.7", Newest: "0.7"}, {Package: "transformers", Oldest: "5.17", Newest: "5.24"}, {Package: "gguf", Oldest: "0.19", Newest: "0.19", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Imports: []string{"torch-export", "torchscript", "huggingface", "gguf"},
 		},
 	}

@@ -54,6 +54,7 @@ func drivable(source drivers.Source, r Record) error {
 	var wrong []string
 	for _, known := range source.Known() {
 		switch have := r.Versions[known.Package]; {
+		case have == "" && known.Optional:
 		case have == "":
 			wrong = append(wrong, fmt.Sprintf("wanted %s, found none", known))
 		case !known.Has(plainVersion(have)):

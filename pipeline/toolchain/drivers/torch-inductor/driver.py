@@ -19,6 +19,7 @@ building.environment()  # read when PyTorch is imported
 
 import exported  # noqa: E402
 import pretrained  # noqa: E402
+import quantizing  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions, write  # noqa: E402
 from running import number, only, run  # noqa: E402
 
@@ -26,17 +27,18 @@ DEFAULTS = {
     "device": "local",  # local is the CPU
     "cpu": "",  # of device local, as LLVM calls it: "x86-64-v3"
     "arch": "",  # of device cuda: "sm_90"
+    "quantize": "",  # of folders of transformers, by torchao: layers with weights of 8 bits
 }
-CHOICES = {"device": ("local", "cuda"), "cpu": ("", *building.LEVELS)}
+CHOICES = {"device": ("local", "cuda"), "cpu": ("", *building.LEVELS), "quantize": ("", "dynamic-int8", "weights-int8")}
 
 
 def probe(_request):
-    return versions("torch", "numpy")
+    return versions("torch", "numpy", *quantizing.present())
 
 
 def compile_(request):
     options = options_of(request, DEFAULTS, CHOICES)
-    program, inputs, outputs = source(request)
+    program, inputs, outputs = source(request, options["quantize"])
     import torch
 
     about = {"inputs": list(described(program, inputs)), "outputs": outputs}
@@ -54,11 +56,13 @@ def compile_(request):
     return {"engine": {"format": "torch-aoti", "entry": "model.pt2"}}
 
 
-def source(request):
+def source(request, method):
     """The program of a source, and the names of its inputs and outputs, which are those of the ONNX reference."""
     if any(i["name"] == "source/" + pretrained.CONFIG for i in inputs_of(request, "model")):
-        program, dims, outputs, _ = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG))
+        program, dims, outputs, _ = pretrained.program_of(model_of(request, "source/" + pretrained.CONFIG), lambda model: quantizing.quantize(model, method))
         return program, list(dims), outputs
+    if method:
+        raise Refused("unsupported_format", "torchao quantizes layers of a model, and a program of torch.export has none: expected a folder of transformers")
     program = exported.opened(model_of(request, exported.SUFFIX))
     return program, list(exported.inputs_of(program)), exported.outputs_of(program)
 

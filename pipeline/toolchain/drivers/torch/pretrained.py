@@ -126,10 +126,11 @@ def predictor(model, inputs):
     return Predictor().eval(), outputs
 
 
-def program_of(path):
-    """The model as a program of torch.export, {name of input: names of its open dimensions}, the names of its outputs,
+def program_of(path, change=lambda model: None):
+    """The model, changed by a function, as a program of torch.export, {name of input: names of its open dimensions}, the names of its outputs,
     and the names of classes as the protocol has them."""
     model, config = opened(path)
+    change(model)
     program, dims, outputs = traced(model, inputs_of(model, config, os.path.dirname(path)))
     return program, dims, outputs, names_of(config, outputs)
 
