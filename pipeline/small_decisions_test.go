@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -91,5 +92,58 @@ func TestPlainLoadOfHalf(t *testing.T) {
 	v := verification{scratch: t.TempDir(), fetched: fetched{expected: expected{cases: material{dir: dir, set: set}, golden: material{dir: t.TempDir(), set: set}}}}
 	if load, err := v.plainLoad(t.Context(), candidate{}, nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load %+v, error %v; want that the golden outputs do not exist", load, err)
+	}
+}
+
+// A report counts as an attempt where it failed a limit that chance decides: on a rate, or on a mean that was drawn again and again.
+func TestDrew(t *testing.T) {
+	t.Parallel()
+	one := registry.Figure(1)
+	for name, c := range map[string]struct {
+		check registry.Check
+		drew  bool
+	}{
+		"a rate that fails":           {registry.Check{Misses: &one, Verdict: registry.VerdictFail}, true},
+		"a mean that fails":           {registry.Check{Resampled: true, Verdict: registry.VerdictFail}, true},
+		"a rate that passes":          {registry.Check{Misses: &one, Verdict: registry.VerdictPass}, false},
+		"a rate that is not decided":  {registry.Check{Misses: &one, Verdict: registry.VerdictUndecided}, false},
+		"an exact figure that fails":  {registry.Check{Verdict: registry.VerdictFail}, false},
+		"an exact figure that passes": {registry.Check{Verdict: registry.VerdictPass}, false},
+	} {
+		if got := drew(registry.ParityReport{Checks: []registry.Check{c.check}}); got != c.drew {
+			t.Errorf("%s: %t, want %t", name, got, c.drew)
+		}
+	}
+}
+
+// Latencies are compared with those of the engine in use by limits of version 2 alone, and only where these ask for it.
+func TestCompareLatencyIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	regression := &validators.AtMost{Max: 0.1}
+	for name, limits := range map[string]validators.Limits{
+		"version 1":        {V: 1, Latency: validators.LatencyLimits{Regression: regression}},
+		"no limit on them": {V: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := candidate{id: "engine-0"}
+			v := verification{scratch: t.TempDir(), fetched: fetched{current: map[string]replaced{c.engine.Label(): {}},
+				expected: expected{limits: limits, cases: material{dir: t.TempDir(), set: &registry.CaseSet{Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
+			if found, err := v.compareLatency(t.Context(), c, runOutputs{}); err != nil || found.ratio != nil || found.fault != "" {
+				t.Errorf("compared %+v, error %v; want nothing", found, err)
+			}
+		})
+	}
+}
+
+// The graph of a model is read from its file alone: not from another input, whatever that is called, and not from other files of the model.
+func TestImporterOfABisection(t *testing.T) {
+	t.Parallel()
+	calibration := toolchain.Input{Role: toolchain.RoleCalibration, Name: "model.onnx"}
+	weights := toolchain.Input{Role: toolchain.RoleModel, Name: "weights.bin"}
+	b := bisector{}
+	_, err := b.importer(t.Context(), loadable{entry: "model.onnx", inputs: []toolchain.Input{calibration, weights}}, nil)
+	if !registry.HasCode(err, registry.CodeInternal) {
+		t.Errorf("error %v, want CodeInternal", err)
 	}
 }
