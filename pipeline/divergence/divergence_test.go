@@ -58,6 +58,11 @@ func TestFind(t *testing.T) {
 			sharp: true, sharpest: "c", nodes: []string{"c"}, recovered: []string{"a"}},
 		"no measured output": {graph: chain("a", "b"), snr: map[string]float64{"a": 10}, limit: 40, want: "a", sharp: true, sharpest: "a",
 			nodes: []string{"a"}},
+		"just at the limit": {graph: chain("a", "b"), snr: map[string]float64{"a": 60, "b": 40}, limit: 40},
+		"half of the error is new": {graph: chain("a", "b"), snr: map[string]float64{"a": 3.0103, "b": 0}, limit: 3, want: "b", sharp: true,
+			sharpest: "b", nodes: []string{"b"}},
+		"two that add the same": {graph: divergence.Graph{Outputs: []string{"out"}, Values: []divergence.Value{value("p", "x"), value("q", "x"), value("out", "p", "q")}},
+			snr: map[string]float64{"p": 13, "q": 13, "out": 11}, limit: 12, want: "out", sharpest: "q", nodes: []string{"out"}},
 		"a graph with no measures": {graph: chain("a", "b"), limit: 40},
 	} {
 		t.Run(name, func(t *testing.T) {
