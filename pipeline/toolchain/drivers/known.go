@@ -309,8 +309,10 @@ func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
 		return map[string]any{}, nil
 	case a.Vendor == "nvidia":
 		return map[string]any{"device": "cuda"}, nil
+	case a.Vendor == "google":
+		return map[string]any{"device": "tpu"}, nil
 	}
-	return nil, registry.Errorf(registry.CodeInvalid, "target %s: xla compiles for processors, and for accelerators of vendor nvidia", t.Name)
+	return nil, registry.Errorf(registry.CodeInvalid, "target %s: xla compiles for processors, and for accelerators of vendor nvidia or google", t.Name)
 }
 
 // llamaOptions are the same for every processor: llama.cpp chooses kernels when it loads the file. Its build for GPUs is not

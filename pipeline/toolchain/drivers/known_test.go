@@ -36,3 +36,36 @@ func TestIREECompilesFor(t *testing.T) {
 		}
 	}
 }
+
+// Toolchains that compile for devices without an architecture name the device, or refuse it.
+func TestDevicesOfOtherToolchains(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		toolchain, vendor string // "" for a processor
+		device, says      string
+	}{
+		"XLA for a processor":       {"xla", "", "", ""},
+		"XLA for a GPU":             {"xla", "nvidia", "cuda", ""},
+		"XLA for a TPU":             {"xla", "google", "tpu", ""},
+		"XLA for another":           {"xla", "amd", "", "vendor nvidia or google"},
+		"llama.cpp for a processor": {"llama-cpp", "", "", ""},
+		"llama.cpp for a GPU":       {"llama-cpp", "nvidia", "", "llama-cpp makes engines for processors"},
+	} {
+		source, err := drivers.Find(c.toolchain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := registry.Target{Name: "x", CPU: registry.TargetCPU{Arch: "amd64"}}
+		if c.vendor != "" {
+			target.Accelerator = &registry.TargetAccelerator{Vendor: c.vendor}
+		}
+		options, err := source.Profile.CompileOptions(target, "fp32")
+		device, _ := options["device"].(string)
+		switch {
+		case c.says == "" && (err != nil || device != c.device):
+			t.Errorf("%s: options %v, error %v, want device %q", name, options, err, c.device)
+		case c.says != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: error %v, want one that says %q", name, err, c.says)
+		}
+	}
+}

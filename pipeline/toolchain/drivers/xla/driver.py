@@ -3,7 +3,7 @@
 probe    versions of the tools.
 import   role "model", one file source.jax that jax.export wrote, to model.onnx.
 compile  role "model", one .onnx file and its external data, to model.jax, which is StableHLO
-         as jax.export writes it, for the processor, or with option device cuda for GPUs of NVIDIA,
+         as jax.export writes it, for the processor, or with option device cuda for GPUs of NVIDIA, tpu for TPUs of Google,
          none of which need be here. XLA makes machine code of it where it is loaded. With option
          form hlo, to model.hlo.pb, a serialized HloModuleProto, for compilers that take it.
 run      such files on cases, for a source and for an engine alike.
@@ -41,7 +41,7 @@ def probe(_request):
 
 
 def compile_(request):
-    options = options_of(request, {"form": "export", "device": "cpu"}, {"form": ("export", "hlo"), "device": ("cpu", "cuda")})
+    options = options_of(request, {"form": "export", "device": "cpu"}, {"form": ("export", "hlo"), "device": ("cpu", "cuda", "tpu")})
     import graphs
 
     model = graphs.load(model_of(request))
@@ -55,7 +55,7 @@ def compile_(request):
         if dtype.kind == "O":
             raise Refused("unsupported_op", f"input {name!r} takes text, which XLA does not have")
         feeds[name] = jax.ShapeDtypeStruct(jax.export.symbolic_shape(", ".join(dimensions(model, name, shape)), scope=symbols) if shape else (), dtype)
-    if options["device"] == "cuda":  # by itself, XLA multiplies fp32 in TF32 there
+    if options["device"] != "cpu":  # by itself, XLA multiplies fp32 in TF32 or bfloat16 there
         jax.config.update("jax_default_matmul_precision", "highest")
     function = jax.jit(fromonnx.function_of(model))
     if options["form"] == "hlo":

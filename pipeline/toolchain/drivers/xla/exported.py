@@ -7,6 +7,8 @@ from protocol import Refused
 # Calls of functions outside of the program that are none: they say how arrays are spread over
 # devices, or check shapes. Any other may reach into the process that runs the program.
 HARMLESS = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "shape_assertion"}
+# What engines are for, the first that a program has.
+PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def opened(path, platforms):
@@ -60,10 +62,10 @@ def outputs_of(program):
 
 
 def device_of(program):
-    """The device that runs a program: the processor where it is one of its platforms, or else the first GPU."""
+    """The device that runs a program: the processor where it is one of its platforms, or else the first GPU or TPU."""
     import jax
 
-    platform = "cpu" if "cpu" in program.platforms else "cuda"
+    platform = next(p for p in PLATFORMS if p in program.platforms)
     try:
         return jax.devices(platform)[0]
     except RuntimeError as e:  # which says nothing of the engine
@@ -78,7 +80,7 @@ class Engine:
         import jax
         import numpy
 
-        program = opened(path, ("cpu", "cuda"))
+        program = opened(path, PLATFORMS)
         device = device_of(program)
         dims = {i: [d if isinstance(d, int) else -1 for d in a.shape] for i, a in enumerate(program.in_avals)}
         self.inputs = {name: (numpy.dtype(program.in_avals[i].dtype), dims[i]) for i, name in enumerate(inputs_of(program))}
