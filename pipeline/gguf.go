@@ -79,8 +79,8 @@ func withinContext(iface validators.Interface, header format.GGUFHeader) validat
 	return iface
 }
 
-// ggufPrecision is what llama.cpp computes products in: activations have 8 bits where weights are quantized, and no fewer bits than
-// fp16 otherwise, as its cache of keys and values has. The rounding of weights does not count: the reference model has them as the file does.
+// ggufPrecision is what llama.cpp computes products in: activations have 8 bits where weights are quantized. Otherwise its cache of keys
+// and values is in fp16; weights in BF16 have activations rounded to bfloat16, which limits of fp16 allow for. The rounding of weights does not count: the reference model has them as the file does.
 func ggufPrecision(header format.GGUFHeader) string {
 	if header.Quantized() {
 		return validators.PrecisionInt8

@@ -46,7 +46,7 @@ const ToolchainONNXRuntime = "onnxruntime"
 
 // Toolchains are the names that a target may ask for.
 func Toolchains() []string {
-	return []string{ToolchainONNXRuntime, "onnxruntime-openvino", "openvino", "iree", "litert", "onnxruntime-web", "tvm", "torch-inductor", "llama-cpp", "xla", "tensorrt-rtx", "coreml"}
+	return []string{ToolchainONNXRuntime, "onnxruntime-openvino", "openvino", "iree", "litert", "onnxruntime-web", "tvm", "xla", "torch-inductor", "llama-cpp", "tensorrt-rtx", "coreml"}
 }
 
 // forGPUs are those of them that compile for accelerators.

@@ -118,6 +118,10 @@ func (g *ggufReader) check() {
 
 // keep reads the value of a key, and keeps it if it says something about the model.
 func (g *ggufReader) keep(key string, kind uint32) {
+	if _, twice := g.numbers[key]; twice {
+		g.fail("the key %q is there twice", key) // of which readers may take either
+		return
+	}
 	switch {
 	case kind == ggufString && slices.Contains(ggufKeep, key):
 		g.texts[key] = g.word("text", ggufText)
@@ -125,6 +129,8 @@ func (g *ggufReader) keep(key string, kind uint32) {
 		g.numbers[key] = uint64(g.u32())
 	case ggufCounts(key) && (kind == 10 || kind == 11):
 		g.numbers[key] = binary.LittleEndian.Uint64(g.bytes(8))
+	case ggufCounts(key): // readers take a list of one number for the number
+		g.fail("the value of %q is of type %d: expected a whole number of 4 or 8 bytes", key, kind)
 	default:
 		g.value(kind, 0)
 	}

@@ -87,6 +87,9 @@ func TestReadGGUFRefuses(t *testing.T) {
 		want string
 	}{
 		"more blocks than tensors":   {gguf([][2]any{{"llama.block_count", uint32(2)}}, small), "it says that it has 2 blocks, of 1 tensors"},
+		"blocks in a list":           {bytes.Replace(gguf([][2]any{{"llama.block_count", uint32(1)}}, small), []byte("block_count\x04"), []byte("block_count\x09"), 1), `the value of "llama.block_count" is of type 9`},
+		"blocks as a short number":   {bytes.Replace(gguf([][2]any{{"llama.block_count", uint32(1)}}, small), []byte("block_count\x04"), []byte("block_count\x02"), 1), `the value of "llama.block_count" is of type 2`},
+		"blocks said twice":          {gguf([][2]any{{"llama.block_count", uint32(1000)}, {"llama.block_count", uint32(1)}}, small), `the key "llama.block_count" is there twice`},
 		"no alignment":               {gguf([][2]any{{"general.alignment", uint32(0)}}, small), "aligned to 0 bytes"},
 		"an alignment beyond reason": {gguf([][2]any{{"general.alignment", uint32(1<<20 + 1)}}, small), "aligned to 1048577 bytes"},
 		"data that begins later":     {gguf([][2]any{{"general.alignment", uint32(1 << 20)}}, small), "its tensors end at byte 1048588, and the file has"},

@@ -20,11 +20,11 @@ def quantize(model, method):
     import torch
     from torchao.quantization import Int8DynamicActivationInt8WeightConfig, Int8WeightOnlyConfig, quantize_
 
-    if not any(isinstance(m, torch.nn.Linear) for m in model.modules()):
-        raise Refused("unsupported_op", f"no layer of {type(model).__name__} could be quantized: torchao quantizes torch.nn.Linear")
     try:
         quantize_(model, Int8DynamicActivationInt8WeightConfig() if method == "dynamic-int8" else Int8WeightOnlyConfig())
     except (MemoryError, ImportError):
         raise
     except Exception as e:  # whatever a layer makes it raise
         raise Refused("unsupported_op", f"torchao cannot quantize {type(model).__name__}: {' '.join(str(e).split())[:300]}") from e
+    if all(type(p) is torch.nn.Parameter for p in model.parameters()):
+        raise Refused("unsupported_op", f"torchao quantized no layer of {type(model).__name__}: it knows torch.nn.Linear")
