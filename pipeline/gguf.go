@@ -80,7 +80,8 @@ func withinContext(iface validators.Interface, header format.GGUFHeader) validat
 }
 
 // ggufPrecision is what llama.cpp computes products in: activations have 8 bits where weights are quantized. Otherwise its cache of keys
-// and values is in fp16; weights in BF16 have activations rounded to bfloat16, which limits of fp16 allow for. The rounding of weights does not count: the reference model has them as the file does.
+// and values is in fp16; weights in BF16 have activations rounded to bfloat16, which limits of fp16 allow for. The rounding of weights
+// does not count: the reference model has them as the file does.
 func ggufPrecision(header format.GGUFHeader) string {
 	if header.Quantized() {
 		return validators.PrecisionInt8
@@ -96,11 +97,7 @@ func checkGGUFFile(f *os.File) error {
 	if err := format.CheckFile(f, format.GGUF, format.Limits{}); err != nil {
 		return err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	header, err := format.ReadGGUF(f, info.Size())
+	header, err := readGGUF(f)
 	if err == nil && header.Parameters > maxGGUFParameters {
 		err = registry.Errorf(registry.CodeInvalid,
 			"%s: it has %d parameters, and its reference model, in fp32, can have at most %d: no engine of it could be compared with anything",
@@ -116,6 +113,10 @@ func openGGUF(file string) (format.GGUFHeader, error) {
 		return format.GGUFHeader{}, err
 	}
 	defer f.Close()
+	return readGGUF(f)
+}
+
+func readGGUF(f *os.File) (format.GGUFHeader, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return format.GGUFHeader{}, err

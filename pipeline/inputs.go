@@ -296,7 +296,7 @@ func requested(s *spec.Spec, students map[string]*plan.Student) ([]plan.Requeste
 			engines = append(engines, plan.Requested{Load: load,
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
 				Student: students[variant.Name], Compress: compressOptions(variant), Compressor: compressor(variant),
-				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize), Inside: quantizedInside(variant.Quantize),
+				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize), QuantizedInside: quantizedInside(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,
 				Form: target.Toolchain.Form, Providers: target.Toolchain.RegistryProviders(), Tuning: tuning})
 		}

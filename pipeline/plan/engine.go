@@ -89,15 +89,16 @@ func sizesOf(i validators.Interface) map[string]any {
 
 // planInside tells a compiler to quantize the source where it does that by itself.
 func (e *Engine) planInside(requested Requested, profile toolchain.Profile, in Inputs) error {
-	if requested.Inside == "" {
+	if requested.QuantizedInside == "" {
 		return nil
 	}
 	if format := sourceFormat(in); !slices.Contains(profile.Quantizes, format) {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: torchao quantizes a model in PyTorch while it is compiled, and %s does not do that with a source in the format %s",
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"target %s, variant %s: torchao quantizes a model in PyTorch while it is compiled, and %s does not do that with a source in the format %s",
 			requested.Target.Name, requested.Variant, profile.Name, format),
 			"quantize the ONNX reference with tool: onnxruntime or nncf, or compile a folder of transformers with torch-inductor")
 	}
-	e.Compile["quantize"] = requested.Inside
+	e.Compile["quantize"] = requested.QuantizedInside
 	return nil
 }
 

@@ -28,21 +28,21 @@ func (p Plan) PartOf(key registry.Digest, tools map[string]Tool) Part {
 
 // asked is an engine that a spec asks for, in the form that the key covers.
 type asked struct {
-	Target      registry.Target       `json:"target"`
-	Variant     string                `json:"variant"`
-	Precision   string                `json:"precision"`
-	Student     []File                `json:"student,omitempty"`
-	Compress    []map[string]any      `json:"compress,omitempty"`
-	Compressor  string                `json:"compressor,omitempty"`
-	Quantize    map[string]any        `json:"quantize,omitempty"`
-	Quantizer   string                `json:"quantizer,omitempty"`
-	Inside      string                `json:"quantizedInside,omitempty"`
-	Toolchain   string                `json:"toolchain"`
-	ToolVersion string                `json:"toolVersion,omitempty"`
-	Form        string                `json:"form,omitempty"`
-	Tuning      registry.Digest       `json:"tuning,omitempty"`
-	Providers   []registry.Provider   `json:"providers,omitempty"`
-	Load        *registry.LoadProfile `json:"load,omitempty"`
+	Target          registry.Target       `json:"target"`
+	Variant         string                `json:"variant"`
+	Precision       string                `json:"precision"`
+	Student         []File                `json:"student,omitempty"`
+	Compress        []map[string]any      `json:"compress,omitempty"`
+	Compressor      string                `json:"compressor,omitempty"`
+	Quantize        map[string]any        `json:"quantize,omitempty"`
+	Quantizer       string                `json:"quantizer,omitempty"`
+	QuantizedInside string                `json:"quantizedInside,omitempty"`
+	Toolchain       string                `json:"toolchain"`
+	ToolVersion     string                `json:"toolVersion,omitempty"`
+	Form            string                `json:"form,omitempty"`
+	Tuning          registry.Digest       `json:"tuning,omitempty"`
+	Providers       []registry.Provider   `json:"providers,omitempty"`
+	Load            *registry.LoadProfile `json:"load,omitempty"`
 }
 
 // Common returns what all parts of a release have in common: the plan without engines and drivers, and
@@ -54,8 +54,9 @@ func Common(in Inputs) (p Plan, key registry.Digest, err error) {
 	}
 	byLabel := make(map[string]asked)
 	for _, r := range slices.Concat(in.Engines, in.Others) {
-		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer, Inside: r.Inside,
-			Toolchain: r.Toolchain, ToolVersion: r.ToolVersion, Form: r.Form, Providers: r.Providers, Load: r.Load}
+		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer,
+			QuantizedInside: r.QuantizedInside,
+			Toolchain:       r.Toolchain, ToolVersion: r.ToolVersion, Form: r.Form, Providers: r.Providers, Load: r.Load}
 		if a.Compress, a.Compressor = r.Compress, r.Compressor; r.Student != nil {
 			a.Student = Files(r.Student.Files)
 		}

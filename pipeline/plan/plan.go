@@ -99,21 +99,21 @@ type Inputs struct {
 
 // Requested is an engine that the spec asks for: a target and a variant.
 type Requested struct {
-	Target      registry.Target
-	Variant     string
-	Precision   string
-	Student     *Student              // nil for the reference model
-	Compress    []map[string]any      // steps, as the spec says; nil for none
-	Compressor  string                // name of the toolchain that does them; empty for none
-	Quantize    map[string]any        // as the spec says; nil for none
-	Quantizer   string                // name of the toolchain that quantizes; empty for none
-	Inside      string                // method by which the compiler quantizes the source; empty if it does not
-	Toolchain   string                // name
-	ToolVersion string                // version, or its first components; empty for the one there is
-	Form        string                // empty for the toolchain's first
-	Tuning      *toolchain.Input      // a tuning record, which has no name yet; nil for none
-	Providers   []registry.Provider   // empty for those of the toolchain
-	Load        *registry.LoadProfile // nil for the runtime's own defaults
+	Target          registry.Target
+	Variant         string
+	Precision       string
+	Student         *Student              // nil for the reference model
+	Compress        []map[string]any      // steps, as the spec says; nil for none
+	Compressor      string                // name of the toolchain that does them; empty for none
+	Quantize        map[string]any        // as the spec says; nil for none
+	Quantizer       string                // name of the toolchain that quantizes; empty for none
+	QuantizedInside string                // method by which the compiler quantizes the source; empty if it does not
+	Toolchain       string                // name
+	ToolVersion     string                // version, or its first components; empty for the one there is
+	Form            string                // empty for the toolchain's first
+	Tuning          *toolchain.Input      // a tuning record, which has no name yet; nil for none
+	Providers       []registry.Provider   // empty for those of the toolchain
+	Load            *registry.LoadProfile // nil for the runtime's own defaults
 }
 
 // Tools returns the names of the toolchains that the engine needs.

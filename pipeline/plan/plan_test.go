@@ -126,13 +126,13 @@ func TestNewRefuses(t *testing.T) {
 		}, "and other compiles the source as it is"},
 		"a source that its compiler quantizes": {func(a *asked) {
 			a.request.Toolchain, a.other.Profile.Sources, a.in.Import = "other", []string{"huggingface"}, &plan.Import{Format: "huggingface", Files: []plan.File{{}}}
-			a.other.Profile.Quantizes, a.request.Inside = []string{"huggingface"}, "dynamic-int8"
+			a.other.Profile.Quantizes, a.request.QuantizedInside = []string{"huggingface"}, "dynamic-int8"
 		}, ""},
 		"a source that its compiler does not quantize": {func(a *asked) {
 			a.request.Toolchain, a.other.Profile.Sources, a.in.Import = "other", []string{"huggingface", "torch-export"}, &plan.Import{Format: "torch-export", Files: []plan.File{{}}}
-			a.other.Profile.Quantizes, a.request.Inside = []string{"huggingface"}, "dynamic-int8"
+			a.other.Profile.Quantizes, a.request.QuantizedInside = []string{"huggingface"}, "dynamic-int8"
 		}, "other does not do that with a source in the format torch-export"},
-		"a compiler of ONNX that is to quantize inside": {func(a *asked) { a.request.Inside = "weights-int8" }, "onnxruntime does not do that with a source in the format onnx"},
+		"a compiler of ONNX that is to quantize inside": {func(a *asked) { a.request.QuantizedInside = "weights-int8" }, "onnxruntime does not do that with a source in the format onnx"},
 		"a quantizer that is not open":                  {func(a *asked) { a.request.Quantize, a.request.Quantizer = map[string]any{"method": "fp16"}, "nncf" }, "asks for nncf, which is not open"},
 		"a toolchain that is not open":                  {func(a *asked) { a.request.Toolchain = "openvino" }, "asks for openvino, which is not open"},
 		"an unknown preset":                             {func(a *asked) { a.in.Preset = "lax" }, `limits preset "lax"`},

@@ -123,7 +123,8 @@ func fromSources() []Source {
 	return []Source{
 		{
 			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"}, {Package: "torchao", Oldest: "0.18", Newest: "0.18", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
+			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"},
+				{Package: "torchao", Oldest: "0.18", Newest: "0.18", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs: []Need{
 				{Program: "g++", Package: "g++"}, // which compiles engines
 				{GPUs: []string{"nvidia"}, For: "compiling and running engines for GPUs"},
@@ -174,7 +175,9 @@ func importers() []Source {
 		},
 		{
 			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
-			Drives:  []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "onnxscript", Oldest: "0.7", Newest: "0.7"}, {Package: "transformers", Oldest: "5.17", Newest: "5.24"}, {Package: "gguf", Oldest: "0.19", Newest: "0.19", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
+			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"},
+				{Package: "onnxscript", Oldest: "0.7", Newest: "0.7"}, {Package: "transformers", Oldest: "5.17", Newest: "5.24"},
+				{Package: "gguf", Oldest: "0.19", Newest: "0.19", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Imports: []string{"torch-export", "torchscript", "huggingface", "gguf"},
 		},
 	}
