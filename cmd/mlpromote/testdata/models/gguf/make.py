@@ -3,6 +3,7 @@
 
 q8_0.gguf   Llama with one layer, 8-bit weights in blocks of 32
 f16.gguf    the same weights in fp16
+more.gguf   q8_0.gguf with rope_freqs.weight, which llama.cpp computes with and transformers does not read
 """
 
 import pathlib
@@ -36,7 +37,7 @@ def tensors(draw):
     yield "output.weight", matrix(WORDS, SIZE, 3)
 
 
-def save(name, kind, number):
+def save(name, kind, number, more=()):
     file = gguf.GGUFWriter(here / name, "llama")
     file.add_name("words")
     file.add_file_type(number)
@@ -54,7 +55,7 @@ def save(name, kind, number):
     file.add_token_list([f"word{i}" for i in range(WORDS)])
     file.add_token_scores([0.0] * WORDS)
     file.add_token_types([1] * WORDS)
-    for tensor, values in tensors(numpy.random.default_rng(17)):
+    for tensor, values in [*tensors(numpy.random.default_rng(17)), *more]:
         values = values.astype(numpy.float32)
         if values.ndim == 1:
             file.add_tensor(tensor, values)
@@ -70,6 +71,7 @@ def save(name, kind, number):
 def main():
     save("q8_0.gguf", gguf.GGMLQuantizationType.Q8_0, 7)
     save("f16.gguf", gguf.GGMLQuantizationType.F16, 1)
+    save("more.gguf", gguf.GGMLQuantizationType.Q8_0, 7, [("rope_freqs.weight", numpy.full(SIZE // HEADS // 2, 4.0))])
 
 
 if __name__ == "__main__":
