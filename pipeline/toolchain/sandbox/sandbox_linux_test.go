@@ -402,7 +402,10 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "sandbox.test")
-	if err := toolchain.CopyFile(own, program); err != nil {
+	syscall.ForkLock.RLock() // a process that another test starts meanwhile would keep the program open for writing: "text file busy"
+	err = toolchain.CopyFile(own, program)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {

@@ -25,7 +25,7 @@ func (c *Repositories) client(host, address string) *auth.Client {
 		return made
 	}
 	made := &auth.Client{
-		Client: &http.Client{Transport: transfer.Transport(nil)}, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {c.Agent}},
+		Client: &http.Client{Transport: transfer.Transport(c.base)}, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {c.Agent}},
 		Credential: func(ctx context.Context, asked string) (auth.Credential, error) {
 			if asked != address {
 				return auth.EmptyCredential, nil

@@ -81,8 +81,9 @@ func storeOver(staging, prod string) *oci.Store {
 
 func storeOverWith(staging, prod string, o transfer.Options) *oci.Store {
 	blobs, refs := mem.NewBlobs(), mem.New()
+	base := new(http.Transport) // servers of other tests close the idle connections of http.DefaultTransport when they stop
 	c := &Repositories{
-		Local:    func(repository string) (oci.Repository, error) { return oci.Local(blobs, refs, repository), nil },
+		base: base, Local: func(repository string) (oci.Repository, error) { return oci.Local(blobs, refs, repository), nil },
 		Transfer: o, Keychain: authn.NewMultiKeychain(), Environments: registrytest.Chain(),
 	}
 	c.Environments.List[0].Registry, c.Environments.List[1].Registry = staging, prod
@@ -165,7 +166,7 @@ func TestExternalSeesEvidenceOfOthers(t *testing.T) {
 		}
 	}
 	attach(store, registry.PredicateApproval)
-	other := &Repositories{Keychain: authn.NewMultiKeychain(), Environments: registrytest.Chain()}
+	other := &Repositories{base: &http.Transport{}, Keychain: authn.NewMultiKeychain(), Environments: registrytest.Chain()}
 	other.Environments.List[0].Registry = server.host()
 	repo, err := other.Open(t.Context(), name)
 	if err != nil {

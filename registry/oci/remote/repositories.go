@@ -5,6 +5,7 @@ package remote
 import (
 	"context"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -36,6 +37,8 @@ type Repositories struct {
 	Transfer transfer.Options
 	// Tell is called with the name of each credential that is used for the first time; may be nil.
 	Tell func(host, credential string)
+
+	base http.RoundTripper // sends requests; nil means http.DefaultTransport
 
 	mu      sync.Mutex
 	opened  map[string]*external    // by repository
