@@ -27,23 +27,31 @@ func checkGGUF(s *spec.Spec, file string) error {
 	return checkAsIs(s, header)
 }
 
-// checkAsIs wants a variant that stays as its GGUF file is to have the precision that llama.cpp computes with, and targets for
-// llama.cpp alone: other toolchains get the reference model, whose numbers are in full precision.
+// checkAsIs wants the variants of llama.cpp to be the file as it is, with the precision that llama.cpp computes with. Other
+// toolchains get the reference model, whose numbers are in full precision.
 func checkAsIs(s *spec.Spec, header format.GGUFHeader) error {
+	precision := ggufPrecision(header)
 	for _, v := range s.Variants {
-		if v.Quantize == nil || v.Quantize.Method != spec.MethodNone || v.Model.Written != "" {
-			continue
-		}
-		if want := ggufPrecision(header); v.Precision != want {
+		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone && v.Model.Written == ""
+		if asIs && v.Precision != precision {
 			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is %s, with which llama.cpp computes in %s: name the variant so",
-				s.File, v.Name, s.Source.Path.Written, header, want)
+				s.File, v.Name, s.Source.Path.Written, header, precision)
 		}
 		for _, t := range s.Targets {
-			if slices.Contains(t.Variants, v.Name) && t.Toolchain.Name != llamaCPP {
+			if !slices.Contains(t.Variants, v.Name) {
+				continue
+			}
+			switch taken := t.Toolchain.Name == llamaCPP; {
+			case asIs && !taken:
 				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
 					"%s: target %s, variant %s: %s has the numbers of %s in full precision, and only %s takes the file as it is",
 					s.File, t.Name, v.Name, t.Toolchain.Name, s.Source.Path.Written, llamaCPP),
 					"write toolchain: %s, or list variants of this target that are made of full precision, such as variants: [fp32, int4]", llamaCPP)
+			case taken && v.Quantize == nil:
+				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+					"%s: target %s, variant %s: %s takes %s as it is, which is %s, and computes in %s",
+					s.File, t.Name, v.Name, llamaCPP, s.Source.Path.Written, header, precision),
+					"write variants: [{name: %s, quantize: {method: none}}]", precision)
 			}
 		}
 	}

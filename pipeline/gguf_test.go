@@ -56,12 +56,14 @@ targets: [{name: cpu, cpu: {arch: amd64}, toolchain: TOOL}]
 		"fp16 weights as int8":       {"f16.gguf", "", "int8", "llama-cpp", "llama.cpp computes in fp16: name the variant so"},
 		"a compiler of ONNX":         {"q8_0.gguf", "", "int8", "onnxruntime", "only llama-cpp takes the file as it is"},
 		"longer than its context":    {"q8_0.gguf", "shapes: {sequence: [1, 8, 49]}\n", "int8", "llama-cpp", "sequence is up to 49 tokens, and q8_0.gguf has 48 tokens of context"},
+		"in full precision":          {"q8_0.gguf", "", "fp32", "llama-cpp", "variant fp32: llama-cpp takes q8_0.gguf as it is, which is llama"},
 		"another name than int8 has": {"q8_0.gguf", "", "int4", "llama-cpp", "name it after the source's precision, int8 or fp16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := ggufWorld(t)
 			text := strings.NewReplacer("FILE", c.file, "SHAPES", c.shapes, "NAME", c.variant, "TOOL", c.tool).Replace(as)
+			text = strings.Replace(text, "{name: fp32, quantize: {method: none}}", "fp32", 1)
 			w.put(t, map[string]string{spec.File: text})
 			s, err := spec.Load(filepath.Join(w.dir, spec.File), spec.Options{})
 			if err == nil {

@@ -4,6 +4,7 @@
 encoder   BERT with a head for three classes and names for them, and the vocabulary of its tokenizer
 vision    ViT for gray images of 8x8
 decoder   Llama
+resnet    ResNet for gray images of 16x16, without a head: convolutions alone
 """
 
 import json
@@ -28,6 +29,8 @@ def main():
     save("encoder", transformers.BertForSequenceClassification(encoder))
     save("vision", transformers.ViTForImageClassification(transformers.ViTConfig(image_size=8, patch_size=4, num_channels=1, num_labels=4, **SIZES)))
     save("decoder", transformers.LlamaForCausalLM(transformers.LlamaConfig(num_key_value_heads=2, bos_token_id=1, eos_token_id=2, **text)))
+    resnet = transformers.ResNetConfig(image_size=16, num_channels=1, embedding_size=4, hidden_sizes=[4], depths=[1], layer_type="basic")
+    save("resnet", transformers.ResNetModel(resnet))
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(55))]
     (here / "encoder" / "vocab.txt").write_text("\n".join(words) + "\n")
     tokenizer = {"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
