@@ -80,7 +80,7 @@ func newClient(roots *x509.CertPool) *http.Client {
 }
 
 func (c config) serve(ctx context.Context, s *server) error {
-	return start(ctx, s, nil, c.mlpromote, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"))
+	return start(ctx, s, nil, c.mlpromote, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"), "--log-level", "warn")
 }
 
 // dockerRegistry starts distribution, whose configuration is the same since version 2.
