@@ -112,19 +112,10 @@ func draftFolder(folder string) (string, error) {
 
 // formatOf is the format that a spec has for files of a kind: ONNX, or what its reader refuses, where there is none.
 func formatOf(kind format.Kind) string {
-	switch kind {
-	case format.JAXExport:
-		return spec.FormatJAX
-	case format.Skops:
-		return spec.FormatSkops
-	case format.TFLite:
-		return spec.FormatTFLite
-	case format.XGBoost:
-		return spec.FormatXGBoost
-	case format.LightGBM:
-		return spec.FormatLightGBM
-	case format.PMML:
-		return spec.FormatPMML
+	for name, k := range sourceKinds {
+		if k == kind {
+			return name
+		}
 	}
 	return spec.FormatONNX
 }

@@ -86,31 +86,26 @@ func checkSource(files specFiles, s spec.Source) error {
 	return files.look(s.Path.Written, func(f *os.File) error { return checkForeign(s, f) })
 }
 
+// sourceKinds are the kinds of files by format, where the gate of that kind is all that a source needs.
+var sourceKinds = map[string]format.Kind{
+	spec.FormatSkops: format.Skops, spec.FormatSafetensors: format.Safetensors, spec.FormatTFLite: format.TFLite, spec.FormatXGBoost: format.XGBoost,
+	spec.FormatLightGBM: format.LightGBM, spec.FormatPMML: format.PMML, spec.FormatJAX: format.JAXExport,
+}
+
 // checkForeign is the check of sources of one file in formats other than ONNX.
 func checkForeign(s spec.Source, f *os.File) error {
 	switch s.Format {
-	case spec.FormatSkops:
-		return format.CheckFile(f, format.Skops, format.Limits{})
-	case spec.FormatSafetensors:
-		return format.CheckFile(f, format.Safetensors, format.Limits{})
-	case spec.FormatTFLite:
-		return format.CheckFile(f, format.TFLite, format.Limits{})
-	case spec.FormatXGBoost:
-		return format.CheckFile(f, format.XGBoost, format.Limits{})
-	case spec.FormatLightGBM:
-		return format.CheckFile(f, format.LightGBM, format.Limits{})
-	case spec.FormatPMML:
-		return format.CheckFile(f, format.PMML, format.Limits{})
 	case spec.FormatGGUF:
 		return checkGGUFFile(f)
-	case spec.FormatJAX:
-		return format.CheckFile(f, format.JAXExport, format.Limits{})
 	case spec.FormatKeras:
 		return format.CheckKeras(f, format.Limits{})
 	case spec.FormatTorchExport, spec.FormatTorchScript:
 		return checkTorch(s, f)
 	case spec.FormatPickle:
 		return checkPickle(s, f)
+	}
+	if kind, ok := sourceKinds[s.Format]; ok {
+		return format.CheckFile(f, kind, format.Limits{})
 	}
 	return registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
 }
