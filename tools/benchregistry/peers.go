@@ -80,7 +80,13 @@ func newClient(roots *x509.CertPool) *http.Client {
 }
 
 func (c config) serve(ctx context.Context, s *server) error {
-	return start(ctx, s, nil, c.mlpromote, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"), "--log-level", "warn")
+	return c.startServe(ctx, s, filepath.Join(s.dir, "data"))
+}
+
+// startServe starts mlpromote serve without lines of requests, which no other server here has either.
+func (c config) startServe(ctx context.Context, s *server, data string, flags ...string) error {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-level", "warn"}
+	return start(ctx, s, nil, c.mlpromote, append(args, flags...)...)
 }
 
 // dockerRegistry starts distribution, whose configuration is the same since version 2.

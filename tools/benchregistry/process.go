@@ -112,15 +112,32 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// cpu is the processor time that the process has taken.
+// cpu is the processor time that the process has taken, and its children, which do the work of nginx.
 func (s *server) cpu() (time.Duration, error) {
-	raw, err := s.proc("stat")
+	pid := s.cmd.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0, err
+	}
+	var all time.Duration
+	for _, process := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
+		taken, err := cpuOf(process)
+		if err != nil {
+			return 0, err
+		}
+		all += taken
+	}
+	return all, nil
+}
+
+func cpuOf(pid string) (time.Duration, error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {
 		return 0, err
 	}
 	// The name of the program, in parentheses, may hold spaces. After it, utime and
 	// stime are fields 12 and 13, in hundredths of a second.
-	fields := strings.Fields(raw[strings.LastIndexByte(raw, ')')+1:])
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	var ticks int64
 	for _, i := range []int{11, 12} {
 		n, err := strconv.ParseInt(fields[i], 10, 64)

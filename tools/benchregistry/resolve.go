@@ -22,7 +22,7 @@ func (c config) samplePeer() peer {
 		if out, err := exec.CommandContext(ctx, "tar", "-xzf", c.sample, "-C", data).CombinedOutput(); err != nil {
 			return fmt.Errorf("unpack %s: %w\n%s", c.sample, err, out)
 		}
-		return start(ctx, s, nil, c.mlpromote, "serve", "--listen", "127.0.0.1:0", "--data", data)
+		return c.startServe(ctx, s, data)
 	}}
 }
 

@@ -111,11 +111,7 @@ func (b *bench) measurePulls(ctx context.Context, servers []*server) error {
 	var all []contestant
 	for _, s := range servers {
 		all = append(all, contestant{s.name, func(ctx context.Context, _ int) error {
-			pull := func() error { return s.pull(ctx, source, b.content) }
-			if s.name == static || s.name == staticBy { // whose work is done by its children
-				return b.timed(rowPull, s.name, pull)
-			}
-			return b.timedCPU(rowPull, s, pull)
+			return b.timedCPU(rowPull, s, func() error { return s.pull(ctx, source, b.content) })
 		}})
 	}
 	return compare(ctx, rowPull, often*b.rounds, all)

@@ -33,7 +33,7 @@ func (c config) serveSecured(ctx context.Context, s *server) error {
 		return fmt.Errorf("mlpromote token create: %w", err)
 	}
 	s.token = strings.TrimSpace(string(text))
-	return start(ctx, s, nil, c.mlpromote, "serve", "--listen", "127.0.0.1:0", "--data", data, "--tls-cert", certificate, "--tls-key", key)
+	return c.startServe(ctx, s, data, "--tls-cert", certificate, "--tls-key", key)
 }
 
 // makeCertificate writes a certificate for loopback, which vouches for itself, and gives
