@@ -205,11 +205,7 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 		d.notes = tokenizerNotes(d.assets)
 	}
 	if sourceFormat == spec.FormatGGUF {
-		header, err := openGGUF(file)
-		if err != nil {
-			return DraftModel{}, err
-		}
-		d.gguf, d.notes = &header, []string{fmt.Sprintf("the file is %s", header)}
+		d.gguf, d.notes = &m.source.gguf, []string{fmt.Sprintf("the file is %s", m.source.gguf)}
 	}
 	if d.iface, err = interfaceOf(m.model); err != nil {
 		return DraftModel{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)

@@ -16,11 +16,7 @@ import (
 const llamaCPP = "llama-cpp"
 
 // checkGGUF checks what a spec wants of a GGUF file.
-func checkGGUF(s *spec.Spec, file string) error {
-	header, err := openGGUF(file)
-	if err != nil {
-		return err
-	}
+func checkGGUF(s *spec.Spec, header format.GGUFHeader) error {
 	if err := checkContext(s, header); err != nil {
 		return err
 	}
@@ -100,34 +96,20 @@ func ggufPrecision(header format.GGUFHeader) string {
 // maxGGUFParameters is how many parameters the reference model of a GGUF file can have: in fp32, within the 2 GiB of an ONNX file.
 const maxGGUFParameters = 1 << 29
 
-// checkGGUFFile lets a GGUF file pass of which a reference model can be made.
-func checkGGUFFile(f *os.File) error {
+// checkGGUFFile lets a GGUF file pass of which a reference model can be made, and gives its header.
+func checkGGUFFile(f *os.File) (format.GGUFHeader, error) {
 	if err := format.CheckFile(f, format.GGUF, format.Limits{}); err != nil {
-		return err
+		return format.GGUFHeader{}, err
 	}
-	header, err := readGGUF(f)
+	info, err := f.Stat()
+	if err != nil {
+		return format.GGUFHeader{}, err
+	}
+	header, err := format.ReadGGUF(f, info.Size())
 	if err == nil && header.Parameters > maxGGUFParameters {
 		err = registry.Errorf(registry.CodeInvalid,
 			"%s: it has %d parameters, and its reference model, in fp32, can have at most %d: no engine of it could be compared with anything",
 			f.Name(), header.Parameters, maxGGUFParameters)
 	}
-	return err
-}
-
-// openGGUF reads the header of a file that passed the format check.
-func openGGUF(file string) (format.GGUFHeader, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return format.GGUFHeader{}, err
-	}
-	defer f.Close()
-	return readGGUF(f)
-}
-
-func readGGUF(f *os.File) (format.GGUFHeader, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return format.GGUFHeader{}, err
-	}
-	return format.ReadGGUF(f, info.Size())
+	return header, err
 }

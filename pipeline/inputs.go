@@ -91,7 +91,7 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 // checkSourceFor checks that the variants of the spec can be made of its source.
 func (in *inputs) checkSourceFor(s *spec.Spec, m importedModel) error {
 	if s.Source.Format == spec.FormatGGUF {
-		if err := checkGGUF(s, m.source.files[0].Path); err != nil {
+		if err := checkGGUF(s, m.source.gguf); err != nil {
 			return err
 		}
 	} else if err := checkQuantized(s, m.model); err != nil {

@@ -16,7 +16,8 @@ type source struct {
 	files []toolchain.Input // the file that the spec names first, then what belongs to it
 	// operators are libraries that the model needs, as files of an engine are called.
 	operators []toolchain.Input
-	model     *format.Model // nil where the format is not ONNX
+	model     *format.Model     // nil where the format is not ONNX
+	gguf      format.GGUFHeader // zero where the format is not GGUF
 }
 
 // openSource reads the source of a spec after the format check. Errors: those of checkSource.
@@ -24,6 +25,14 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 	if spec.InFolder(s.Format) {
 		inputs, err := folderInputs(files, s)
 		return source{files: inputs}, err
+	}
+	if s.Format == spec.FormatGGUF {
+		var header format.GGUFHeader
+		in, err := files.input(s.Path.Written, toolchain.RoleModel, foreignName(s), func(f *os.File) (err error) {
+			header, err = checkGGUFFile(f)
+			return err
+		})
+		return source{files: []toolchain.Input{in}, gguf: header}, err
 	}
 	if s.Format != spec.FormatONNX {
 		in, err := files.input(s.Path.Written, toolchain.RoleModel,
@@ -47,7 +56,7 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 		inputs = append(inputs, in)
 	}
 	operators, err := operatorInputs(files, s.Operators)
-	return source{inputs, operators, model}, err
+	return source{files: inputs, operators: operators, model: model}, err
 }
 
 // operatorsDir is the folder of an engine that its libraries of operators are in.
@@ -96,7 +105,8 @@ var sourceKinds = map[string]format.Kind{
 func checkForeign(s spec.Source, f *os.File) error {
 	switch s.Format {
 	case spec.FormatGGUF:
-		return checkGGUFFile(f)
+		_, err := checkGGUFFile(f)
+		return err
 	case spec.FormatKeras:
 		return format.CheckKeras(f, format.Limits{})
 	case spec.FormatTorchExport, spec.FormatTorchScript:
