@@ -7,13 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
 )
 
 //go:embed testdata/compress_check.py
@@ -77,30 +74,8 @@ func TestCompressMethods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var digests []registry.Digest
-			var made toolchain.Outcome
-			for range 2 {
-				outcome, err := driver.Do(t.Context(), compressing(t, c.model, c.options), t.TempDir())
-				if err != nil {
-					t.Fatal(err)
-				}
-				file, ok := outcome.File("model.onnx")
-				if !ok || len(outcome.Files) != 1 {
-					t.Fatalf("files %v", outcome.Files)
-				}
-				digests, made = append(digests, file.Digest), outcome
-			}
-			if digests[0] != digests[1] {
-				t.Errorf("two processes made %s and %s", digests[0], digests[1])
-			}
-			file, _ := made.File("model.onnx")
-			source, model := open(t, c.model), open(t, file.Path)
-			if diff := cmp.Diff([][]format.Value{source.Inputs, source.Outputs}, [][]format.Value{model.Inputs, model.Outputs}); diff != "" {
-				t.Error("another interface", diff)
-			}
-			if share := float64(model.InitializerBytes) / float64(source.InitializerBytes); share > c.smaller {
-				t.Errorf("%.2f of the weights are left, want at most %.2f", share, c.smaller)
-			}
+			made := madeTwice(t, driver, compressing(t, c.model, c.options))
+			keepsInterface(t, c.model, made, c.smaller)
 			var said struct {
 				Parameters, Zeros struct{ Before, After int64 }
 				Changed           []struct{ Node string }

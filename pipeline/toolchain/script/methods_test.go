@@ -25,6 +25,42 @@ func withoutCalibration(t *testing.T, model string, options map[string]any) tool
 		toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model)}}
 }
 
+// madeTwice does a job in two processes, which are to make the same model, and returns what one of them made.
+func madeTwice(t *testing.T, driver toolchain.Driver, job toolchain.Job) toolchain.Outcome {
+	t.Helper()
+	var digests []registry.Digest
+	var made toolchain.Outcome
+	for range 2 {
+		outcome, err := driver.Do(t.Context(), job, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, ok := outcome.File("model.onnx")
+		if !ok || len(outcome.Files) != 1 {
+			t.Fatalf("files %v", outcome.Files)
+		}
+		digests, made = append(digests, file.Digest), outcome
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("two processes made %s and %s", digests[0], digests[1])
+	}
+	return made
+}
+
+// keepsInterface wants a model with the inputs and outputs of its source and at most a share of its weights. It returns both.
+func keepsInterface(t *testing.T, from string, made toolchain.Outcome, smaller float64) (source, model *format.Model) {
+	t.Helper()
+	file, _ := made.File("model.onnx")
+	source, model = open(t, from), open(t, file.Path)
+	if diff := cmp.Diff([][]format.Value{source.Inputs, source.Outputs}, [][]format.Value{model.Inputs, model.Outputs}); diff != "" {
+		t.Error("another interface", diff)
+	}
+	if share := float64(model.InitializerBytes) / float64(source.InitializerBytes); share > smaller {
+		t.Errorf("%.2f of the weights are left, want at most %.2f", share, smaller)
+	}
+	return source, model
+}
+
 func open(t *testing.T, path string) *format.Model {
 	t.Helper()
 	model, err := format.OpenONNX(path, format.Limits{})
@@ -59,30 +95,8 @@ func TestMethodsWithoutCalibration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var digests []registry.Digest
-			var made toolchain.Outcome
-			for range 2 {
-				outcome, err := driver.Do(t.Context(), withoutCalibration(t, c.model, c.options), t.TempDir())
-				if err != nil {
-					t.Fatal(err)
-				}
-				file, ok := outcome.File("model.onnx")
-				if !ok || len(outcome.Files) != 1 {
-					t.Fatalf("files %v", outcome.Files)
-				}
-				digests, made = append(digests, file.Digest), outcome
-			}
-			if digests[0] != digests[1] {
-				t.Errorf("two processes made %s and %s", digests[0], digests[1])
-			}
-			file, _ := made.File("model.onnx")
-			source, model := open(t, c.model), open(t, file.Path)
-			if diff := cmp.Diff([][]format.Value{source.Inputs, source.Outputs}, [][]format.Value{model.Inputs, model.Outputs}); diff != "" {
-				t.Error("another interface", diff)
-			}
-			if share := float64(model.InitializerBytes) / float64(source.InitializerBytes); share > c.smaller {
-				t.Errorf("%.2f of the weights are left, want at most %.2f", share, c.smaller)
-			}
+			made := madeTwice(t, driver, withoutCalibration(t, c.model, c.options))
+			source, model := keepsInterface(t, c.model, made, c.smaller)
 			if model.Ops[c.has] <= source.Ops[c.has] {
 				t.Errorf("operators %v: want more of %s than the source's %d", model.Ops, c.has, source.Ops[c.has])
 			}
