@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -170,7 +171,7 @@ func TestRegisteredHostWithPackagesElsewhere(t *testing.T) {
 func wrapped(t *testing.T, python, first string) string {
 	t.Helper()
 	script := filepath.Join(filepath.Dir(python), "wrapped")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"+first+"\nexec "+python+" \"$@\"\n"), 0o700); err != nil {
+	if err := toolchaintest.WriteProgram(script, "#!/bin/sh\n"+first+"\nexec "+python+" \"$@\"\n"); err != nil {
 		t.Fatal(err)
 	}
 	return script

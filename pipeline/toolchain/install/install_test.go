@@ -99,7 +99,7 @@ func newFake(t *testing.T, version, venv, pip string) (*install.Installer, strin
 	pips := filepath.Join(dir, "pips")
 	script := strings.NewReplacer("${VERSION}", version, "${VENV}", venv, "${PIPS}", pips, "${PIP}", pip).Replace(fakePython)
 	path := filepath.Join(dir, "python3")
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	if err := toolchaintest.WriteProgram(path, script); err != nil {
 		t.Fatal(err)
 	}
 	return &install.Installer{Root: filepath.Join(dir, "cache"), Python: path}, pips

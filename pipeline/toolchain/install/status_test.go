@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -56,7 +57,7 @@ func TestSurveyLacks(t *testing.T) {
 	bare, _ := newFake(t, "3.12.1", "", "")
 	bare.Python = filepath.Join(t.TempDir(), "python3")
 	script := "#!/bin/sh\ncase \"$*\" in *ensurepip*) exit 1 ;; esac\necho 3.12.1\n"
-	if err := os.WriteFile(bare.Python, []byte(script), 0o700); err != nil {
+	if err := toolchaintest.WriteProgram(bare.Python, script); err != nil {
 		t.Fatal(err)
 	}
 	if s := status(t, bare, name); s.State != install.StateLacking ||

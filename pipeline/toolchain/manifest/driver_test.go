@@ -27,7 +27,7 @@ func tool(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), toolchaintest.WriteProgram(path, text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestIdentityKnowsTheFiles(t *testing.T) {
 }
 
 func write(name, text string) func(dir string) error {
-	return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755) }
+	return func(dir string) error { return toolchaintest.WriteProgram(filepath.Join(dir, name), text) }
 }
 
 // The system software that a compiler loads is part of its identity: the interpreter of a
