@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -24,6 +25,12 @@ func (h *handler) content(
 	mediaType string,
 ) error {
 	defer blob.Close()
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		// For several ranges http.ServeContent reads in a goroutine of its own, which may go on after
+		// the blob is closed. A server may ignore Range (RFC 9110, section 14.2).
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
 	header.Set("Docker-Content-Digest", string(d))
