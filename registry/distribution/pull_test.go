@@ -64,6 +64,9 @@ func TestPullRangesOfBlob(t *testing.T) {
 				t.Errorf("%s: the error has the length of the blob", beyond)
 			}
 		}
+		if a := w.do(t, "GET", at(repo, "blobs", d), nil, "Range", "bytes=0-1,4-5").want(t, 200, ""); string(a.body) != "0123456789" {
+			t.Errorf("two ranges: got %q, want the whole blob", a.body)
+		}
 		w.do(t, "GET", at(repo, "blobs", d), nil, "Range", "bytes=10-").wantHeader(t, "Content-Range", "bytes */10")
 		w.do(t, "GET", at(repo, "blobs", d), nil, "Range", "bytes=0-1", "If-Range", `"sha256:other"`).want(t, 200, "")
 	})

@@ -287,7 +287,7 @@ func inductorOptions(t registry.Target, precision string) (map[string]any, error
 			return nil, registry.Errorf(registry.CodeInvalid,
 				"target %s: torch-inductor compiles for accelerators of vendor nvidia with an arch such as sm_90, whose code no other device runs (without compatibility)", t.Name)
 		}
-		if t.OS != "" && t.OS != "linux" || t.CPU.Arch != "" && t.CPU.Arch != "amd64" { // the engine has code for the processor, too
+		if t.OS != "linux" || t.CPU.Arch != "amd64" { // the engine has code for the processor, too
 			return nil, registry.Errorf(registry.CodeInvalid, "target %s: torch-inductor compiles for accelerators in machines of os linux and cpu.arch amd64", t.Name)
 		}
 		return map[string]any{"device": "cuda", "arch": a.Arch}, nil

@@ -69,3 +69,19 @@ func TestDevicesOfOtherToolchains(t *testing.T) {
 		}
 	}
 }
+
+// An engine of torch-inductor for a GPU has code for the processor beside it, of the machine that builds.
+func TestInductorGPUMachines(t *testing.T) {
+	t.Parallel()
+	source, err := drivers.Find("torch-inductor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for machine, ok := range map[[2]string]bool{{"linux", "amd64"}: true, {"linux", "arm64"}: false, {"windows", "amd64"}: false, {"darwin", "arm64"}: false} {
+		target := registry.Target{Name: "x", OS: machine[0], CPU: registry.TargetCPU{Arch: machine[1]},
+			Accelerator: &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}}
+		if _, err := source.Profile.CompileOptions(target, "fp32"); (err == nil) != ok || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%v: error %v, want none: %t", machine, err, ok)
+		}
+	}
+}
