@@ -161,11 +161,12 @@ func (b *build) makeEngines(ctx context.Context) (failures, err error) {
 		warnings, err = b.checkLoads(ctx, p.report(), &b.made)
 		p.warn(warnings...)
 	}
+	stored := b.options.KeepGoing || !slices.ContainsFunc(b.engines, func(e builtEngine) bool { return e.failed != nil })
+	if err == nil && stored && b.options.CheckReproducible {
+		err = b.reproduce(ctx, p.report(), &b.made)
+	}
 	if err == nil {
 		failures, err = b.dropFailed(b.options.KeepGoing)
-	}
-	if err == nil && b.options.CheckReproducible {
-		err = b.reproduce(ctx, p.report(), &b.made)
 	}
 	return failures, err
 }

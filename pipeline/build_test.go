@@ -189,7 +189,7 @@ type watched struct {
 func (d watched) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	outcome, err := d.Driver.Do(ctx, job, outDir)
 	if err == nil && job.Verb == toolchain.VerbRun && len(d.w.loads) > 0 {
-		outcome.Result, err = d.w.loaded(outcome)
+		outcome.Result, err = d.w.loaded(outcome, job)
 	}
 	if err != nil || d.w.run == nil {
 		return outcome, err
@@ -202,8 +202,8 @@ func (d watched) Do(ctx context.Context, job toolchain.Job, outDir string) (tool
 }
 
 // loaded is the result of a run in which engines loaded as long as the test says.
-func (w *world) loaded(outcome toolchain.Outcome) (json.RawMessage, error) {
-	result, err := outcome.RunResult()
+func (w *world) loaded(outcome toolchain.Outcome, job toolchain.Job) (json.RawMessage, error) {
+	result, err := outcome.RunResult(*job.Run)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,8 @@ func TestSummaryOfAVerification(t *testing.T) {
 	}{
 		"both pass":         {pass, pass, 3, nil, nil, "PASSED", []string{"parity/a", "parity/b"}, []string{}},
 		"no limit on times": {pass, recorded, 3, nil, nil, "PASSED", []string{"parity/a", "parity/b"}, []string{}},
-		"times undecided":   {pass, undecided, 3, nil, nil, "PASSED", []string{"parity/a", "parity/b"}, []string{}},
+		"times undecided":   {pass, undecided, 3, nil, []registry.Reason{{Code: "not-enough"}}, "FAILED", []string{"parity/a", "parity/b"}, []string{"not-enough"}},
+		"times not judged":  {pass, "", 3, nil, nil, "FAILED", []string{"parity/a", "parity/b"}, []string{}},
 		"too slow":          {pass, fail, 3, nil, []registry.Reason{{Code: "latency"}}, "FAILED", []string{"parity/a", "parity/b"}, []string{"latency"}},
 		"an output fails":   {fail, recorded, 3, []registry.Reason{of("b"), of("b")}, nil, "FAILED", []string{"parity/a"}, []string{"parity/b"}},
 		"undecided":         {undecided, recorded, 3, []registry.Reason{{Code: "not-run"}}, nil, "FAILED", []string{"parity/a", "parity/b"}, []string{"not-run"}},

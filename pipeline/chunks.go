@@ -101,12 +101,12 @@ func (r *chunkRun) chunk(ctx context.Context, pieces []caseRange) (toolchain.Eng
 	if err != nil && r.ran > 0 && strings.Contains(err.Error(), ": case ") {
 		err = registry.WithHint(err, "the cases of this message are counted from case %d", r.ran)
 	}
-	if err != nil || len(results) != 1 {
+	if err != nil {
 		return toolchain.EngineResult{}, errors.Join(err, ctx.Err())
 	}
 	for _, p := range pieces {
 		r.ran += p.end - p.first
-		if run.cached {
+		if run.outcome.Cached {
 			r.earlier += p.end - p.first
 		}
 		if err := r.took(p, filepath.Join(dir, "out", "outputs", r.c.id, filepath.FromSlash(p.shard.File))); err != nil {

@@ -98,17 +98,16 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 func (p consistencyChecks) judge(c candidate, whole map[string]tensor.Result) consistency.Judge {
 	return func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
 		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
-		if judged.Verdict == registry.VerdictUndecided {
-			return judged.Verdict, judged.Reasons
-		}
-		reasons := slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
-			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
-		})
 		again := p.v.limits.JudgeAgain(kind, c.engine.Precision, outputs, whole)
-		if len(again) > 0 {
+		switch {
+		case judged.Verdict == registry.VerdictUndecided && len(again) == 0:
+			return judged.Verdict, judged.Reasons
+		case len(again) > 0:
 			judged.Verdict = registry.VerdictFail
 		}
-		return judged.Verdict, append(again, reasons...)
+		return judged.Verdict, append(again, slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
+			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
+		})...)
 	}
 }
 
@@ -120,8 +119,7 @@ func (p consistencyChecks) runner(c candidate, left *extra, held *[]string) cons
 			return "", err
 		}
 		if c.id == referenceID { // it runs as it did for the golden outputs
-			run.job.Run.Threads, run.job.Run.Level = runThreads, c.tool.Profile.Level
-			run.job.Run.Engines[0].Load = nil
+			run.fix()
 		}
 		err = left.do(ctx, &run, dir)
 		*held = run.held

@@ -483,6 +483,9 @@ func TestSameCandidate(t *testing.T) {
 		"another precision": func(c *candidate) { c.engine.Precision = "fp32" },
 		"other bytes":       func(c *candidate) { c.model.inputs[0].Digest = "sha256:2" },
 		"another file name": func(c *candidate) { c.model.inputs[0].Name = "x/b" },
+		"another folder":    func(c *candidate) { c.model.inputs[0].Name = "x/b/a" },
+		"another provider":  func(c *candidate) { c.engine.Providers = []registry.Provider{{Name: "p"}} },
+		"an accelerator":    func(c *candidate) { c.engine.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"} },
 		"a file more":       func(c *candidate) { c.model.inputs = append(c.model.inputs, toolchain.Input{}) },
 	} {
 		other := one()

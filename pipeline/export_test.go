@@ -31,7 +31,7 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 		return "", err
 	}
 	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
-	err = m.again(ctx, (&Pipeline{}).report(), &s, runner, profile)
+	err = m.again(ctx, (&Pipeline{}).report(), &s, runnable{tool: tool{Toolchain: Toolchain{Profile: profile, Timing: runner}}})
 	return s.reproducible, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -76,12 +75,17 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 // sameFiles reports whether another engine has the same bytes for the same runtime and providers,
 // and is loaded alike.
 func (e builtEngine) sameFiles(other builtEngine) bool {
-	return e.tool.identity.Name == other.tool.identity.Name && reflect.DeepEqual(e.engine.Load, other.engine.Load) &&
-		slices.EqualFunc(e.engine.Providers, other.engine.Providers, func(a, b registry.Provider) bool {
-			return a.Name == b.Name && maps.Equal(a.Options, b.Options)
-		}) &&
-		slices.EqualFunc(e.files, other.files,
-			func(a, b toolchain.OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest })
+	return e.tool.loadsAlike(e.engine, other.tool, other.engine) && slices.EqualFunc(e.files, other.files,
+		func(a, b toolchain.OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest })
+}
+
+// loadsAlike reports whether the same bytes would be loaded alike as one engine and as the other: by
+// the same runtime, load profile and providers, on the same kind of accelerator.
+func (t tool) loadsAlike(engine registry.Engine, by tool, other registry.Engine) bool {
+	sameProvider := func(a, b registry.Provider) bool { return a.Name == b.Name && maps.Equal(a.Options, b.Options) }
+	return t.identity.Name == by.identity.Name && reflect.DeepEqual(engine.Load, other.Load) &&
+		reflect.DeepEqual(engine.Target.Accelerator, other.Target.Accelerator) &&
+		slices.EqualFunc(engine.Providers, other.Providers, sameProvider)
 }
 
 // firstCase is the first case as the input of a run.
@@ -97,17 +101,13 @@ func (m maker) firstCase() (toolchain.Input, error) {
 
 // checkLoad runs an engine on a case and compares what it left with the golden outputs.
 func (m maker) checkLoad(ctx context.Context, e builtEngine, first toolchain.Input, golden goldenSet, name string) error {
-	model, err := loadableOutput(e.tool.Profile, name, e.files)
+	c, err := m.runnable(e.tool, e.engine).candidate(name, e.files)
 	if err != nil {
 		return err
 	}
-	for _, in := range m.inputs.Operators {
-		in.Name = path.Join(name, in.Name)
-		model.inputs, model.operators = append(model.inputs, in), append(model.operators, in.Name)
-	}
 	run := e.tool.run(toolchain.RunOptions{})
 	run.job.Machine, run.job.Inputs, run.job.Budget = machine(m.node), []toolchain.Input{first}, m.budgets[e.tool.identity.Name]
-	run.addCandidate(candidate{id: name, engine: e.engine, model: model})
+	run.addCandidate(c)
 	dir := filepath.Join(m.scratch, name)
 	if _, err := run.do(ctx, dir); err != nil {
 		return err

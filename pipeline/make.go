@@ -136,12 +136,9 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 	if err != nil {
 		return goldenSet{}, m.inputs.Cases.NamedIn(err)
 	}
-	result, err := step.outcome.RunResult()
-	if err == nil && len(result.Engines) != 1 {
-		err = registry.Errorf(registry.CodeInternal, "run the reference: %s gave results of %d engines, want one", kind, len(result.Engines))
-	}
+	result, err := step.outcome.RunResult(*job.Run)
 	if err != nil {
-		return goldenSet{}, err
+		return goldenSet{}, registry.Errorf(registry.CodeOf(err), "run the reference: %s: %w", kind, err)
 	}
 	golden := goldenSet{step: step, set: m.inputs.Cases.Record, latency: performance.Summarize(result.Engines[0].TimingsNS, 1)}
 	golden.set.Labels, golden.set.Origin = "", ""

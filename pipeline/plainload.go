@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -60,7 +59,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 
 // plainLoad runs the first cases with the runtime's own defaults, and judges them by what the
 // limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
-// counts against the engine, since it ran here a moment before.
+// counts against the engine, since it ran here a moment before; time and memory that are used up do not.
 func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result) (registry.PlainLoad, error) {
 	dir := filepath.Join(v.scratch, "plain-"+c.id)
 	first := v.cases.set.Shards[0]
@@ -83,8 +82,8 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, w
 	found := registry.PlainLoad{Cases: shard.Count}
 	if err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
 		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
-		if errors.Is(err, consistency.ErrNoTime) || errors.Is(err, consistency.ErrStopped) {
-			found.Verdict = registry.VerdictUndecided // it was not run, or stopped
+		if registry.HasCode(err, registry.CodeUnavailable) {
+			found.Verdict = registry.VerdictUndecided // it was not run, or stopped for its time or memory
 		}
 		return found, context.Cause(ctx)
 	}

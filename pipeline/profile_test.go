@@ -50,7 +50,7 @@ func (p profiling) Do(ctx context.Context, job toolchain.Job, outDir string) (to
 	if err != nil || job.Verb != toolchain.VerbRun || job.Run.Profile == 0 {
 		return outcome, err
 	}
-	result, err := outcome.RunResult()
+	result, err := outcome.RunResult(*job.Run)
 	if err != nil {
 		return outcome, err
 	}

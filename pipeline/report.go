@@ -309,7 +309,7 @@ func (v verification) summary(e VerifiedEngine) TestResult {
 		result.FailedTests = append(result.FailedTests, name)
 	}
 	slices.Sort(result.FailedTests)
-	if e.Parity.Verdict != registry.VerdictPass || e.Performance.Verdict == registry.VerdictFail {
+	if !e.passes() {
 		result.Result = "FAILED"
 	}
 	return result

@@ -12,49 +12,94 @@ import (
 )
 
 // reproduce does every step again, each in a process of its own, and notes in the steps how
-// it came out.
+// it came out. An engine of which a step fails the second time gets the error as its failure.
+// Errors: those of the import, of the reference, and of ctx.
 func (m maker) reproduce(ctx context.Context, to reporter, all *made) error {
 	if m.plan.Import != nil {
-		runner := m.tools[onnxRuntime]
-		if err := m.again(ctx, to, &all.imported, runner.Engines, runner.Profile); err != nil {
+		if err := m.again(ctx, to, &all.imported, m.runnableImport(all.imported)); err != nil {
 			return err
 		}
 	}
 	if m.known == nil {
-		if err := m.again(ctx, to, &all.golden.step, nil, toolchain.Profile{}); err != nil {
+		if err := m.again(ctx, to, &all.golden.step, runnable{}); err != nil {
 			return err
 		}
 	}
 	for i := range all.engines {
 		e := &all.engines[i]
-		for j := range e.steps {
-			runner := e.tool
-			if verb := e.steps[j].job.Verb; verb == toolchain.VerbQuantize || verb == toolchain.VerbCompress {
-				runner = m.tools[onnxRuntime]
-			}
-			driver := runner.Timing
-			if runner.Profile.CompileOnly {
-				driver = nil
-			}
-			if err := m.again(ctx, to, &e.steps[j], driver, runner.Profile); err != nil {
-				return err
-			}
+		if e.failed != nil {
+			continue
+		}
+		if e.failed = m.makeAgain(ctx, to, e); ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// again does a step once more. runner runs what it leaves; nil where nothing does.
-func (m maker) again(ctx context.Context, to reporter, s *takenStep, runner toolchain.Driver, profile toolchain.Profile) error {
+// makeAgain does the steps of an engine once more.
+func (m maker) makeAgain(ctx context.Context, to reporter, e *builtEngine) error {
+	for j := range e.steps {
+		var by runnable
+		switch verb := e.steps[j].job.Verb; {
+		case verb == toolchain.VerbQuantize || verb == toolchain.VerbCompress:
+			by = m.runnable(m.tools[onnxRuntime], registry.Engine{})
+		case e.loaded:
+			by = m.runnable(e.tool, e.engine)
+		}
+		if err := m.again(ctx, to, &e.steps[j], by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runnable is how what a step leaves is run on this machine. The zero runnable is for what does not run here.
+type runnable struct {
+	tool   tool
+	engine registry.Engine
+	beside []toolchain.Input // what it needs beside its own files
+}
+
+// runnable is how a tool runs what a step of this build leaves.
+func (m maker) runnable(by tool, engine registry.Engine) runnable {
+	return runnable{by, engine, m.inputs.Operators}
+}
+
+// runnableImport is how the model that an import leaves is run: beside the weights that it did not write.
+func (m maker) runnableImport(imported takenStep) runnable {
+	by := m.runnable(m.tools[onnxRuntime], registry.Engine{})
+	for _, in := range m.inputs.Model {
+		if _, written := imported.outcome.File(in.Name); !written {
+			by.beside = append(slices.Clip(by.beside), in)
+		}
+	}
+	return by
+}
+
+// candidate is the files that a step left as an engine of a run.
+func (r runnable) candidate(id string, files []toolchain.OutputFile) (candidate, error) {
+	model, err := loadableOutput(r.tool.Profile, id, files)
+	for _, in := range r.beside {
+		in.Name = path.Join(id, in.Name)
+		if model.inputs = append(model.inputs, in); in.Role == toolchain.RoleOperators {
+			model.operators = append(model.operators, in.Name)
+		}
+	}
+	return candidate{id: id, engine: r.engine, tool: r.tool, model: model}, err
+}
+
+// again does a step once more. by runs what it leaves.
+func (m maker) again(ctx context.Context, to reporter, s *takenStep, by runnable) error {
 	done := to.step("again: " + s.name)
 	dir, err := os.MkdirTemp(m.scratch, "again-*")
 	if err != nil {
 		return err
 	}
 	var same func(context.Context, toolchain.Outcome) (bool, error)
-	if runner != nil {
+	if by.tool.Timing != nil {
 		same = func(ctx context.Context, second toolchain.Outcome) (bool, error) {
-			return m.computeSame(ctx, runner, profile, s.outcome, second, filepath.Join(dir, "outputs"))
+			return m.computeSame(ctx, by, s.outcome, second, filepath.Join(dir, "outputs"))
 		}
 	}
 	s.reproducible, err = toolchain.Reproduce(ctx, s.driver, s.job, s.outcome, filepath.Join(dir, "out"), same)
@@ -70,29 +115,24 @@ const firstID, secondID = "first", "second"
 
 // computeSame runs what a step left each time on all cases and compares every output bit
 // for bit.
-func (m maker) computeSame(ctx context.Context, runner toolchain.Driver,
-	profile toolchain.Profile, first, second toolchain.Outcome, dir string) (bool, error) {
-	job := toolchain.Job{
-		Verb: toolchain.VerbRun, Machine: machine(m.node), Inputs: slices.Clone(m.inputs.Cases.Files),
-		Run: &toolchain.RunOptions{Threads: runThreads, Level: profile.Level},
-	}
-	for _, made := range []struct {
-		id      string
-		outcome toolchain.Outcome
-	}{{firstID, first}, {secondID, second}} {
-		for _, f := range made.outcome.Files {
-			job.Inputs = append(job.Inputs, toolchain.Input{
-				Role: toolchain.RoleModel, Name: path.Join(made.id, f.Name), Path: f.Path, Digest: f.Digest, Size: f.Size})
+func (m maker) computeSame(ctx context.Context, by runnable, first, second toolchain.Outcome, dir string) (bool, error) {
+	run := by.tool.run(toolchain.RunOptions{})
+	run.job.Machine, run.job.Inputs = machine(m.node), slices.Clone(m.inputs.Cases.Files)
+	run.job.Budget = m.budgets[by.tool.identity.Name]
+	for i, files := range [][]toolchain.OutputFile{first.Files, second.Files} {
+		c, err := by.candidate([]string{firstID, secondID}[i], files)
+		if err != nil {
+			return false, err
 		}
-		job.Run.Engines = append(job.Run.Engines, toolchain.RunEngine{ID: made.id, Path: path.Join(made.id, profile.Entry)})
+		run.addCandidate(c)
 	}
-	outcome, err := runner.Do(ctx, job, dir)
-	if err != nil {
+	run.fix()
+	if _, err := run.do(ctx, dir); err != nil {
 		return false, err
 	}
 	for _, shard := range m.inputs.Cases.Record.Shards {
-		one, ok := outcome.File("outputs/" + firstID + "/" + shard.File)
-		other, too := outcome.File("outputs/" + secondID + "/" + shard.File)
+		one, ok := run.outcome.File("outputs/" + firstID + "/" + shard.File)
+		other, too := run.outcome.File("outputs/" + secondID + "/" + shard.File)
 		if !ok || !too || one.Digest != other.Digest {
 			return false, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -94,12 +95,11 @@ func (l loadable) size() int64 {
 // loadable finds what the runtime of a toolchain loads in a part, after the format check for
 // untrusted formats. Its inputs lie in a folder of the name of id.
 func (m material) loadable(profile toolchain.Profile, id string) (loadable, error) {
-	found := loadable{}
-	for entry, of := range profile.Entries() {
-		if slices.ContainsFunc(m.files, func(f registry.File) bool { return f.Path == entry }) {
-			profile = of
-		}
+	profile, err := m.entryOf(profile, id)
+	if err != nil {
+		return loadable{}, err
 	}
+	found := loadable{}
 	for _, f := range m.files {
 		if f.Kind == registry.FileAsset {
 			continue
@@ -125,6 +125,21 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 	if found.entry == "" {
 		return loadable{}, registry.Errorf(registry.CodeInvalid,
 			"%s has no file %s, which %s loads", id, profile.Entry, profile.Name)
+	}
+	return found, nil
+}
+
+// entryOf gives the profile with the entry that a part has. Errors: CodeInvalid if it has several.
+func (m material) entryOf(profile toolchain.Profile, id string) (toolchain.Profile, error) {
+	found, entries := profile, []string(nil)
+	for entry, of := range profile.Entries() {
+		if slices.ContainsFunc(m.files, func(f registry.File) bool { return f.Kind == registry.FileEngine && f.Path == entry }) {
+			found, entries = of, append(entries, entry)
+		}
+	}
+	if slices.Sort(entries); len(entries) > 1 {
+		return toolchain.Profile{}, registry.Errorf(registry.CodeInvalid, "%s has the files %s, of which %s loads one: which of them is not said",
+			id, strings.Join(entries, " and "), profile.Name)
 	}
 	return found, nil
 }
@@ -240,7 +255,7 @@ type engineRun struct {
 	job  toolchain.Job
 	held []string // how the driver was held, if it ran
 
-	cached bool // the driver did not run: it has a memory
+	outcome toolchain.Outcome
 }
 
 // run begins a run of engines.
@@ -275,9 +290,20 @@ func (r *engineRun) do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.tool.identity.Name, err)
 	}
-	if r.cached = outcome.Cached; !r.cached {
+	if r.outcome = outcome; !outcome.Cached {
 		r.held = []string{r.tool.identity.Name + ": " + outcome.Enforced.String()}
 	}
-	result, err := outcome.RunResult()
-	return result.Engines, err
+	result, err := outcome.RunResult(*r.job.Run)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.tool.identity.Name, err)
+	}
+	return result.Engines, nil
+}
+
+// fix has all engines of the run run as the reference does: on one thread, without a load profile.
+func (r *engineRun) fix() {
+	r.job.Run.Threads, r.job.Run.Level = runThreads, r.tool.Profile.Level
+	for i := range r.job.Run.Engines {
+		r.job.Run.Engines[i].Load = nil
+	}
 }

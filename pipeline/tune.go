@@ -4,10 +4,9 @@ import (
 	"context"
 	"math"
 	"os"
-	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -206,10 +205,13 @@ func (t *tuning) tryOne(ctx context.Context, i int, planned plan.Engine) error {
 
 // same reports whether another candidate has the same bytes, and runs as they do.
 func (c candidate) same(other candidate) bool {
-	return c.tool.identity.Name == other.tool.identity.Name &&
-		reflect.DeepEqual(c.engine.Load, other.engine.Load) && c.engine.Precision == other.engine.Precision &&
+	within := func(in toolchain.Input) string {
+		_, name, _ := strings.Cut(in.Name, "/") // in the folder of the candidate
+		return name
+	}
+	return c.engine.Precision == other.engine.Precision && c.tool.loadsAlike(c.engine, other.tool, other.engine) &&
 		slices.EqualFunc(c.model.inputs, other.model.inputs, func(a, b toolchain.Input) bool {
-			return path.Base(a.Name) == path.Base(b.Name) && a.Digest == b.Digest
+			return within(a) == within(b) && a.Digest == b.Digest
 		})
 }
 

@@ -353,23 +353,33 @@ func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOut
 	return found.figures, checks.run(ctx, c, v.extra(c.id, outputs, 2), found.whole, report)
 }
 
+// passes reports whether an engine computes what the reference computes, and is as fast as its limits
+// ask; without a limit on its times, they are only recorded.
+func (e VerifiedEngine) passes() bool {
+	fast := e.Performance.Verdict == registry.VerdictPass || e.Performance.Verdict == registry.VerdictRecorded
+	return fast && e.Parity.Verdict == registry.VerdictPass
+}
+
 // failed says which limits an engine exceeded, or could not be shown to keep, or gives nil.
 func failed(e VerifiedEngine) error {
 	what := "is undecided, which is no pass"
 	var lines []string
 	for _, head := range []registry.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
-		if head.Verdict == registry.VerdictPass || head.Verdict == registry.VerdictRecorded {
-			continue
-		}
 		if head.Verdict == registry.VerdictFail {
 			what = "does not keep its limits"
+		}
+		if head.Verdict == registry.VerdictPass || head.Verdict == registry.VerdictRecorded {
+			continue
 		}
 		for _, r := range head.Reasons {
 			lines = append(lines, registry.PlainText(r.Message))
 		}
 	}
-	if len(lines) == 0 {
+	switch {
+	case e.passes():
 		return nil
+	case len(lines) == 0:
+		return registry.Errorf(registry.CodeLimit, "%s %s", e.Label, what)
 	}
 	return registry.Errorf(registry.CodeLimit, "%s %s:\n  %s", e.Label, what, strings.Join(lines, "\n  "))
 }

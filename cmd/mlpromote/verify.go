@@ -105,7 +105,11 @@ func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, 
 	}
 	for _, e := range result.Engines {
 		if plain := e.Parity.PlainLoad; plain != nil && plain.Verdict != registry.VerdictPass && e.Parity.Verdict == registry.VerdictPass {
-			a.ui.Note("%s: nodes must load it by its profile; a plain load fails: %s", e.Label, plain.Message)
+			found := "a plain load was not judged"
+			if plain.Verdict == registry.VerdictFail {
+				found = "a plain load fails"
+			}
+			a.ui.Note("%s: nodes must load it by its profile; %s: %s", e.Label, found, plain.Message)
 		}
 		if len(e.Parity.Providers) > 1 {
 			a.ui.Note("%s: %s", e.Label, sharesText(e.Parity.Providers))

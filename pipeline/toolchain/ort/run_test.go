@@ -64,7 +64,8 @@ func TestRunUnbatched(t *testing.T) {
 		"x": floats([]int64{2, 3}, 1, 2, 3, 4, 5, 6), "n": ints([]int64{2}, 2, 10), "label": ints([]int64{7}, 0, 0, 0, 0, 0, 0, 0),
 	})
 	b := write(t, "b.safetensors", map[string]tensor.Tensor{"x": floats([]int64{1, 3}, 1, 1, 1), "n": ints([]int64{1}, 3)})
-	outcome, err := newDriver(t).Do(t.Context(), runJob(t, "unbatched.onnx", b, a), t.TempDir())
+	job := runJob(t, "unbatched.onnx", b, a)
+	outcome, err := newDriver(t).Do(t.Context(), job, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestRunUnbatched(t *testing.T) {
 	wantTensor(t, "scaled", first["scaled"], floats([]int64{2, 3}, 2, 4, 6, 40, 50, 60))
 	wantTensor(t, "sum", first["sum"], floats([]int64{2}, 12, 150))
 	wantTensor(t, "sum of b", read(t, outcome, "outputs/m/b.safetensors")["sum"], floats([]int64{1}, 9))
-	result, err := outcome.RunResult()
+	result, err := outcome.RunResult(*job.Run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestRunOrders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := outcome.RunResult()
+		result, err := outcome.RunResult(*job.Run)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -157,7 +157,7 @@ func (c Conformance) run(t *testing.T, engine toolchain.Outcome) {
 	job.Inputs[0] = Input(t, toolchain.RoleCases, "cases.safetensors", withBatches(t, c.Cases))
 	sameData(t, first, c.do(t, job))
 	CheckSchema(t, "runResult", first.Result)
-	result, err := first.RunResult()
+	result, err := first.RunResult(*job.Run)
 	if err != nil {
 		t.Fatal(err)
 	}
