@@ -162,6 +162,45 @@ func TestSummaryOfAVerification(t *testing.T) {
 	}
 }
 
+// A verdict that is no pass fails, whether or not a reason says why. That times were only recorded is enough; that parity was is not.
+func TestNoPassFails(t *testing.T) {
+	t.Parallel()
+	const pass, recorded = registry.VerdictPass, registry.VerdictRecorded
+	for _, c := range []struct {
+		parity, performance registry.Verdict
+		pass                bool
+	}{
+		{pass, pass, true}, {pass, recorded, true}, {recorded, recorded, false}, {pass, "", false}, {"", pass, false},
+		{registry.VerdictFail, pass, false}, {pass, registry.VerdictUndecided, false},
+	} {
+		var e VerifiedEngine
+		e.Parity.Verdict, e.Performance.Verdict = c.parity, c.performance
+		if err := failed(e); (err == nil) != c.pass || err != nil && !registry.HasCode(err, registry.CodeLimit) {
+			t.Errorf("parity %q, performance %q: %v", c.parity, c.performance, err)
+		}
+	}
+}
+
+// Jitter of one output fails although another one, of which nothing was compared, is undecided.
+func TestJitterBesideAnOutputThatIsUndecided(t *testing.T) {
+	t.Parallel()
+	limit := validators.OutputLimits{SNRdB: &validators.AtLeast{Min: 40}}
+	c := consistencyChecks{v: verification{}}
+	c.v.limits = validators.Limits{V: 2, MinCases: 1, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{
+		"fp32": {Outputs: map[string]validators.OutputLimits{"a": limit, "b": limit}}}}
+	one := func(elements int64, snr float64) tensor.Result {
+		return tensor.Result{Cases: 3, Elements: elements, SNR: snr, SpreadSNR: snr}
+	}
+	whole := map[string]tensor.Result{"a": one(9, 90), "b": one(9, 90)}
+	judge := c.judge(candidate{engine: registry.Engine{Precision: "fp32"}}, whole)
+	for snr, want := range map[float64]registry.Verdict{45: registry.VerdictFail, 95: registry.VerdictUndecided} {
+		verdict, reasons := judge(registry.ConsistencyProcess, map[string]tensor.Result{"a": {}, "b": one(9, snr)}, 3)
+		if verdict != want || (verdict == registry.VerdictFail) != (reasons[0].Output == "b") {
+			t.Errorf("%g dB: %s, %v; want %s", snr, verdict, reasons, want)
+		}
+	}
+}
+
 // What a trial loses is accuracy where that is compared, and else the noise of its worst output.
 func TestLossOfATrial(t *testing.T) {
 	t.Parallel()

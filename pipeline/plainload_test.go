@@ -28,6 +28,9 @@ func TestVerifyPlainLoad(t *testing.T) {
 	crash := func(toolchain.Job, string) error {
 		return registry.Errorf(registry.CodeInternal, "onnxruntime was ended by signal 11")
 	}
+	memory := func(toolchain.Job, string) error {
+		return registry.Errorf(registry.CodeUnavailable, "onnxruntime used up its memory")
+	}
 	for name, c := range map[string]struct {
 		load     string
 		run      func(job toolchain.Job, outDir string) error // of the plain load; nil: as it is
@@ -38,6 +41,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 		"passes":                   {"{options: {graph_optimization_level: basic}}", nil, registry.VerdictPass, registry.VerdictPass, ""},
 		"crashes":                  {"{options: {graph_optimization_level: basic}}", crash, registry.VerdictFail, registry.VerdictFail, "signal 11"},
 		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, registry.VerdictFail, registry.VerdictPass, "signal 11"},
+		"runs out of memory":       {"{options: {graph_optimization_level: basic}}", memory, registry.VerdictUndecided, registry.VerdictUndecided, "used up its memory"},
 		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), registry.VerdictFail, registry.VerdictFail, "signal to noise ratio"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +69,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 				return nil
 			}
 			verified, err := w.p.Verify(t.Context(), built.Ref)
-			if failed := registry.CodeOf(err) == registry.CodeLimit; err != nil && !failed || failed != (c.verdict == registry.VerdictFail) {
+			if failed := registry.CodeOf(err) == registry.CodeLimit; err != nil && !failed || failed != (c.verdict != registry.VerdictPass) {
 				t.Fatalf("error %v, want the verdict %s", err, c.verdict)
 			}
 			p := verified.Engines[0].Parity

@@ -24,7 +24,7 @@ const (
 
 // JudgeAgain gives a reason for each output that differs by too much between runs of the same cases:
 // found is what differs, and whole is what the engine is off from the reference over all cases. It
-// gives none for other kinds of checks, nor by limits of version 1.
+// gives none for other kinds of checks, for outputs of which nothing was compared, nor by limits of version 1.
 func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, found, whole map[string]tensor.Result) []registry.Reason {
 	more := elsewhere
 	switch kind {
@@ -45,7 +45,7 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 		if !ok {
 			continue
 		}
-		if limit := limits[name].SNRdB; limit != nil {
+		if limit := limits[name].SNRdB; limit != nil && found[name].Elements > 0 {
 			least := min(own.SpreadSNR-more, limit.Min+granted)
 			if got := found[name].SpreadSNR; !(got >= least) {
 				reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: "snrDb",

@@ -49,12 +49,12 @@ func TestJudgeAgainAtTheLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := validators.Limits{V: c.v, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
-				"y": {SNRdB: &validators.AtLeast{Min: 12}}, "class": {Equal: &validators.AtLeast{Min: 0.9}}}}}}
+				"y": {SNRdB: &validators.AtLeast{Min: 12}}, "class": {Equal: &validators.AtLeast{Min: 0.9}}, "empty": {SNRdB: &validators.AtLeast{Min: 12}}}}}}
 			if c.jitter != "" {
 				limits.Consistency = &validators.ConsistencyLimits{Jitter: c.jitter}
 			}
 			of := func(snr float64) map[string]tensor.Result {
-				return map[string]tensor.Result{"y": {SpreadSNR: snr}, "class": {}}
+				return map[string]tensor.Result{"y": {Elements: 1, SpreadSNR: snr}, "class": {}, "empty": {SpreadSNR: math.NaN()}}
 			}
 			got := limits.JudgeAgain(c.kind, "int8", of(c.found), of(c.own))
 			if (len(got) > 0) != c.fails || len(got) > 1 {
