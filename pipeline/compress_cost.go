@@ -53,7 +53,7 @@ func (m maker) measureStep(ctx context.Context, step *CompressionStep, model []t
 	}
 	run := parity.Run{Golden: want, Engine: got, Shards: m.inputs.Calibration.Record.Shards, Outputs: make(map[string]tensor.Options)}
 	for _, output := range m.plan.Interface.Outputs {
-		run.Outputs[output.Name] = tensor.Options{}
+		run.Outputs[output.Name] = tensor.Options{Fills: tensor.FillsEqual}
 	}
 	found, err := parity.Compare(ctx, run)
 	if err != nil {

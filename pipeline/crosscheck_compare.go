@@ -10,8 +10,8 @@ import (
 )
 
 // crossCheckTolerance is how far a golden output may be from the evaluator's: ofRange times the
-// range of the golden output's finite values in the cross-checked cases, plus rtol times the size
-// of the element.
+// range of the golden output's values in the cross-checked cases, of which infinities and fill values are left out, plus
+// rtol times the size of the element.
 // Integers and booleans must be equal, unless a rounding within the graph can go either way.
 type crossCheckTolerance struct {
 	ofRange, rtol float64
@@ -28,7 +28,7 @@ var (
 	crossCheckQuantized = crossCheckTolerance{ofRange: 1e-1, rtol: 1e-2, rounded: true}
 )
 
-// floor is the absolute tolerance of outputs without any range, such as one number of one case.
+// crossCheckFloor is the absolute tolerance of outputs without any range, such as one number of one case.
 const crossCheckFloor = 1e-6
 
 // tolerance is that for the source.
@@ -117,17 +117,11 @@ func readRow(path, name string, row int64) (tensor.Tensor, error) {
 
 // compare compares one output in all cases.
 func (p crossCheckPairs) compare(name string, allowed crossCheckTolerance, to *registry.CrossCheck) error {
-	values := valueRange{low: math.Inf(1), high: math.Inf(-1)}
-	var dtype tensor.DType
-	for _, number := range p.sample {
-		t, err := p.goldenRow(name, number)
-		if err != nil {
-			return err
-		}
-		dtype = t.DType
-		values.add(t.Float64s())
+	dtype, values, err := p.values(name)
+	if err != nil {
+		return err
 	}
-	options := allowed.options(dtype, values.size())
+	options := allowed.options(dtype, values)
 	comparison := tensor.NewComparison(options)
 	for i, number := range p.sample {
 		golden, err := p.goldenRow(name, number)
@@ -153,6 +147,30 @@ func (p crossCheckPairs) compare(name string, allowed crossCheckTolerance, to *r
 	}
 	noteWorst(to, name, comparison.Result().Worst, options)
 	return nil
+}
+
+// values are the type of an output and the size of its range, without fill values.
+func (p crossCheckPairs) values(name string) (dtype tensor.DType, size float64, err error) {
+	each := func(do func(tensor.Tensor)) error {
+		for _, number := range p.sample {
+			t, err := p.goldenRow(name, number)
+			if err != nil {
+				return err
+			}
+			do(t)
+		}
+		return nil
+	}
+	var sizes tensor.Magnitudes
+	if err := each(sizes.Add); err != nil {
+		return "", 0, err
+	}
+	values := valueRange{low: math.Inf(1), high: math.Inf(-1), below: min(sizes.Fill(tensor.FillsNear), math.MaxFloat64/2)}
+	err = each(func(t tensor.Tensor) {
+		dtype = t.DType
+		values.add(t.Float64s())
+	})
+	return dtype, values.size(), err
 }
 
 // otherShape stands for an output of another shape or type, which no element describes: its
@@ -185,12 +203,12 @@ func share(e tensor.Element, options tensor.Options) registry.Figure {
 	return registry.Figure(difference / allowed)
 }
 
-// valueRange is the smallest and the largest finite value.
-type valueRange struct{ low, high float64 }
+// valueRange is the smallest and the largest value of a magnitude below one.
+type valueRange struct{ low, high, below float64 }
 
 func (r *valueRange) add(values []float64) {
 	for _, v := range values {
-		if math.Abs(v) <= math.MaxFloat64 {
+		if math.Abs(v) < r.below {
 			r.low, r.high = min(r.low, v), max(r.high, v)
 		}
 	}

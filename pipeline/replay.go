@@ -176,11 +176,12 @@ func (r *Replayed) summarize(v verification, c candidate, report *registry.Parit
 	results := make(map[string]tensor.Result)
 	for _, output := range v.iface.Outputs {
 		limits, _ := v.limits.For(c.engine.Precision, output.Name)
-		options := limits.Comparison()
+		options := limits.Comparison(v.limits.V)
 		var reported registry.OutputFigures
 		if report != nil {
 			reported = report.Outputs[output.Name]
 		}
+		options.Fill = float64(reported.Fill)
 		if reported.Spread > 0 && !options.Channels {
 			options.Spreads = []float64{float64(reported.Spread)}
 		}

@@ -157,7 +157,7 @@ func (v verification) comparison(limits map[string]validators.OutputLimits, outp
 		Masks: parity.Masks{Dir: v.cases.dir, Shards: v.cases.set.Shards, Inputs: make(map[string]string)},
 	}
 	for _, output := range v.iface.Outputs {
-		run.Outputs[output.Name] = limits[output.Name].Comparison()
+		run.Outputs[output.Name] = limits[output.Name].Comparison(v.limits.V)
 		if where := limits[output.Name].Where; where != "" {
 			run.Masks.Inputs[output.Name] = where
 		}

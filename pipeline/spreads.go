@@ -9,7 +9,7 @@ import (
 )
 
 // comparisonOfSome is how some of the cases are compared by the limits of a precision: relative to
-// the spread of the golden outputs of all cases.
+// the spread of the golden outputs of all cases, and without the fill values of all.
 func (v verification) comparisonOfSome(ctx context.Context, precision string) (parity.Run, error) {
 	limits := v.limits.Precisions[precision].Outputs
 	run := v.comparison(limits, v.golden.dir)
@@ -26,7 +26,7 @@ func (v verification) comparisonOfSome(ctx context.Context, precision string) (p
 		return run, err
 	}
 	for name, options := range run.Outputs {
-		options.Spreads = found.Outputs[name].Spreads
+		options.Spreads, options.Fill = found.Outputs[name].Spreads, found.Outputs[name].Fill
 		run.Outputs[name] = options
 	}
 	return run, nil

@@ -215,6 +215,8 @@ type OutputFigures struct {
 	MaxError    Figure `json:"maxError,omitempty"`
 	CaseError   Figure `json:"caseError,omitempty"`
 	Systematic  Figure `json:"systematic,omitempty"`
+	// Fill is the magnitude from which the reference's values are fill values, which figures leave out; 0 without any.
+	Fill Figure `json:"fill,omitempty"`
 	// CaseErrors counts the cases by their root mean square error relative to the spread, in
 	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
 	CaseErrors []int `json:"caseErrors,omitempty"`

@@ -28,10 +28,18 @@ func (o OutputLimits) Tolerance() tensor.Options {
 	return tensor.Options{RTol: value(o.RTol), ATol: value(o.ATol)}
 }
 
-// Comparison is how an output is compared for these limits.
-func (o OutputLimits) Comparison() tensor.Options {
+// Comparison is how an output is compared for these limits, by the rules of a version of limits. Since version 2 fill values
+// are left out. Scores, whose order counts, can be masked by a number that is added to them.
+func (o OutputLimits) Comparison(version int) tensor.Options {
 	options := o.Tolerance()
 	options.Channels, options.Systematic = o.perChannel(), o.Systematic != nil
+	switch {
+	case version == 1:
+	case o.Top1 != nil:
+		options.Fills = tensor.FillsNear
+	default:
+		options.Fills = tensor.FillsEqual
+	}
 	return options
 }
 

@@ -61,7 +61,14 @@ type Result struct {
 // not fit its output gives CodeInvalid, which is not a mismatch of the engine.
 func Compare(ctx context.Context, run Run) (Result, error) {
 	comparisons := make(map[string]*tensor.Comparison, len(run.Outputs))
+	fills, err := run.fills(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	for name, options := range run.Outputs {
+		if found, ok := fills[name]; ok {
+			options.Fill = found.Fill(options.Fills)
+		}
 		comparisons[name] = tensor.NewComparison(options)
 	}
 	answers := &scores{Counter: accuracy.NewCounter(run.Labels.Metric, run.Labels.Probability, run.Labels.Seed)}
@@ -257,6 +264,9 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		MaxError: registry.Figure(r.MaxError), CaseError: registry.Figure(r.CaseError), Systematic: registry.Figure(r.Systematic),
 		CaseErrors: slices.Clone(r.CaseErrors[:]),
 		NewNaN:     int(r.NewNaN), NewInf: int(r.NewInf),
+	}
+	if r.Fill < tensor.NoFill {
+		figures.Fill = registry.Figure(r.Fill)
 	}
 	if r.Top1Rows > 0 {
 		top1 := registry.Figure(r.Top1)

@@ -25,6 +25,20 @@ type Options struct {
 	// channel. They are for some of the cases, whose own spread can be far below that of all;
 	// see Result.Spreads. Others than there are channels count for nothing.
 	Spreads []float64
+	// Fill is the magnitude from which the reference's values are fill values, as [Magnitudes.Fill] finds it;
+	// 0 if that is not known, which a comparison takes for [NoFill]. Where the engine's values are within 1 % of them they
+	// count as equal infinities do, for all figures but those of rows and of equal elements; where not, they count as errors.
+	Fill float64
+	// Fills says which values can be fill values, for those who look for them.
+	Fills Fills
+}
+
+// limit is the magnitude from which a value says nothing about the spread of the others.
+func (o Options) limit() float64 {
+	if o.Fill > 0 {
+		return min(o.Fill, extreme)
+	}
+	return extreme
 }
 
 // Comparison accumulates the differences between an engine's output and the reference model's,
@@ -65,7 +79,7 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 		return fmt.Errorf("case %d: %w", caseIndex, err)
 	}
 	c.begin(reference)
-	k := newKernel(c.options, firstOf(reference))
+	k := newKernel(c.options, c.firstOf(reference))
 	rows := newTop1(reference.Shape)
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
@@ -76,11 +90,14 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 		if refSize == 8 && engSize == 8 && reference.DType.Class() == ClassInteger {
 			separate(ref, eng, reference.Data[at*8:], engine.Data[at*8:])
 		}
-		k.run(ref, eng, int64(at))
 		rows.feed(ref, eng)
+		if c.options.Fill > 0 && c.options.Fill != NoFill {
+			leaveOut(ref, eng, c.options.Fill)
+		}
+		k.run(ref, eng, int64(at))
 		c.channels.feed(ref, eng)
 		if c.options.Systematic {
-			c.channels.all.feed(ref, eng, c.channels.shift)
+			c.channels.all.feed(ref, eng, c.channels.shift, c.channels.limit)
 		}
 	}
 	c.merge(caseIndex, &k, rows, reference, engine)

@@ -19,11 +19,11 @@ type powers struct {
 	cross [4]float64 // error * d^k
 }
 
-// feed adds elements of both sides.
-func (p *powers) feed(ref, eng []float64, shift float64) {
+// feed adds elements of both sides, of which the reference's are below a limit.
+func (p *powers) feed(ref, eng []float64, shift, limit float64) {
 	for i, r := range ref {
 		diff := eng[i] - r
-		if !(math.Abs(diff) <= math.MaxFloat64) || !(math.Abs(r) < extreme) {
+		if !(math.Abs(diff) <= math.MaxFloat64) || !(math.Abs(r) < limit) {
 			continue
 		}
 		d := r - shift

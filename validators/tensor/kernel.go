@@ -44,7 +44,7 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 	var sumAbs, err2, ref2, eng2, dot, from, from2 float64
 	var n, differ int64
 	shift := k.shift
-	rtol, atol := k.options.RTol, k.options.ATol
+	rtol, atol, limit := k.options.RTol, k.options.ATol, k.options.limit()
 	maxAbs, maxRel := 0.0, 0.0
 	eng = eng[:len(ref)]
 	for i, r := range ref {
@@ -59,7 +59,7 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 		eng2 += e * e
 		dot += r * e
 		n++
-		if size < extreme {
+		if size < limit {
 			d := r - shift
 			from += d
 			from2 += d * d

@@ -62,6 +62,8 @@ type Result struct {
 	// NoChannels is true if Options.Channels cannot be kept, since the last axis differs between cases
 	// or is longer than [MaxChannels]: then all figures are relative to the spread of all values.
 	NoChannels bool
+	// Fill is Options.Fill: the magnitude from which values were taken for fill values.
+	Fill float64
 	// Spreads is Spread, or with Options.Channels the spread of each channel.
 	Spreads []float64
 	// SpreadSNR is 10*log10(Spread^2 / mean of error^2) in dB: unlike SNR, a constant part of
@@ -114,6 +116,7 @@ type Element struct {
 // Result returns the figures over the cases added so far.
 func (c *Comparison) Result() Result {
 	r := c.result
+	r.Fill = c.options.Fill
 	r.SNR = c.snr()
 	c.spread(&r)
 	r.Top1, r.Prefix = math.NaN(), math.NaN()

@@ -16,19 +16,20 @@ const floorOfSpread = 1e-4
 // begin prepares for the next case.
 func (c *Comparison) begin(reference Tensor) {
 	if !c.shifted && reference.Len() > 0 {
-		c.shifted, c.shift = true, firstOf(reference)
+		c.shifted, c.shift = true, c.firstOf(reference)
 	}
 	if c.options.Channels || c.options.Systematic {
+		c.channels.limit = c.options.limit()
 		c.channels.begin(reference.Shape, c.shift)
 	}
 }
 
-// firstOf is the first value; 0 where there is none, or no finite one.
-func firstOf(t Tensor) float64 {
+// firstOf is the first value; 0 where there is none, or none that says something about the spread.
+func (c *Comparison) firstOf(t Tensor) float64 {
 	if t.Len() == 0 {
 		return 0
 	}
-	if first := t.Float64(0); math.Abs(first) < extreme {
+	if first := t.Float64(0); math.Abs(first) < c.options.limit() {
 		return first
 	}
 	return 0
@@ -131,6 +132,7 @@ type channels struct {
 	off    bool  // the last axis differs between cases, or is too long: then sums has one, of all values
 	all    powers
 	shift  float64 // of all
+	limit  float64 // of values that say something about the spread
 }
 
 type channelSums struct {
@@ -197,7 +199,7 @@ func (c *channels) feed(ref, eng []float64) {
 		if !(abs <= math.MaxFloat64) {
 			continue
 		}
-		if !c.off && s.n == 0 && s.now.n == 0 && math.Abs(r) < extreme {
+		if !c.off && s.n == 0 && s.now.n == 0 && math.Abs(r) < c.limit {
 			s.shift = r
 		}
 		d := r - s.shift
@@ -206,7 +208,7 @@ func (c *channels) feed(ref, eng []float64) {
 		s.err += diff
 		s.cross += d * diff
 		s.now.maxAbs = max(s.now.maxAbs, abs)
-		if math.Abs(r) < extreme {
+		if math.Abs(r) < c.limit {
 			s.now.from += d
 			s.now.from2 += d * d
 			s.now.ref2 += r * r

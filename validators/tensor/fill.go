@@ -1,0 +1,109 @@
+package tensor
+
+import "math"
+
+// Many models write a constant where there is no answer: -1e4 or the lowest float32 for actions that are not
+// allowed, -9999 for depths that are not known. Such fill values make the spread of an output so large that no
+// error of the others counts. So they are told from the others by how far from them they are, and left out.
+
+// Fills says which values of an output can be fill values.
+type Fills int
+
+// The rules. Fill values are at least [fillApart] times as large as all others, above 1, and there are two or
+// more. All values that are so far out must have one magnitude or, with FillsNear, nearly: a mask that is added to
+// scores leaves a part of them. That is not for quantities, of which one can be far larger than the others.
+const (
+	FillsNone Fills = iota
+	FillsEqual
+	FillsNear
+)
+
+const (
+	fillApart = 10
+	nearApart = 100  // and at least nearLeast, of fill values that are not equal
+	nearLeast = 1000 // less may be a score
+	nearWidth = 1.1  // the largest divided by the smallest
+	// fillAgrees is by how much of itself an engine's value may be off where the reference has a fill value.
+	fillAgrees = 0.01
+)
+
+// NoFill is the magnitude of fill values of an output without any.
+var NoFill = math.Inf(1)
+
+// Magnitudes collects how large the values of an output are. The zero Magnitudes has none.
+type Magnitudes struct{ of []magnitudes }
+
+// magnitudes are those between two powers of two.
+type magnitudes struct {
+	n        int64
+	min, max float64
+}
+
+// Add adds the values of a tensor. Those that are not finite count for nothing, and so do tensors that are
+// not of floats.
+func (m *Magnitudes) Add(t Tensor) {
+	if t.DType.Class() != ClassFloat {
+		return
+	}
+	if m.of == nil {
+		m.of = make([]magnitudes, 1<<11) // by the exponent
+	}
+	var values [chunk]float64
+	size := t.DType.Size()
+	for at, n := 0, t.Len(); at < n; at += chunk {
+		now := values[:min(chunk, n-at)]
+		decode(now, t.DType, t.Data[at*size:])
+		for _, v := range now {
+			m.add(math.Abs(v))
+		}
+	}
+}
+
+func (m *Magnitudes) add(v float64) {
+	if !(v > 0 && v <= math.MaxFloat64) {
+		return
+	}
+	of := &m.of[math.Float64bits(v)>>52]
+	if of.n++; of.n == 1 {
+		of.min, of.max = v, v
+		return
+	}
+	of.min, of.max = min(of.min, v), max(of.max, v)
+}
+
+// Fill returns the magnitude from which values are fill values: [NoFill] where none are.
+func (m *Magnitudes) Fill(by Fills) float64 {
+	fill := NoFill
+	far := magnitudes{min: math.Inf(1)}
+	for i := len(m.of) - 1; i >= 0 && by != FillsNone; i-- {
+		next := m.of[i]
+		if next.n == 0 {
+			continue
+		}
+		if far.n > 0 && far.min >= fillApart*next.max {
+			if !far.fill(by, next.max) {
+				break
+			}
+			fill, far = far.min, magnitudes{min: math.Inf(1)}
+		}
+		far = magnitudes{far.n + next.n, min(far.min, next.min), max(far.max, next.max)}
+	}
+	return fill
+}
+
+// fill reports whether these are fill values, beside others that have at most a magnitude.
+func (f magnitudes) fill(by Fills, others float64) bool {
+	equal := f.n > 1 && f.min > 1 && f.min == f.max
+	near := f.n > 1 && f.min >= nearLeast && f.min >= nearApart*others && f.max <= nearWidth*f.min
+	return equal || by == FillsNear && near
+}
+
+// leaveOut makes fill values of both sides that agree the same infinity, which counts for nothing.
+func leaveOut(ref, eng []float64, fill float64) {
+	for i, r := range ref {
+		if size := math.Abs(r); size >= fill && math.Abs(eng[i]-r) <= fillAgrees*size {
+			ref[i] = math.Copysign(math.Inf(1), r)
+			eng[i] = ref[i]
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package tensor_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+func magnitudes(t *testing.T, values ...float64) *tensor.Magnitudes {
+	t.Helper()
+	m := new(tensor.Magnitudes)
+	for _, v := range values { // each a tensor of its own
+		m.Add(rowOf(t, []float64{v}))
+	}
+	return m
+}
+
+// Fill values are told from others by how far out they are, and by being equal or, of scores, nearly so.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	inf, nan := math.Inf(1), math.NaN()
+	for name, c := range map[string]struct {
+		values      []float64
+		equal, near float64
+	}{
+		"none at all":           {nil, inf, inf},
+		"nothing far out":       {[]float64{1, -2, 3, 30}, inf, inf},
+		"a constant":            {[]float64{-1e4, 3, -1e4, 2}, 1e4, 1e4},
+		"either sign":           {[]float64{-1e4, 3, 1e4, 2}, 1e4, 1e4},
+		"once":                  {[]float64{-1e4, 3, 2}, inf, inf},
+		"ten times":             {[]float64{-100, 10, -100}, 100, 100},
+		"less than ten times":   {[]float64{-99.9, 10, -99.9}, inf, inf},
+		"probabilities":         {[]float64{1, 1, 0.01, 0}, inf, inf},
+		"just above 1":          {[]float64{1.001, 1.001, 0.01}, 1.001, 1.001},
+		"added to scores":       {[]float64{-10001, 3, -9997, 2}, inf, 9997},
+		"a tenth apart":         {[]float64{-1100, 3, -1000, 2}, inf, 1000},
+		"more than a tenth":     {[]float64{-1100.1, 3, -1000, 2}, inf, inf},
+		"near, below 1000":      {[]float64{-1000, 3, -999, 2}, inf, inf},
+		"near, 100 times":       {[]float64{-2001, 20, -2000}, inf, 2000},
+		"near, less":            {[]float64{-2001, 20.01, -2000}, inf, inf},
+		"two of them":           {[]float64{-1e9, -1e9, -1e4, -1e4, 5}, 1e4, 1e4},
+		"one fill, one outlier": {[]float64{-1e9, -1e9, 1e4, 5}, 1e9, 1e9},
+		"an outlier beyond":     {[]float64{-1e12, -1e9, -1e9, 5}, inf, inf},
+		"beside zeros alone":    {[]float64{-1e9, -1e9, 0, 0}, inf, inf},
+		"no finite others":      {[]float64{-1e9, -1e9, nan, inf}, inf, inf},
+		"the lowest float32":    {[]float64{-math.MaxFloat32, 5, -math.MaxFloat32, -inf, nan}, math.MaxFloat32, math.MaxFloat32},
+		"the smallest number":   {[]float64{5, 5, 0x1p-1074}, 5, 5},
+	} {
+		m := magnitudes(t, c.values...)
+		if equal, near := m.Fill(tensor.FillsEqual), m.Fill(tensor.FillsNear); equal != c.equal || near != c.near {
+			t.Errorf("%s: %g, and of those that are nearly equal %g; want %g and %g", name, equal, near, c.equal, c.near)
+		}
+		if fill := m.Fill(tensor.FillsNone); fill != inf {
+			t.Errorf("%s: %g without a rule", name, fill)
+		}
+	}
+	var m tensor.Magnitudes
+	integers, err := tensor.New([]int64{-10000, -10000, 3}, 1, 3)
+	if m.Add(integers); err != nil || m.Fill(tensor.FillsEqual) != inf {
+		t.Errorf("integers have the fill value %g (%v)", m.Fill(tensor.FillsEqual), err)
+	}
+}
+
+// What is compared beside fill values has the figures that it has alone, and a fill value that the engine does not have
+// is an error among those.
+func TestFillValuesHideNothing(t *testing.T) {
+	t.Parallel()
+	const fill = -1e4
+	random := rand.New(rand.NewPCG(5, 5))
+	options := tensor.Options{Systematic: true}
+	alone, beside, wrong := tensor.NewComparison(options), tensor.NewComparison(options), tensor.NewComparison(options)
+	options.Fill = 9e3
+	filled, broken := tensor.NewComparison(options), tensor.NewComparison(options)
+	for n := range 60 {
+		var want, got, wantAll, gotAll []float64
+		for range 10 {
+			v := random.NormFloat64()
+			want, got = append(want, v), append(got, v+0.5*random.NormFloat64())
+			wantAll, gotAll = append(wantAll, fill-v, v), append(gotAll, fill*0.995, got[len(got)-1])
+		}
+		off := append([]float64{fill * 0.97}, gotAll[1:]...)
+		for c, sides := range map[*tensor.Comparison][2][]float64{alone: {want, got}, beside: {wantAll, gotAll}, filled: {wantAll, gotAll},
+			wrong: {wantAll, off}, broken: {wantAll, off}} {
+			if err := c.Add(n, rowOf(t, sides[0]), rowOf(t, sides[1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want, got := alone.Result(), filled.Result()
+	for name, pair := range map[string][2]float64{"SpreadSNR": {want.SpreadSNR, got.SpreadSNR}, "MaxError": {want.MaxError, got.MaxError},
+		"CaseError": {want.CaseError, got.CaseError}, "CosineMin": {want.CosineMin, got.CosineMin}, "Spread": {want.Spread, got.Spread},
+		"MaxAbs": {want.MaxAbs, got.MaxAbs}} {
+		if math.Abs(pair[0]-pair[1]) > 1e-9*math.Abs(pair[0]) {
+			t.Errorf("%s is %v alone and %v beside fill values", name, pair[0], pair[1])
+		}
+	}
+	if got.Fill != options.Fill || want.Fill != 0 {
+		t.Errorf("fill %g and %g, want %g and 0", got.Fill, want.Fill, options.Fill)
+	}
+	if hidden := beside.Result(); hidden.SpreadSNR < 40 {
+		t.Errorf("without the rule %.1f dB: these cases show nothing", hidden.SpreadSNR)
+	}
+	if r := broken.Result(); !(r.SpreadSNR < 0) || r.Spread > 1.5 {
+		t.Errorf("fill values that are 3 %% off give %.1f dB relative to a spread of %g", r.SpreadSNR, r.Spread)
+	}
+	if r := wrong.Result(); r.SpreadSNR < 20 {
+		t.Errorf("without the rule %.1f dB", r.SpreadSNR)
+	}
+}
