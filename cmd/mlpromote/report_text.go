@@ -79,6 +79,9 @@ func errorsText(p *registry.ParityReport) string {
 			text += fmt.Sprintf("  %s, longest common prefix with the reference model's tokens, mean of the cases: %s\n",
 				ui.Plain(name), percent(float64(*prefix)))
 		}
+		if fill := p.Outputs[name].Fill; fill > 0 {
+			text += fmt.Sprintf("  %s, fill values are left out: those of a magnitude of %.6g and above\n", ui.Plain(name), float64(fill))
+		}
 		if len(parts) > 0 {
 			text += fmt.Sprintf("  %s, cases by their error / spread, from: %s\n", ui.Plain(name), strings.Join(parts, ", "))
 		}

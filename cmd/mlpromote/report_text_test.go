@@ -34,6 +34,14 @@ func TestConsistencyText(t *testing.T) {
 
 // What measuring took and what the machine did meanwhile are lines below the latencies; older reports do
 // not have them.
+func TestFillValuesInAReport(t *testing.T) {
+	t.Parallel()
+	p := &registry.ParityReport{Outputs: map[string]registry.OutputFigures{"depth": {Fill: 9999}, "mask": {}}}
+	if got, want := errorsText(p), "  depth, fill values are left out: those of a magnitude of 9999 and above\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestFitnessText(t *testing.T) {
 	t.Parallel()
 	steal := registry.Figure(0.071)
