@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
 )
 
 func (a *app) evidenceCommand() *cobra.Command {
@@ -70,10 +71,21 @@ func (a *app) deleteEvidence(ctx context.Context, i *wiring.Instance, ref regist
 	if err != nil {
 		return err
 	}
+	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+	if err != nil {
+		return err
+	}
+	attached, err := attachedTo(ctx, i, ref, r)
+	if err != nil {
+		return err
+	}
 	if len(named) > 0 {
+		if err := checkAttached(named, attached, ref); err != nil {
+			return err
+		}
 		return a.deleteNamed(ctx, named, d.dryRun, remove)
 	}
-	candidates, err := strangersEvidence(ctx, i, ref, d.types)
+	candidates, err := strangersEvidence(ctx, i, ref, r, attached, d.types)
 	if err != nil {
 		return err
 	}
@@ -102,9 +114,6 @@ func (a *app) deleteNamed(ctx context.Context, named []string, dryRun bool, remo
 	did := deletedEvidence{Deleted: []registry.Digest{}}
 	for _, text := range named {
 		digest := registry.Digest(text)
-		if err := digest.Validate(); err != nil {
-			return registry.Errorf(registry.CodeInvalid, "digest %q: %w", text, err)
-		}
 		if !dryRun {
 			if err := remove(ctx, digest); err != nil {
 				return errors.Join(a.ui.Result(deletedText(did), did), err)
@@ -123,31 +132,54 @@ func deletedText(did deletedEvidence) string {
 	return text
 }
 
-// strangersEvidence lists the evidence about a release that does not verify for anybody who is
-// trusted there.
-func strangersEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, types []string) ([]registry.Digest, error) {
-	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
-	if err != nil {
-		return nil, err
-	}
-	claims, _, err := i.Claims(ctx, ref.Environment, r)
-	if err != nil {
-		return nil, err
-	}
+// attachedTo lists what is attached to a release and its parts, each once.
+func attachedTo(ctx context.Context, i *wiring.Instance, ref registry.Ref, r registry.Release) ([]oci.Referrer, error) {
+	var found []oci.Referrer
 	seen := make(map[registry.Digest]bool)
-	for _, c := range claims {
-		seen[c.Bundle] = true
-	}
-	var found []registry.Digest
 	for _, subject := range r.Subjects() {
 		for referrer, err := range i.Store.Referrers(ctx, registry.Repository(ref.Environment, ref.Model), subject.Digest) {
 			if err != nil {
 				return nil, err
 			}
-			if !seen[referrer.Digest] && (referrer.IsEvidence() || slices.Contains(types, referrer.ArtifactType)) {
-				found = append(found, referrer.Digest)
+			if !seen[referrer.Digest] {
+				found, seen[referrer.Digest] = append(found, referrer), true
 			}
-			seen[referrer.Digest] = true
+		}
+	}
+	return found, nil
+}
+
+// checkAttached refuses digests of anything else, such as an engine of another release.
+func checkAttached(named []string, attached []oci.Referrer, ref registry.Ref) error {
+	for _, text := range named {
+		digest := registry.Digest(text)
+		if err := digest.Validate(); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "digest %q: %w", text, err)
+		}
+		if !slices.ContainsFunc(attached, func(d oci.Referrer) bool { return d.Digest == digest }) {
+			return registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s is not attached to %s or one of its parts", digest, ref),
+				"name the release that it is about: this verb deletes evidence, no releases and no engines")
+		}
+	}
+	return nil
+}
+
+// strangersEvidence lists the evidence about a release that does not verify for anybody who is
+// trusted there, of what is attached to it.
+func strangersEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, r registry.Release,
+	attached []oci.Referrer, types []string) ([]registry.Digest, error) {
+	claims, _, err := i.Claims(ctx, ref.Environment, r)
+	if err != nil {
+		return nil, err
+	}
+	verified := make(map[registry.Digest]bool)
+	for _, c := range claims {
+		verified[c.Bundle] = true
+	}
+	var found []registry.Digest
+	for _, referrer := range attached {
+		if !verified[referrer.Digest] && (referrer.IsEvidence() || slices.Contains(types, referrer.ArtifactType)) {
+			found = append(found, referrer.Digest)
 		}
 	}
 	return found, nil
