@@ -88,7 +88,7 @@ func (m maker) evaluate(ctx context.Context, to reporter, golden *goldenSet) err
 		c.Reason = "there is no " + c.By + " here"
 		return nil
 	}
-	if size := bytesOf(m.inputs.imported.source.files); size >= m.crossCheckBelow {
+	if size := sizeOfInputs(m.inputs.imported.source.files); size >= m.crossCheckBelow {
 		c.Reason = fmt.Sprintf("the model has %d bytes, and the %s is for less than %d", size, c.By, m.crossCheckBelow)
 		return nil
 	}
@@ -136,7 +136,7 @@ func (m maker) crossCheckJob() (sample []int, job toolchain.Job, err error) {
 		Options: map[string]any{"seconds": seconds.Seconds()},
 		Run:     &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: referenceID, Path: source.files[0].Name}}}}
 	set := m.inputs.Cases
-	sample = sampleOf(set.Record.Count, crossCheckCount(bytesOf(set.Files), set.Record.Count))
+	sample = sampleOf(set.Record.Count, crossCheckCount(sizeOfInputs(set.Files), set.Record.Count))
 	dir, err := os.MkdirTemp(m.scratch, "cross-check-cases-*")
 	if err != nil {
 		return nil, toolchain.Job{}, err
@@ -186,14 +186,6 @@ func sampleOf(count, n int) []int {
 // shardOf finds the shard of a case.
 func shardOf(shards []registry.Shard, number int) int {
 	return slices.IndexFunc(shards, func(s registry.Shard) bool { return number < s.First+s.Count })
-}
-
-func bytesOf(inputs []toolchain.Input) int64 {
-	var n int64
-	for _, in := range inputs {
-		n += in.Size
-	}
-	return n
 }
 
 // readEvaluatorResult reads what the evaluator says of its run. Errors: CodeInternal.

@@ -97,14 +97,15 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 	if err != nil {
 		return err
 	}
-	for role, into := range map[registry.PartKind]*material{
-		registry.PartReference: &got.reference, registry.PartCases: &got.cases, registry.PartGolden: &got.golden,
-	} {
-		ref, ok := parts[role]
+	for _, part := range []struct {
+		role registry.PartKind
+		into *material
+	}{{registry.PartReference, &got.reference}, {registry.PartCases, &got.cases}, {registry.PartGolden, &got.golden}} {
+		ref, ok := parts[part.role]
 		if !ok {
-			return registry.Errorf(registry.CodeTrust, "sources %s of %s have no %s", f.release.Sources, repository, role)
+			return registry.Errorf(registry.CodeTrust, "sources %s of %s have no %s", f.release.Sources, repository, part.role)
 		}
-		if *into, err = f.material(ctx, repository, ref, string(role)); err != nil {
+		if *part.into, err = f.material(ctx, repository, ref, string(part.role)); err != nil {
 			return err
 		}
 	}

@@ -132,6 +132,8 @@ func sameOutputs(golden, engine string) error {
 		info, _ := want.Info(name)
 		found, ok := got.Info(name)
 		switch {
+		case len(info.Shape) == 0:
+			return registry.Errorf(registry.CodeInvalid, "golden output %q has no dimension for the cases", name)
 		case !ok:
 			return registry.Errorf(registry.CodeInvalid, "the engine has no output %q: it has %s", name, strings.Join(got.Names(), ", "))
 		case len(found.Shape) == 0 || found.Shape[0] != 1:

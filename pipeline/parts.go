@@ -177,10 +177,12 @@ func (w wantedParts) checkEngines(part foundPart, counted []registry.Claim) stri
 		if !slices.ContainsFunc(w.asked, func(r plan.Requested) bool { return r.Asked(part.said.Engines[planned]) }) {
 			return e.Label() + " is not what the spec asks for"
 		}
-		for predicate, what := range map[string]string{registry.PredicateSign: "signature", registry.PredicateProvenance: "provenance"} {
-			has := func(c registry.Claim) bool { return c.Subject == e.Digest && c.Statement.PredicateType == predicate }
+		for _, evidence := range []struct{ predicate, what string }{{registry.PredicateSign, "signature"}, {registry.PredicateProvenance, "provenance"}} {
+			has := func(c registry.Claim) bool {
+				return c.Subject == e.Digest && c.Statement.PredicateType == evidence.predicate
+			}
 			if !slices.ContainsFunc(counted, has) {
-				return e.Label() + " has no " + what + " of a trusted builder"
+				return e.Label() + " has no " + evidence.what + " of a trusted builder"
 			}
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Pipeline is the parts that the verbs work with. Every field but Planned, Progress, Warn and Now is
-// required by the verbs that use it.
+// Pipeline is the parts that the verbs work with. A field is required by the verbs that
+// use it, unless its comment says what they do without.
 type Pipeline struct {
 	Registry registry.Interface
 	Parts    registry.PartStore

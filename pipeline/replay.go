@@ -63,6 +63,8 @@ type ReplayedOutput struct {
 	Engine    TensorSummary   `json:"engine"`
 	SNRdB     registry.Figure `json:"snrDb"`
 	MaxAbs    registry.Figure `json:"maxAbs"`
+	// Problem is why the outputs cannot be compared, such as another shape; the figures are NaN then.
+	Problem string `json:"problem,omitempty"`
 	// Worst is the element that differs most, and Reported what the report says of its worst element, if that is
 	// in this case.
 	Worst    *registry.Worst  `json:"worst,omitempty"`
@@ -189,7 +191,9 @@ func (r *Replayed) summarize(v verification, c candidate, report *registry.Parit
 		want, got := r.Reference[output.Name], r.Computed[output.Name]
 		shown := ReplayedOutput{Name: output.Name, Reference: summaryOf(output.Name, want), Engine: summaryOf(output.Name, got),
 			Checks: []registry.Check{}}
-		if err := compared.Add(0, want, got); err == nil {
+		if err := compared.Add(0, want, got); err != nil {
+			shown.SNRdB, shown.MaxAbs, shown.Problem = registry.Figure(math.NaN()), registry.Figure(math.NaN()), registry.PlainText(err.Error())
+		} else {
 			result := compared.Result()
 			results[output.Name] = result
 			shown.SNRdB, shown.MaxAbs = registry.Figure(result.SpreadSNR), registry.Figure(result.MaxAbs)

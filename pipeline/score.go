@@ -118,7 +118,7 @@ func (v verification) withScores(ctx context.Context, run *parity.Run) (fault st
 
 // tryProgram runs the program of the metric on the golden outputs, so that one that does not work is
 // refused before anything is signed. Where this machine cannot run it, that is a warning. Errors:
-// CodeInvalid.
+// CodeInvalid for what the program gives; those of running it, and of ctx.
 func (m maker) tryProgram(ctx context.Context, p *Pipeline, golden goldenSet) error {
 	limit := m.plan.Limits.Accuracy
 	if !limit.ByProgram() {
@@ -131,13 +131,13 @@ func (m maker) tryProgram(ctx context.Context, p *Pipeline, golden goldenSet) er
 		p.warn("the program of the metric was not tried, so verify has to find out whether it works: " + err.Error())
 		return nil
 	}
-	for _, score := range scores {
-		if err == nil {
-			err = accuracy.CheckScore(score, validators.LessIsBetter(limit.Metric))
-		}
-	}
 	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "limits.accuracy.program: %w", err)
+		return registry.Errorf(registry.CodeOf(err), "limits.accuracy.program: %w", err)
+	}
+	for _, score := range scores {
+		if err := accuracy.CheckScore(score, validators.LessIsBetter(limit.Metric)); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "limits.accuracy.program: %w", err)
+		}
 	}
 	return nil
 }

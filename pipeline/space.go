@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -43,27 +44,28 @@ func (p *Pipeline) checkSpace(ctx context.Context, build prepared) error {
 // compile a model of that precision. What engines share is stored once, and what steps,
 // cache and registry share is linked where they are on one file system.
 func (b prepared) space() int64 {
-	var model int64
-	for _, in := range b.inputs.Model {
-		model += in.Size
-	}
+	model := sizeOfInputs(b.inputs.Model)
 	need := model
 	seen := make(map[string]bool)
-	add := func(what string, options map[string]any, precision string) {
+	add := func(what string, options map[string]any, precision string, size float64) {
 		key, err := registry.CanonicalDigest(map[string]any{"what": what, "options": options, "precision": precision})
 		if err == nil && !seen[string(key)] {
 			seen[string(key)] = true
-			need += int64(float64(model) * sizeOf(precision))
+			need += int64(float64(model) * size)
 		}
 	}
 	for _, e := range b.plan.Engines {
 		for i := range e.Compress {
-			add("compress", map[string]any{"steps": e.Compress[:i+1], "student": e.Student}, validators.PrecisionFP32)
+			add("compress", map[string]any{"steps": e.Compress[:i+1], "student": e.Student}, validators.PrecisionFP32, 1)
 		}
 		if e.Quantize != nil {
-			add("quantize", e.Quantize, e.Precision)
+			add("quantize", e.Quantize, e.Precision, sizeOf(e.Precision))
 		}
-		add("compile "+e.Toolchain.Name, map[string]any{"quantize": e.Quantize, "compile": e.Compile}, e.Precision)
+		size := sizeOf(e.Precision)
+		if b.inputs.Quantized != "" && e.Quantize == nil && e.From != plan.FromSource {
+			size = 1 // the model has this precision already
+		}
+		add("compile "+e.Toolchain.Name, map[string]any{"quantize": e.Quantize, "compile": e.Compile}, e.Precision, size)
 	}
 	return need
 }

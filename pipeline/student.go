@@ -146,7 +146,7 @@ func checkStudents(files specFiles, s *spec.Spec) error {
 	return nil
 }
 
-// studentInputs are the digests of a student, as provenance names them.
+// studentResources are the digests of a student, as provenance names them.
 func studentResources(student *plan.Student) []Resource {
 	var all []Resource
 	for _, in := range student.Files {

@@ -84,13 +84,7 @@ type loadable struct {
 }
 
 // size is what its files take, in bytes.
-func (l loadable) size() int64 {
-	var n int64
-	for _, in := range l.inputs {
-		n += in.Size
-	}
-	return n
-}
+func (l loadable) size() int64 { return sizeOfInputs(l.inputs) }
 
 // loadable finds what the runtime of a toolchain loads in a part, after the format check for
 // untrusted formats. Its inputs lie in a folder of the name of id.

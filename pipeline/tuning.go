@@ -130,7 +130,11 @@ func tuningInput(files specFiles, t spec.Target) (*toolchain.Input, error) {
 		return nil, nil
 	}
 	in, err := files.input(written, toolchain.RoleTuning, path.Base(written), func(f *os.File) error {
-		if info, err := f.Stat(); err != nil || info.Size() > maxTuning {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size() > maxTuning {
 			return registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", written, info.Size(), maxTuning)
 		}
 		return refuseCode(f)

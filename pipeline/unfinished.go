@@ -66,6 +66,10 @@ func (v verification) openUnfinished() (unfinished, error) {
 		claimed.unlock()
 		return unfinished{}, nil //nolint:nilerr // without it nothing may be taken over, and all is run again
 	}
+	if v.p.now().Sub(claimed.began.StartedOn) >= unfinishedFor { // another one holds it, or it could not be removed
+		claimed.unlock()
+		return unfinished{}, nil
+	}
 	return claimed, nil
 }
 
@@ -96,8 +100,12 @@ func claimUnfinished(dir string) unfinished {
 // forgetOld removes outputs of verifications that were not continued. Its age is that of the lock file, which is
 // made when the verification begins and never written to.
 func (v verification) forgetOld() {
-	locks, _ := filepath.Glob(filepath.Join(v.p.Unfinished, "*", "running")) // the pattern is whole
-	for _, lock := range locks {
+	kept, err := os.ReadDir(v.p.Unfinished)
+	if err != nil {
+		return // so there is nothing that could be taken over either
+	}
+	for _, entry := range kept {
+		lock := filepath.Join(v.p.Unfinished, entry.Name(), "running")
 		if info, err := os.Stat(lock); err != nil || v.p.now().Sub(info.ModTime()) < unfinishedFor {
 			continue
 		}

@@ -53,7 +53,7 @@ func (s SkippedEngine) String() string {
 }
 
 // verification is one release on one machine: what is to be verified, where, and with what.
-// Nothing in it changes once it is made.
+// What it says of these does not change once it is made.
 type verification struct {
 	p       *Pipeline
 	scratch string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -120,14 +122,11 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 	case o.label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", o.label)
 	}
-	drafted, err := opened.Draft(o.file, hostTarget(), answer.Cases, folder)
+	drafted, err := writeDraft(opened, o.file, answer.Cases, folder)
 	if err != nil {
-		return err
-	}
-	if err := writeSchema(filepath.Dir(o.file)); err != nil {
-		return err
-	}
-	if err := os.WriteFile(o.file, drafted.Text, 0o644); err != nil {
+		if answer.Cases != nil { // there was nothing in it, and the next init refuses a folder that holds something
+			err = errors.Join(err, os.RemoveAll(folder))
+		}
 		return err
 	}
 	if answer.Cases != nil {
@@ -145,6 +144,18 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 	}
 	a.ui.Note("wrote %s; next: mlpromote build", o.file)
 	return a.ui.Result(o.file, answer)
+}
+
+// writeDraft writes the spec of a model and its schema.
+func writeDraft(model pipeline.DraftModel, file string, imported *cases.Imported, folder string) (pipeline.Drafted, error) {
+	drafted, err := model.Draft(file, hostTarget(), imported, folder)
+	if err != nil {
+		return pipeline.Drafted{}, err
+	}
+	if err := writeSchema(filepath.Dir(file)); err != nil {
+		return pipeline.Drafted{}, err
+	}
+	return drafted, os.WriteFile(file, drafted.Text, 0o644)
 }
 
 // initAnswer is what init made.

@@ -33,7 +33,7 @@ func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting tim
 	return acquired && err == nil, db.interpretError("lease "+name, err)
 }
 
-// ReleaseLease returns a lease up.
+// ReleaseLease gives a lease up.
 func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 	err := db.write().LeaseRelease(ctx, dbsqlc.LeaseReleaseParams{Name: name, Holder: holder})
 	return db.interpretError("lease "+name, err)

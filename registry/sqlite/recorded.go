@@ -25,7 +25,7 @@ func (db *DB) Recorded(
 			continue
 		}
 		if err != nil {
-			return nil, db.interpretError(fmt.Sprintf("history of %s in %s", d, model), err)
+			return nil, db.interpretError(fmt.Sprintf("history of %s: evidence %s", model, d), err)
 		}
 		if records[d], err = catalog.Recorded(row.Seq, row.Time); err != nil {
 			return nil, err

@@ -121,7 +121,7 @@ func (db *DB) unsynced(ctx context.Context, changes []change) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, turn.Close()) }()
-	if len(changes) == 1 { // of one statement, which needs no BEGIN and COMMIT
+	if len(changes) == 1 { // of one statement that writes, which needs no BEGIN and COMMIT
 		return changes[0](ctx, dbsqlc.New(db.hasty))
 	}
 	return within(ctx, db.hasty, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })

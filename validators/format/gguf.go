@@ -172,20 +172,28 @@ func (g *ggufReader) tensor() {
 			return
 		}
 	}
-	g.weights += weights
+	if g.weights += weights; g.weights > ggufNumbers {
+		g.fail("tensors of more than %d numbers", uint64(ggufNumbers))
+		return
+	}
 	kind := g.u32()
+	block, known := ggufTypes[kind]
+	if g.err == nil && !known {
+		g.fail("a tensor of type %d, whose size is not known here", kind)
+	}
+	if g.err != nil {
+		return
+	}
 	g.types[kind]++
 	offset := binary.LittleEndian.Uint64(g.bytes(8))
 	if g.err == nil && offset > uint64(g.size) {
 		g.fail("a tensor at byte %d of its data, in a file of %d", offset, g.size)
 		return
 	}
-	if block, ok := ggufTypes[kind]; ok {
-		g.end = max(g.end, offset+(weights+block.numbers-1)/block.numbers*block.bytes)
-	}
+	g.end = max(g.end, offset+(weights+block.numbers-1)/block.numbers*block.bytes)
 }
 
-// window reads ahead, so that many small reads cost few large ones.
+// window reads ahead, so that many small reads cost few large ones. Unlike other readers at an offset, it is for one caller at a time.
 type window struct {
 	r    io.ReaderAt
 	size int64

@@ -78,7 +78,7 @@ func (g *ggufReader) header() GGUFHeader {
 	h := GGUFHeader{Architecture: arch, Name: g.texts["general.name"], ContextLength: g.numbers[arch+".context_length"],
 		Parameters: g.weights, Tokenizer: g.texts["tokenizer.ggml.model"]}
 	for _, t := range types {
-		h.Types = append(h.Types, orElseText(ggufTypes[t].name, fmt.Sprintf("type %d", t)))
+		h.Types = append(h.Types, ggufTypes[t].name)
 	}
 	return h
 }
@@ -109,7 +109,8 @@ func (g *ggufReader) check() {
 	if g.end > 0 && data+g.end > uint64(g.size) {
 		g.fail("its tensors end at byte %d, and the file has %d: it is not whole", data+g.end, g.size)
 	}
-	for key, blocks := range g.numbers {
+	for _, key := range slices.Sorted(maps.Keys(g.numbers)) {
+		blocks := g.numbers[key]
 		if strings.HasSuffix(key, ".block_count") && blocks > g.tensors {
 			g.fail("it says that it has %d blocks, of %d tensors", blocks, g.tensors)
 		}
@@ -118,7 +119,8 @@ func (g *ggufReader) check() {
 
 // keep reads the value of a key, and keeps it if it says something about the model.
 func (g *ggufReader) keep(key string, kind uint32) {
-	if _, twice := g.numbers[key]; twice {
+	_, number := g.numbers[key]
+	if _, text := g.texts[key]; number || text {
 		g.fail("the key %q is there twice", key) // of which readers may take either
 		return
 	}

@@ -61,8 +61,7 @@ func TestReadGGUF(t *testing.T) {
 	}{
 		"whole": {gguf([][2]any{{"general.architecture", "llama"}, {"general.name", "Tiny"}, {"llama.block_count", uint32(1)}, {"llama.context_length", uint32(2048)}, {"tokenizer.ggml.model", "gpt2"}},
 			map[uint32][]uint64{12: {256, 64}}), `llama, "Tiny", 16384 parameters as Q4_K, 2048 tokens of context, tokenizer gpt2`},
-		"no keys":           {gguf(nil, map[uint32][]uint64{0: {3}}), "an architecture that it does not name, 3 parameters as F32, no tokenizer"},
-		"a type of its own": {gguf([][2]any{{"general.architecture", "x"}}, map[uint32][]uint64{99: {1}}), "x, 1 parameters as type 99, no tokenizer"},
+		"no keys": {gguf(nil, map[uint32][]uint64{0: {3}}), "an architecture that it does not name, 3 parameters as F32, no tokenizer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,6 +92,10 @@ func TestReadGGUFRefuses(t *testing.T) {
 		"no alignment":               {gguf([][2]any{{"general.alignment", uint32(0)}}, small), "aligned to 0 bytes"},
 		"an alignment beyond reason": {gguf([][2]any{{"general.alignment", uint32(1<<20 + 1)}}, small), "aligned to 1048577 bytes"},
 		"data that begins later":     {gguf([][2]any{{"general.alignment", uint32(1 << 20)}}, small), "its tensors end at byte 1048588, and the file has"},
+		"a type that is not known":   {gguf(nil, map[uint32][]uint64{99: {1}}), "a tensor of type 99, whose size is not known here"},
+		"a text said twice":          {gguf([][2]any{{"general.architecture", "a"}, {"general.architecture", "b"}}, small), `the key "general.architecture" is there twice`},
+		"a text and a number":        {gguf([][2]any{{"general.architecture", "a"}, {"general.architecture", uint32(1)}}, small), `the key "general.architecture" is there twice`},
+		"tensors beyond reason":      {gguf(nil, map[uint32][]uint64{1: {1 << 48}, 2: {1}}), "tensors of more than 281474976710656 numbers"},
 		"sizes whose product wraps":  {gguf(nil, map[uint32][]uint64{99: {1 << 32, 1 << 32}}), "a tensor of more than 281474976710656 numbers"},
 		"a tensor beyond reason":     {gguf(nil, map[uint32][]uint64{99: {1<<48 + 1}}), "a tensor of more than 281474976710656 numbers"},
 		"a byte too few":             {gguf(nil, small)[:75], "its tensors end at byte 76, and the file has 75"},

@@ -397,6 +397,9 @@ func replayText(r replayed) string {
 }
 
 func replayedOutput(o pipeline.ReplayedOutput) string {
+	if o.Problem != "" {
+		return ui.Plain(o.Name+": not compared: "+o.Problem) + "\n"
+	}
 	text := fmt.Sprintf("%s: %s, largest error %.4g\n", ui.Plain(o.Name), decibels(o.SNRdB), float64(o.MaxAbs))
 	if w := o.Worst; w != nil {
 		text += fmt.Sprintf("  worst element at %v: reference model %.6g, engine %.6g\n", w.Index, float64(w.Reference), float64(w.Engine))
