@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -118,6 +119,23 @@ func TestVerifyScoresByTheProgram(t *testing.T) {
 				t.Errorf("%d jobs on %d folders, want one each for the golden outputs and two engines", len(jobs), len(folders))
 			}
 		})
+	}
+}
+
+// A build that is interrupted while it tries the program says so, and not that the spec is wrong.
+func TestBuildInterruptedInTheProgram(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.priced(t)
+	write(t, w, "score.py", []byte("pass"))
+	ctx, cancel := context.WithCancel(t.Context())
+	w.p.Score = func(ctx context.Context, _ toolchain.ScoreJob) ([]float64, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
+	s := w.spec(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"))
+	if _, err := w.p.Build(ctx, s, pipeline.BuildOptions{}); !errors.Is(err, context.Canceled) || registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("error %v with the code %s, want that the build was interrupted", err, registry.CodeOf(err))
 	}
 }
 

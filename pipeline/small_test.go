@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -98,7 +99,7 @@ func TestObjectiveOfASpec(t *testing.T) {
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	p := &Pipeline{Unfinished: filepath.Join(t.TempDir(), "unfinished"), Now: func() time.Time { return now }}
+	p := &Pipeline{Unfinished: filepath.Join(t.TempDir(), "[unfinished"), Now: func() time.Time { return now }}
 	v := verification{p: p, subject: subject{began: beginning{StartedOn: now.UTC(), History: "sha256:1"}}}
 	first, err := v.openUnfinished()
 	if err != nil || first.dir == "" || first.began.History != "sha256:1" {
@@ -138,6 +139,22 @@ func TestUnfinished(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	if v.forgetOld(); isThere(finished.dir) {
 		t.Error("it is not forgotten an hour after its time")
+	}
+	began, err := v.openUnfinished()
+	if err != nil || began.close(false) != nil {
+		t.Fatal(err)
+	}
+	held, err := toolchain.TryLockFile(filepath.Join(began.dir, "running"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(began.dir, "running"), now.Add(2*unfinishedFor), now.Add(2*unfinishedFor)); err != nil {
+		t.Fatal(err)
+	}
+	held()
+	now = now.Add(unfinishedFor)
+	if old, err := v.openUnfinished(); err != nil || old.dir != "" {
+		t.Errorf("one that is too old and was not removed: %+v, error %v; want nothing", old, err)
 	}
 	p.Unfinished = ""
 	if none, err := v.openUnfinished(); err != nil || none.dir != "" || none.close(true) != nil {

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// The entry of a part is the one file of the engine that the runtime loads in some form; assets and libraries of operators are
+// none, and of two files nobody says which is loaded.
+func TestEntryOfAPart(t *testing.T) {
+	t.Parallel()
+	profile := toolchain.Profile{Name: "openvino", Format: "ir", Entry: "model.xml", Forms: []toolchain.Form{{Name: "blob", Format: "blob", Entry: "model.blob"}}}
+	file := func(name string, kind registry.FileKind) registry.File { return registry.File{Path: name, Kind: kind} }
+	for name, c := range map[string]struct {
+		files []registry.File
+		entry string // empty: it is refused
+	}{
+		"the first form":         {[]registry.File{file("model.xml", ""), file("model.bin", "")}, "model.xml"},
+		"another form":           {[]registry.File{file("model.blob", "")}, "model.blob"},
+		"an asset":               {[]registry.File{file("model.blob", registry.FileAsset), file("model.xml", "")}, "model.xml"},
+		"a library of operators": {[]registry.File{file("model.xml", registry.FileCode), file("model.blob", "")}, "model.blob"},
+		"both":                   {[]registry.File{file("model.xml", ""), file("model.blob", "")}, ""},
+		"none":                   {[]registry.File{file("model.bin", "")}, "model.xml"},
+	} {
+		for range 20 { // the forms are in a map
+			got, err := material{files: c.files}.entryOf(profile, "engine-0")
+			if c.entry != "" && (err != nil || got.Entry != c.entry) || c.entry == "" && !registry.HasCode(err, registry.CodeInvalid) {
+				t.Fatalf("%s: %s, error %v; want %q", name, got.Entry, err, c.entry)
+			}
+			if err != nil && !strings.Contains(err.Error(), "engine-0 has the files model.blob and model.xml, of which openvino loads one") {
+				t.Fatalf("%s: error %v", name, err)
+			}
+		}
+	}
+}
+
+// What a quantized model becomes without a quantizer is as large as it is; the space of a build is not a part of it.
+func TestSpaceOfABuild(t *testing.T) {
+	t.Parallel()
+	int8 := plan.Engine{Precision: "int8", Toolchain: registry.Toolchain{Name: "r"}}
+	quantized := int8
+	quantized.Quantize = map[string]any{"method": "static"}
+	source := int8
+	source.From = plan.FromSource
+	for name, c := range map[string]struct {
+		engine plan.Engine
+		from   string // what the source is quantized to
+		want   int64
+	}{
+		"the model as it is":         {plan.Engine{Precision: "fp32"}, "", 2000},
+		"quantized by the build":     {quantized, "", 1000 + 250 + 250},
+		"quantized in the compiler":  {int8, "", 1250},
+		"quantized before":           {int8, "int8", 2000},
+		"compiled from its source":   {source, "int8", 1250},
+		"quantized before and again": {quantized, "int8", 1500},
+	} {
+		b := prepared{plan: plan.Plan{Engines: []plan.Engine{c.engine}}}
+		b.inputs.Model, b.inputs.Quantized = []toolchain.Input{{Size: 1000}}, c.from
+		if got := b.space(); got != c.want {
+			t.Errorf("%s: %d bytes, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Outputs that cannot be compared are no outputs without an error.
+func TestReplayOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	of := func(values ...float32) map[string]tensor.Tensor {
+		y, err := tensor.New(values, 1, int64(len(values)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string]tensor.Tensor{"y": y}
+	}
+	v := verification{}
+	v.iface.Outputs = []validators.TensorInfo{{Name: "y"}}
+	r := Replayed{Reference: of(1, 2), Computed: of(1, 2, 3)}
+	r.summarize(v, candidate{}, nil)
+	if y := r.Outputs[0]; !strings.Contains(y.Problem, "the engine has shape [1 3], the reference [1 2]") || !math.IsNaN(float64(y.MaxAbs)) || !math.IsNaN(float64(y.SNRdB)) {
+		t.Errorf("%+v, want no figures and why", y)
+	}
+	r = Replayed{Reference: of(1, 2), Computed: of(1, 2.5)}
+	r.summarize(v, candidate{}, nil)
+	if y := r.Outputs[0]; y.Problem != "" || y.MaxAbs != 0.5 {
+		t.Errorf("%+v, want a largest error of 0.5", y)
+	}
+}
+
+// Golden outputs of another machine without a dimension for the cases are refused.
+func TestSameOutputsWithoutCases(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name string, y tensor.Tensor) string {
+		file := filepath.Join(dir, name)
+		if err := cases.WriteShard(file, map[string]tensor.Tensor{"y": y}); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	scalar, err := tensor.New([]float32{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := tensor.New([]float32{1, 2}, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden, engine := write("golden.safetensors", scalar), write("engine.safetensors", row)
+	if err := sameOutputs(golden, engine); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "has no dimension for the cases") {
+		t.Errorf("error %v", err)
+	}
+	if err := sameOutputs(engine, engine); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(engine); err != nil {
+		t.Fatal(err)
+	}
+	if err := sameOutputs(golden, engine); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("error %v for an engine that left nothing", err)
+	}
+}
