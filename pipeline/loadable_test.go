@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -127,5 +130,51 @@ func TestSameOutputsWithoutCases(t *testing.T) {
 	}
 	if err := sameOutputs(golden, engine); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("error %v for an engine that left nothing", err)
+	}
+}
+
+// otherBytes is a tool that makes other bytes each time, and cannot run what it makes here.
+type otherBytes struct {
+	toolchain.Driver
+	times *int
+}
+
+func (o otherBytes) Do(_ context.Context, job toolchain.Job, _ string) (toolchain.Outcome, error) {
+	if job.Verb == toolchain.VerbRun {
+		return toolchain.Outcome{}, registry.Errorf(registry.CodeWrongNode, "target mismatch")
+	}
+	*o.times++
+	return toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.so", Digest: registry.Digest(fmt.Sprint(*o.times))}}}, nil
+}
+
+// An engine that this machine cannot run is not reproducible where its bytes differ: nothing runs it, and the build goes on.
+// One that ran here is run again, and the engines beside one that fails then keep their class.
+func TestReproduceWhatDoesNotRunHere(t *testing.T) {
+	t.Parallel()
+	by := otherBytes{times: new(int)}
+	m := maker{worker: worker{scratch: t.TempDir()}, known: &goldenSet{}}
+	engine := func(loaded bool) builtEngine {
+		e := builtEngine{loaded: loaded, tool: tool{Toolchain: Toolchain{Profile: toolchain.Profile{Entry: "model.so"}, Timing: by}}}
+		e.steps = []takenStep{{name: "compile", driver: by, job: toolchain.Job{Verb: toolchain.VerbCompile}, outcome: toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.so"}}}}}
+		return e
+	}
+	broken := registry.Errorf(registry.CodeInternal, "it was not made")
+	all := made{engines: []builtEngine{engine(true), engine(false), {failed: broken}}}
+	if err := m.reproduce(t.Context(), (&Pipeline{}).report(), &all); err != nil {
+		t.Fatal(err)
+	}
+	if e := all.engines[0]; !registry.HasCode(e.failed, registry.CodeWrongNode) {
+		t.Errorf("one that ran here: %v, want that it does not any more", e.failed)
+	}
+	if e := all.engines[1]; e.failed != nil || e.steps[0].reproducible != registry.ReproducibleNone {
+		t.Errorf("one of another machine: class %q, error %v; want %q", e.steps[0].reproducible, e.failed, registry.ReproducibleNone)
+	}
+	if !errors.Is(all.engines[2].failed, broken) {
+		t.Errorf("one that was not made: %v", all.engines[2].failed)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.reproduce(ctx, (&Pipeline{}).report(), &all); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v of an interrupted build", err)
 	}
 }
