@@ -41,11 +41,27 @@ func CasesShown(r Release, claims []Claim) []EngineCases {
 	for _, e := range r.Engines {
 		shown := EngineCases{Label: e.Label(), Precision: e.Precision}
 		for _, pass := range cs.findings(PredicateParity, r, e).passes {
-			shown.Cases = max(shown.Cases, pass.Cases.Ran)
+			shown.Cases = max(shown.Cases, casesOf(pass))
 		}
 		all = append(all, shown)
 	}
 	return all
+}
+
+// casesOf is in how many cases a report shows something of every output: a mask, or a reference that is NaN, can leave
+// fewer than ran. Each output has the check that is of the most.
+func casesOf(pass report) int {
+	most := make(map[string]int)
+	for _, c := range pass.Checks {
+		if c.Output != "" {
+			most[c.Output] = max(most[c.Output], c.Cases)
+		}
+	}
+	shown := pass.Cases.Ran
+	for _, cases := range most {
+		shown = min(shown, cases)
+	}
+	return shown
 }
 
 // CountCases adds a line for each engine that is shown to keep its limits in fewer cases than the one of

@@ -28,8 +28,12 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 	defer func() { sayNonFinite(j.reasons[before:], r) }()
 	if j.full = r.FullCases; j.full == 0 {
 		j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
-			Message: fmt.Sprintf("output %s has no elements in any case, so that nothing was compared", name)})
+			Message: fmt.Sprintf("output %s has no finite elements in any case, so that nothing was compared", name)})
 		return
+	}
+	if j.full < j.least && j.cases >= j.least {
+		j.undecided(registry.Reason{Code: ReasonTooFewCases, Output: name, Message: fmt.Sprintf(
+			"output %s has finite elements that count in %s, the limits ask for at least %d", name, registry.Count(j.full, "case"), j.least)})
 	}
 	j.finite(name, r)
 	if r.NoChannels {

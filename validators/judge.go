@@ -85,7 +85,7 @@ type Judgement struct {
 // What exceeds a limit fails. What was not measured and has a limit is undecided, and so is,
 // since version 2, what the cases cannot prove.
 func (l Limits) Judge(precision string, m Measured) Judgement {
-	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases}
+	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases}
 	if m.Cases < l.MinCases {
 		j.undecided(registry.Reason{Code: ReasonTooFewCases,
 			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(m.Cases, "case"), l.MinCases)})
@@ -138,6 +138,7 @@ type judgement struct {
 	checks     []registry.Check
 	confidence float64
 	cases      int // that ran
+	least      int // cases that the limits ask for
 	slices     []registry.SliceAccuracy
 	full       int // of them, those in which the output at hand has elements
 }

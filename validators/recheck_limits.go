@@ -48,6 +48,14 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 	if r.report.Cases.Ran < l.MinCases {
 		differ("cases", fmt.Sprint(r.report.Cases.Ran), fmt.Sprintf("at least %d", l.MinCases))
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.report.Outputs)) {
+		if most, checked := r.mostCases(name); checked && most < l.MinCases {
+			differ("cases of output "+name, fmt.Sprint(most), fmt.Sprintf("at least %d", l.MinCases))
+		}
+	}
+	for _, reason := range r.lackingConsistency(*l) {
+		differ("consistency", notThere, reason.Message)
+	}
 	precisions := []string{beside.Precision}
 	if beside.Precision == "" {
 		precisions = slices.Sorted(maps.Keys(l.Precisions))
@@ -65,6 +73,25 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 		}
 	}
 	return missing
+}
+
+// mostCases is the largest number of cases that a check of an output has; false without a check.
+func (r *rejudgement) mostCases(output string) (most int, checked bool) {
+	for _, c := range r.report.Checks {
+		if c.Output == output {
+			most, checked = max(most, c.Cases), true
+		}
+	}
+	return most, checked
+}
+
+// lackingConsistency gives a reason for each consistency check that the limits want and the report does not have. A report
+// that fails for another reason may have been made before they began.
+func (r *rejudgement) lackingConsistency(l Limits) []registry.Reason {
+	if r.report.Verdict != registry.VerdictPass {
+		return nil
+	}
+	return l.JudgeNotRun(r.report.Consistency)
 }
 
 // notThere is what a report says of a limit that it has no check of.

@@ -153,12 +153,12 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	r.NewInf += k.newInf
 	r.Top1Rows += rows.rows
 	c.agreed += rows.agreed
-	if rows.rows > 0 {
+	if misses := rows.misses(); misses == misses {
 		r.Top1Cases++
-		r.Top1Misses += 1 - float64(rows.agreed)/float64(rows.rows)
+		r.Top1Misses += misses
 		c.prefixes += float64(rows.prefix) / float64(rows.rows)
 	}
-	if n := reference.Len(); n > 0 {
+	if n := reference.Len(); k.says() {
 		r.FullCases++
 		r.EqualMisses += float64(k.sums.differ) / float64(n)
 	}

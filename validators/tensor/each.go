@@ -13,7 +13,7 @@ type CaseFigures struct {
 	// Result.CaseError: of all values, and where cases were left out of that, for the others theirs.
 	Error float64
 	// Equal is the share of elements that are not equal, and Top1 that of the rows whose largest
-	// element has another index; NaN without elements or rows. See Result.EqualMisses.
+	// element has another index; NaN without elements or rows that say anything. See Result.EqualMisses.
 	Equal, Top1 float64
 	// Elements counts the pairs with a finite difference. Mean, Deviation and RMS are of the reference's values in these:
 	// mean, standard deviation and root mean square; values of 1e30 and above, which stand for infinity, count for the
@@ -57,12 +57,10 @@ func relative(e, spread float64) float64 {
 // note keeps the figures of one case.
 func (c *Comparison) note(number int, k *kernel, rows top1, elements int) {
 	of := CaseFigures{Failed: k.failed, MaxAbs: k.maxAbs, Cosine: k.cosine(), Equal: math.NaN(), Top1: math.NaN()}
-	if elements > 0 {
+	if k.says() {
 		of.Equal = float64(k.sums.differ) / float64(elements)
 	}
-	if rows.rows > 0 {
-		of.Top1 = 1 - float64(rows.agreed)/float64(rows.rows)
-	}
+	of.Top1 = rows.misses()
 	k.moments(&of)
 	c.each, c.numbers = append(c.each, of), append(c.numbers, number)
 }

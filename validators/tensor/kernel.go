@@ -112,6 +112,9 @@ func (k *kernel) irregular(r, e float64, at int64) {
 	}
 }
 
+// says reports whether the case says anything: NaN, infinities and fill values that both sides have do not.
+func (k *kernel) says() bool { return k.sums.n > 0 || k.sums.differ > 0 }
+
 // cosine returns the cosine similarity of the case, as in Result.CosineMin.
 func (k *kernel) cosine() float64 {
 	switch {

@@ -50,7 +50,8 @@ type Result struct {
 	// Top1Misses and EqualMisses are sums over the cases: of the share of rows whose largest
 	// element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
-	// Top1Cases and FullCases count the cases that have such rows, and that have elements.
+	// Top1Cases and FullCases count the cases that have such rows, and that have elements: those of which
+	// both sides are NaN, the same infinity or a fill value do not count, nor do rows with a NaN on both sides.
 	Top1Cases, FullCases int
 	// Spread is the standard deviation of the reference's values: of all, or with
 	// Options.Channels the smallest one of a channel. It is their root mean square where all

@@ -145,6 +145,7 @@ type top1 struct {
 	width, at    int64
 	ref, eng     peak
 	rows, agreed int64
+	silent       int64 // rows of which neither side has a largest value: they agree and say nothing
 	prefix       int64 // rows before the first that does not agree
 }
 
@@ -156,6 +157,14 @@ func newTop1(shape []int64) top1 {
 		t.width = shape[len(shape)-1]
 	}
 	return t
+}
+
+// misses returns the share of rows with another argmax, of those in which a side has one; NaN without any.
+func (t *top1) misses() float64 {
+	if t.rows == t.silent {
+		return math.NaN()
+	}
+	return float64(t.rows-t.agreed) / float64(t.rows-t.silent)
 }
 
 // feed processes the next elements of both sides.
@@ -172,8 +181,11 @@ func (t *top1) feed(ref, eng []float64) {
 			return
 		}
 		t.rows++
-		if t.ref.argmax() == t.eng.argmax() {
+		if ref := t.ref.argmax(); ref == t.eng.argmax() {
 			t.agreed++
+			if ref < 0 {
+				t.silent++
+			}
 			if t.agreed == t.rows {
 				t.prefix++
 			}
