@@ -221,6 +221,10 @@ type OutputFigures struct {
 	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
 	CaseErrors []int `json:"caseErrors,omitempty"`
 
+	// OtherAnswers is of integers and booleans: the sum over the cases of the share of elements in which the reference has
+	// another value than its most frequent one. Absent where there is no other.
+	OtherAnswers *Figure `json:"otherAnswers,omitempty"`
+
 	NewNaN int    `json:"newNaN"`
 	NewInf int    `json:"newInf"`
 	Worst  *Worst `json:"worst,omitempty"`

@@ -59,7 +59,49 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 	}
 	if limits.Equal != nil {
 		j.rate(name, "equal", limits.Equal.Min, r.EqualMisses, r.FullCases)
+		j.skill(name, r)
 	}
+}
+
+// figureSkill is by how much an engine misses fewer answers than a constant.
+const figureSkill = "skill"
+
+// An engine must be right about what the reference does not always say: it may miss half of what one misses that always
+// gives the most frequent answer. With fewer other answers than these, one that misses more is undecided.
+const (
+	leastSkill = 0.5
+	fewOthers  = 5
+)
+
+// skill checks that an engine does better than a constant. Where all answers are the same, no engine can.
+func (j *judgement) skill(output string, r tensor.Result) {
+	if !(r.OtherAnswers > 0) {
+		return
+	}
+	check := registry.Check{Output: output, Figure: figureSkill, Value: registry.Figure(skillOf(r.EqualMisses, r.OtherAnswers)), Limit: leastSkill,
+		AtLeast: true, Misses: figureOf(r.EqualMisses), Cases: r.FullCases}
+	check.Verdict = decideSkill(check, r.OtherAnswers)
+	j.checks = append(j.checks, check)
+	if check.Verdict == registry.VerdictPass {
+		return
+	}
+	cases := float64(r.FullCases)
+	reason := registry.Reason{Code: ReasonLimit, Output: output, Figure: figureSkill, Limit: check.Limit, Value: check.Value, Message: fmt.Sprintf(
+		"output %s: %s of the answers are wrong, and an engine that always gave the most frequent one would miss %s: want at most half of that",
+		output, share(r.EqualMisses/cases), share(r.OtherAnswers/cases))}
+	if check.Verdict == registry.VerdictFail {
+		j.fail(reason)
+		return
+	}
+	reason.Code = ReasonNotEnough
+	reason.Message += fmt.Sprintf("; that is %.3g of %s, too few to tell: add cases with other answers", r.OtherAnswers, registry.Count(r.FullCases, "case"))
+	j.undecided(reason)
+}
+
+func skillOf(misses, others float64) float64 { return 1 - misses/others }
+
+func decideSkill(c registry.Check, others float64) registry.Verdict {
+	return decide(c.Value >= leastSkill, others >= fewOthers)
 }
 
 // limit is one bound of a figure; the zero limit is none.

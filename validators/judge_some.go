@@ -33,6 +33,11 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 		l.Confidence = 1 - (1-l.Confidence)/someTries
 		chance = l.allow(precision, m)
 	}
+	m.Outputs = maps.Clone(m.Outputs)
+	for name, r := range m.Outputs { // whether an engine is better than a constant is for all cases to say
+		r.OtherAnswers = 0
+		m.Outputs[name] = r
+	}
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	for i, r := range j.Reasons {

@@ -122,6 +122,7 @@ var boundedFigures = map[string]boundedFigure{
 	"systematic": {said: func(o registry.OutputFigures) registry.Figure { return o.Systematic }},
 	"top1":       {atLeast: true, rate: true},
 	"equal":      {atLeast: true, rate: true},
+	figureSkill:  {atLeast: true, rate: true},
 	"accuracy":   {atLeast: true, rate: true, ofAccuracy: true},
 	"drop":       {rate: true, ofAccuracy: true},
 	"relative":   {atLeast: true, rate: true, ofAccuracy: true},
@@ -163,6 +164,8 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 		verdict = r.figure(what, metric, c)
 	case c.Figure == figureRelative:
 		verdict = r.relative(what, c)
+	case c.Figure == figureSkill:
+		verdict = r.skill(what, c)
 	case isDrop(c):
 		verdict = r.drop(what, c)
 	case figure.rate:
@@ -264,6 +267,19 @@ func (r *rejudgement) rate(what string, c registry.Check) registry.Verdict {
 		return registry.VerdictFail
 	}
 	return decide(low >= float64(c.Limit), high < float64(c.Limit))
+}
+
+// skill judges whether an engine does better than a constant. How often that is wrong is as the report says.
+func (r *rejudgement) skill(what string, c registry.Check) registry.Verdict {
+	others := r.report.Outputs[c.Output].OtherAnswers
+	if c.Misses == nil || others == nil {
+		r.differ(what, "no counts", "misses and otherAnswers: it follows from them")
+		return registry.VerdictUndecided
+	}
+	r.same(what+": value", &c.Value, skillOf(float64(*c.Misses), float64(*others)))
+	r.same(what+": limit", &c.Limit, leastSkill)
+	c.Limit = leastSkill
+	return decideSkill(c, float64(*others))
 }
 
 // drop judges a limit on the drop of accuracy.

@@ -21,6 +21,7 @@ var figureWords = map[string]string{
 	"systematic": "offset or factor in the errors / spread",
 	"top1":       "same best class",
 	"equal":      "same answer",
+	"skill":      "wrong answers saved / a constant's",
 	"accuracy":   "accuracy",
 	"drop":       "drop of accuracy",
 	"relative":   "accuracy / the reference's",

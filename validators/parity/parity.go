@@ -265,6 +265,10 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		CaseErrors: slices.Clone(r.CaseErrors[:]),
 		NewNaN:     int(r.NewNaN), NewInf: int(r.NewInf),
 	}
+	if r.OtherAnswers > 0 {
+		others := registry.Figure(r.OtherAnswers)
+		figures.OtherAnswers = &others
+	}
 	if r.Fill < tensor.NoFill {
 		figures.Fill = registry.Figure(r.Fill)
 	}

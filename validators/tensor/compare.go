@@ -56,6 +56,7 @@ type Comparison struct {
 	each     []CaseFigures
 	numbers  []int // of these cases
 	channels channels
+	answers  answers
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
 	// passes over it run.
 	reference, engine [chunk]float64
@@ -91,6 +92,9 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 			separate(ref, eng, reference.Data[at*8:], engine.Data[at*8:])
 		}
 		rows.feed(ref, eng)
+		if reference.DType.Class() != ClassFloat {
+			c.answers.add(ref, n)
+		}
 		if c.options.Fill > 0 && c.options.Fill != NoFill {
 			leaveOut(ref, eng, c.options.Fill)
 		}
@@ -160,6 +164,9 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	}
 	if n := reference.Len(); k.says() {
 		r.FullCases++
+		if reference.DType.Class() != ClassFloat {
+			c.answers.cases++
+		}
 		r.EqualMisses += float64(k.sums.differ) / float64(n)
 	}
 	c.note(caseIndex, k, rows, reference.Len())

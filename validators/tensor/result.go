@@ -50,6 +50,9 @@ type Result struct {
 	// Top1Misses and EqualMisses are sums over the cases: of the share of rows whose largest
 	// element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
+	// OtherAnswers is what EqualMisses is of an engine that always gives the reference's most frequent value, for
+	// integers and booleans; 0 where all are the same, and for floats.
+	OtherAnswers float64
 	// Top1Cases and FullCases count the cases that have such rows, and that have elements: those of which
 	// both sides are NaN, the same infinity or a fill value do not count, nor do rows with a NaN on both sides.
 	Top1Cases, FullCases int
@@ -120,7 +123,7 @@ func (c *Comparison) Result() Result {
 	r.Fill = c.options.Fill
 	r.SNR = c.snr()
 	c.spread(&r)
-	r.Top1, r.Prefix = math.NaN(), math.NaN()
+	r.Top1, r.Prefix, r.OtherAnswers = math.NaN(), math.NaN(), c.answers.others()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)
 		r.Prefix = c.prefixes / float64(r.Top1Cases)

@@ -1,0 +1,112 @@
+package validators_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// An engine that always gives the most frequent answer does not pass, however seldom others are. One that misses half of what
+// that one does passes, and where few answers are others, nothing is decided against it.
+func TestJudgeSkill(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}})
+	for name, c := range map[string]struct {
+		misses, others float64 // of 400 cases
+		want           registry.Verdict
+		says           string
+	}{
+		"as a constant":            {9, 9, registry.VerdictFail, "2.25 % of the answers are wrong, and an engine that always gave the most frequent one would miss 2.25 %"},
+		"worse than a constant":    {20, 9, registry.VerdictFail, "5 % of the answers are wrong"},
+		"half of it":               {4.5, 9, registry.VerdictPass, ""},
+		"more than half":           {4.6, 9, registry.VerdictFail, "want at most half"},
+		"none of few":              {0, 1, registry.VerdictPass, ""},
+		"one of few":               {1, 1, registry.VerdictUndecided, "that is 1 of 400 cases, too few to tell"},
+		"more than half of five":   {2.6, 5, registry.VerdictFail, "want at most half"},
+		"more than half of fewer":  {2.6, 4.9, registry.VerdictUndecided, "too few to tell"},
+		"all answers are the same": {3, 0, registry.VerdictPass, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := tensor.Result{Cases: 400, FullCases: 400, Elements: 400, EqualMisses: c.misses, OtherAnswers: c.others}
+			measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 400}
+			got := limits.Judge("fp32", measured)
+			if got.Verdict != c.want || c.says != "" && (len(got.Reasons) != 1 || !strings.Contains(got.Reasons[0].Message, c.says)) {
+				t.Fatalf("verdict %s, reasons %+v; want %s with %q", got.Verdict, got.Reasons, c.want, c.says)
+			}
+			if some := limits.JudgeSome("fp32", measured); some.Verdict != registry.VerdictPass {
+				t.Errorf("of some of the cases: %s, %+v; want a pass", some.Verdict, some.Reasons)
+			}
+			others := registry.Figure(c.others)
+			report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
+				Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+				Outputs: map[string]registry.OutputFigures{"logits": {OtherAnswers: &others}}}
+			again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
+			if err != nil || len(again.Differences) > 0 || again.Verdict != c.want {
+				t.Errorf("judged again: %s, %+v (%v); want %s", again.Verdict, again.Differences, err, c.want)
+			}
+			if c.others == 0 {
+				return
+			}
+			for i, check := range report.Checks {
+				if check.Figure == "skill" {
+					report.Checks[i].Value, report.Checks[i].Verdict = 1, registry.VerdictPass
+				}
+			}
+			if again, err := validators.RejudgeWith(report, validators.Beside{}); c.misses > 0 && (err != nil || len(again.Differences) == 0) {
+				t.Errorf("a skill that does not follow from its counts: %+v (%v)", again, err)
+			}
+		})
+	}
+}
+
+// Cases that say nothing of an output are no cases that the limits ask for.
+func TestFewerCasesThatCount(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
+	limits.MinCases = 300
+	for full, want := range map[int]registry.Verdict{300: registry.VerdictPass, 299: registry.VerdictUndecided} {
+		result := tensor.Result{Cases: 400, FullCases: full, Elements: 400, SpreadSNR: math.Inf(1)}
+		got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 400})
+		if got.Verdict != want || want != registry.VerdictPass && got.Reasons[0].Code != validators.ReasonTooFewCases {
+			t.Errorf("%d cases that count: %s, %+v; want %s", full, got.Verdict, got.Reasons, want)
+		}
+		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass},
+			Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Outputs: map[string]registry.OutputFigures{"logits": {}}}
+		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
+		if err != nil || again.Verdict != want {
+			t.Errorf("%d cases that count, judged again: %s, %+v (%v); want %s", full, again.Verdict, again.Differences, err, want)
+		}
+	}
+}
+
+// A report without the consistency checks that the limits want does not follow from them.
+func TestRejudgeWithoutConsistencyChecks(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
+	limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterNone}
+	got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(3)}, Cases: 3})
+	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass},
+		Cases: registry.CasesRun{Count: 3, Ran: 3}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+		Outputs: map[string]registry.OutputFigures{"logits": {}}}
+	for name, c := range map[string]struct {
+		checks []registry.ConsistencyCheck
+		want   registry.Verdict
+	}{
+		"none": {nil, registry.VerdictUndecided},
+		"both": {[]registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictPass}, {Kind: registry.ConsistencyProcess, Verdict: registry.VerdictPass}}, registry.VerdictPass},
+		"one that did not run": {[]registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictPass},
+			{Kind: registry.ConsistencyProcess, Verdict: registry.VerdictUndecided}}, registry.VerdictUndecided},
+	} {
+		report.Consistency = c.checks
+		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
+		if err != nil || again.Verdict != c.want || (len(again.Differences) > 0) != (c.want != registry.VerdictPass) {
+			t.Errorf("%s: %s, %+v (%v); want %s", name, again.Verdict, again.Differences, err, c.want)
+		}
+	}
+}

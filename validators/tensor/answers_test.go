@@ -1,0 +1,92 @@
+package tensor_test
+
+import (
+	"math"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// OtherAnswers is what a comparison with an engine that always gives the most frequent answer misses.
+func TestOtherAnswers(t *testing.T) {
+	t.Parallel()
+	ints := func(values ...int64) tensor.Tensor {
+		x, err := tensor.New(values, 1, int64(len(values)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	for name, c := range map[string]struct {
+		cases [][]int64
+		want  float64
+	}{
+		"one answer":             {[][]int64{{7, 7}, {7}}, 0},
+		"a third of one case":    {[][]int64{{0, 0, 3}, {0}}, 1. / 3},
+		"by cases, not elements": {[][]int64{{1, 1, 1, 1, 1, 1}, {2}, {2}}, 1},
+		"negative and large":     {[][]int64{{-5}, {-5}, {1 << 40}, {256}}, 2},
+		"an empty case":          {[][]int64{{}, {3}, {4}, {4}}, 1},
+	} {
+		compared := tensor.NewComparison(tensor.Options{})
+		for n, values := range c.cases {
+			if err := compared.Add(n, ints(values...), ints(values...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := compared.Result(); math.Abs(got.OtherAnswers-c.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", name, got.OtherAnswers, c.want)
+		}
+	}
+	many := tensor.NewComparison(tensor.Options{})
+	for n := range 200 {
+		values := make([]int64, 1000) // more than are counted; the most frequent one comes first
+		for i := range values {
+			values[i] = int64(1000 + 1000*n + i)
+		}
+		values[0] = 999
+		if err := many.Add(n, ints(values...), ints(values...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := many.Result().OtherAnswers; math.Abs(got-199.8) > 1e-6 {
+		t.Errorf("of many answers %v, want 199.8", got)
+	}
+	floats := tensor.NewComparison(tensor.Options{})
+	if err := floats.Add(0, rowOf(t, []float64{1, 2}), rowOf(t, []float64{1, 2})); err != nil || floats.Result().OtherAnswers != 0 {
+		t.Errorf("floats: %v (%v), want 0", floats.Result().OtherAnswers, err)
+	}
+}
+
+// NaN, infinities and fill values that both sides have are no answers, and rows that have no largest value on either side
+// are none that agree.
+func TestCasesThatSayNothing(t *testing.T) {
+	t.Parallel()
+	nan, inf := math.NaN(), math.Inf(-1)
+	for name, c := range map[string]struct {
+		reference, engine []float64
+		full, ranked      int
+		equal, top1       float64 // misses
+	}{
+		"all NaN":                    {[]float64{nan, nan}, []float64{nan, nan}, 0, 0, 0, 0},
+		"infinities":                 {[]float64{inf, inf}, []float64{inf, inf}, 0, 1, 0, 0},
+		"fill values":                {[]float64{-1e9, -1e9}, []float64{-1e9, -1e9}, 0, 1, 0, 0},
+		"NaN in the reference alone": {[]float64{nan, nan}, []float64{1, 2}, 1, 1, 1, 1},
+		"NaN in the engine alone":    {[]float64{1, 2}, []float64{nan, nan}, 1, 1, 1, 1},
+		"a NaN in the row":           {[]float64{nan, 2}, []float64{nan, 2}, 1, 0, 0, 0},
+		"an answer":                  {[]float64{1, 2}, []float64{1, 2}, 1, 1, 0, 0},
+	} {
+		compared := tensor.NewComparison(tensor.Options{Fill: 1e9})
+		if err := compared.Add(0, rowOf(t, c.reference), rowOf(t, c.engine)); err != nil {
+			t.Fatal(err)
+		}
+		r := compared.Result()
+		if r.FullCases != c.full || r.Top1Cases != c.ranked || r.EqualMisses != c.equal || r.Top1Misses != c.top1 || r.Cases != 1 {
+			t.Errorf("%s: %d full, %d ranked, misses %v and %v; want %d, %d, %v and %v", name,
+				r.FullCases, r.Top1Cases, r.EqualMisses, r.Top1Misses, c.full, c.ranked, c.equal, c.top1)
+		}
+		each := compared.Each()[0]
+		if math.IsNaN(each.Equal) != (c.full == 0) || math.IsNaN(each.Top1) != (c.ranked == 0) {
+			t.Errorf("%s: figures of the case %+v", name, each)
+		}
+	}
+}
