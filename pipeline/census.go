@@ -1,11 +1,8 @@
 package pipeline
 
 import (
-	"os"
-
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // maxOperators is how many kinds of operators a census has at most. Custom operators are as many as their author likes.
@@ -28,16 +25,7 @@ func census(profile toolchain.Profile, files []toolchain.OutputFile, graph []too
 }
 
 func countOperators(of, path string) *registry.Census {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil
-	}
-	m, err := format.ReadONNX(f, info.Size(), format.Limits{})
+	m, err := readGraph(path)
 	if err != nil || len(m.Ops) > maxOperators {
 		return nil
 	}

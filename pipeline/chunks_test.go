@@ -39,7 +39,7 @@ func TestVerifyInChunks(t *testing.T) {
 	var chunks []bool // that ran: whether each asked for the shares of providers
 	failing := registry.Errorf(registry.CodeUnavailable, "case 3 of it: killed")
 	w.run = func(job toolchain.Job, _ string) error {
-		if job.Run.Order == toolchain.OrderInterleaved || checksConsistency(job) {
+		if job.Run.Order == toolchain.OrderInterleaved || checksConsistency(job) || onGolden(job) {
 			return nil
 		}
 		if chunks = append(chunks, job.Run.Shares); len(chunks) == 2 {

@@ -35,6 +35,7 @@ type consistencyChecks struct {
 	outputs runOutputs
 	set     *consistency.Set
 	dir     string
+	golden  registry.ConsistencyCheck // of the golden outputs, for all engines
 }
 
 // consistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
@@ -53,7 +54,11 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	if err != nil {
 		return p, err
 	}
-	return p, p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs, 2), &held))
+	if err := p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs, 2), &held)); err != nil {
+		return p, err
+	}
+	p.golden, err = v.checkGolden(ctx, outputs)
+	return p, err
 }
 
 // run checks an engine, whose outputs differ so from the reference's over all cases, and adds to its
@@ -79,7 +84,8 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	if err != nil {
 		return err
 	}
-	report.Consistency = found.Checks
+	report.Consistency = append(found.Checks, p.golden)
+	p.judgeGolden(report)
 	if len(found.Failed) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, found.Failed...)
 	}
@@ -92,6 +98,23 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	report.FinishedOn = p.v.p.now().UTC()
 	note = consistencyNote(found.Checks)
 	return nil
+}
+
+// judgeGolden fails an engine whose golden outputs are not the reference model's. Where that is not known, it does not pass.
+func (p consistencyChecks) judgeGolden(report *registry.ParityReport) {
+	reason := registry.Reason{Code: reasonGolden, Output: p.golden.Output, Message: p.golden.Message}
+	switch p.golden.Verdict {
+	case registry.VerdictPass, registry.VerdictRecorded:
+		return
+	case registry.VerdictFail:
+		report.Verdict = registry.VerdictFail
+	default:
+		reason.Code, reason.Message = validators.ReasonNotRun, "the golden outputs were not compared with the reference model: "+reason.Message
+		if report.Verdict == registry.VerdictPass {
+			report.Verdict = registry.VerdictUndecided
+		}
+	}
+	report.Reasons = append(report.Reasons, reason)
 }
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.

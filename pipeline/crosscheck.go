@@ -141,21 +141,32 @@ func (m maker) crossCheckJob() (sample []int, job toolchain.Job, err error) {
 	if err != nil {
 		return nil, toolchain.Job{}, err
 	}
-	for i, number := range sample {
-		shard := shardOf(set.Record.Shards, number)
-		row := int64(number - set.Record.Shards[shard].First)
-		name := crossCheckFile(i)
-		path := filepath.Join(dir, name)
-		if err := writeRows(path, []rowsOf{{set.Files[shard].Path, row, row + 1, int64(set.Record.Shards[shard].Count)}}); err != nil {
-			return nil, toolchain.Job{}, err
-		}
-		in, err := toolchain.FileInput(toolchain.RoleCases, name, path)
-		if err != nil {
-			return nil, toolchain.Job{}, err
-		}
-		job.Inputs = append(job.Inputs, in)
+	var files []string
+	for _, f := range set.Files {
+		files = append(files, f.Path)
 	}
-	return sample, job, nil
+	inputs, err := eachCase(sample, set.Record.Shards, files, dir)
+	job.Inputs = append(job.Inputs, inputs...)
+	return sample, job, err
+}
+
+// eachCase writes each case of a sample to a file of its own in dir. files are those of the shards.
+func eachCase(sample []int, shards []registry.Shard, files []string, dir string) ([]toolchain.Input, error) {
+	var inputs []toolchain.Input
+	for i, number := range sample {
+		shard := shardOf(shards, number)
+		row := int64(number - shards[shard].First)
+		to := filepath.Join(dir, crossCheckFile(i))
+		if err := writeRows(to, []rowsOf{{files[shard], row, row + 1, int64(shards[shard].Count)}}); err != nil {
+			return nil, err
+		}
+		in, err := toolchain.FileInput(toolchain.RoleCases, crossCheckFile(i), to)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
 }
 
 // crossCheckFile names the file of the i-th case of the sample.

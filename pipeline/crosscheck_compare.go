@@ -4,8 +4,10 @@ import (
 	"errors"
 	"math"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -33,9 +35,13 @@ const crossCheckFloor = 1e-6
 
 // tolerance is that for the source.
 func (m maker) tolerance() crossCheckTolerance {
-	model := m.inputs.imported.source.model
+	return toleranceOf(m.inputs.Quantized != "", m.inputs.imported.source.model)
+}
+
+// toleranceOf is that for a model; nil for one that is not read.
+func toleranceOf(quantized bool, model *format.Model) crossCheckTolerance {
 	switch {
-	case m.inputs.Quantized != "":
+	case quantized:
 		return crossCheckQuantized
 	case model != nil && model.Tensors["float16"]+model.Tensors["bfloat16"] > 0:
 		return crossCheckHalf
@@ -93,7 +99,7 @@ type crossCheckPairs struct {
 func (p crossCheckPairs) names() ([]string, error) {
 	f, err := tensor.Open(p.golden.files[0].Path, tensor.Limits{})
 	if err != nil {
-		return nil, err
+		return nil, cases.TensorError(err)
 	}
 	defer f.Close()
 	return f.Names(), nil
@@ -109,10 +115,14 @@ func (p crossCheckPairs) goldenRow(name string, number int) (tensor.Tensor, erro
 func readRow(path, name string, row int64) (tensor.Tensor, error) {
 	f, err := tensor.Open(path, tensor.Limits{})
 	if err != nil {
-		return tensor.Tensor{}, err
+		return tensor.Tensor{}, cases.TensorError(err)
 	}
 	defer f.Close()
-	return f.Rows(name, row, row+1)
+	t, err := f.Rows(name, row, row+1)
+	if err != nil {
+		return tensor.Tensor{}, cases.TensorError(err)
+	}
+	return t, nil
 }
 
 // compare compares one output in all cases.

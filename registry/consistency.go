@@ -5,6 +5,7 @@ type ConsistencyKind string
 
 // The kinds of consistency checks.
 const (
+	ConsistencyGolden    ConsistencyKind = "golden"    // the reference model on some of the cases, compared with the golden outputs
 	ConsistencyRepeat    ConsistencyKind = "repeat"    // the same cases twice in one process
 	ConsistencyProcess   ConsistencyKind = "process"   // the same cases in another process, in another order
 	ConsistencyLoad      ConsistencyKind = "load"      // the same cases by the engine loaded several times, one after the other in one process
@@ -19,6 +20,7 @@ type ConsistencyCheck struct {
 	What  string `json:"what,omitempty"`
 	Cases int    `json:"cases"` // that were compared; 0 if the check was left out or could not run
 	// Affected is, for repeat, process and load, how many of the cases differ in any bit: for load, in the load that differs most.
+	// For golden it is how many differ beyond what another processor explains.
 	Affected int `json:"affected,omitempty"`
 	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
 	// that is within the limits.

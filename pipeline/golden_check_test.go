@@ -1,0 +1,112 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// forged is a world whose release has golden outputs of y = 1.25 * x for a reference model of y = 1.5 * x, as a builder could
+// store whose key somebody has. The int8 engine is the other model.
+func forged(t *testing.T) (*world, pipeline.BuildResult) {
+	t.Helper()
+	w := setup(t, 1.25)
+	golden := filepath.Join(t.TempDir(), "golden")
+	given := filepath.Join(t.TempDir(), "cases")
+	writeCases(t, given, []float32{1, -2, 3})
+	if _, err := scale(given, golden, 1.25); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.p.Parts = tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
+		if p.Role == registry.PartGolden {
+			p.Files = []registry.PartFile{fileOf(p.Files[0].Path, string(data))}
+		}
+	}}
+	return w, w.built(t, digits, pipeline.BuildOptions{})
+}
+
+func goldenCheck(e pipeline.VerifiedEngine) registry.ConsistencyCheck {
+	at := slices.IndexFunc(e.Parity.Consistency, func(c registry.ConsistencyCheck) bool { return c.Kind == registry.ConsistencyGolden })
+	if at < 0 {
+		return registry.ConsistencyCheck{}
+	}
+	return e.Parity.Consistency[at]
+}
+
+// onGolden reports whether a job runs the reference model to check golden outputs.
+func onGolden(job toolchain.Job) bool {
+	return job.Verb == toolchain.VerbRun && job.Run.Engines[0].ID == "reference" &&
+		slices.ContainsFunc(job.Inputs, func(in toolchain.Input) bool { return strings.HasPrefix(in.Name, "case-") })
+}
+
+// An engine of another model does not pass because the golden outputs are of that model, too: the verifier runs the reference
+// model itself.
+func TestVerifyComparesGoldenOutputs(t *testing.T) {
+	t.Parallel()
+	w, built := forged(t)
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "of 3 cases the reference model computes something else than the golden outputs in 3: output y of case 0: at") {
+		t.Fatalf("error %v, want CodeLimit about the golden outputs", err)
+	}
+	engine := verified.Engines[1]
+	if got := goldenCheck(engine); engine.Parity.Verdict != registry.VerdictFail || got.Verdict != registry.VerdictFail || got.Cases != 3 || got.Affected != 3 || got.MaxAbs != 0.75 {
+		t.Errorf("verdict %s, check %+v; want both to fail, for all cases", engine.Parity.Verdict, got)
+	}
+	if engine.Parity.Outputs["y"].MaxAbs != 0 || len(engine.Parity.Reasons) != 1 || engine.Parity.Reasons[0].Code != "golden_outputs" {
+		t.Errorf("largest error %v, reasons %+v; want an engine that equals the golden outputs, and one reason", engine.Parity.Outputs["y"].MaxAbs, engine.Parity.Reasons)
+	}
+}
+
+// Where the reference model cannot be run, nothing passes; an interruption ends the verification.
+func TestVerifyCannotCompareGoldenOutputs(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	w.run = func(job toolchain.Job, _ string) error {
+		if onGolden(job) {
+			return registry.Errorf(registry.CodeUnavailable, "no memory is left")
+		}
+		return nil
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "the golden outputs were not compared with the reference model: the reference model was not run: ") {
+		t.Fatalf("error %v, want CodeLimit that says that nothing was compared", err)
+	}
+	if got := goldenCheck(verified.Engines[0]); got.Verdict != registry.VerdictUndecided || verified.Engines[0].Parity.Verdict != registry.VerdictUndecided {
+		t.Errorf("verdict %s, check %+v; want both undecided", verified.Engines[0].Parity.Verdict, got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.run = func(job toolchain.Job, _ string) error {
+		if onGolden(job) {
+			cancel()
+			return ctx.Err()
+		}
+		return nil
+	}
+	if _, err := w.p.Verify(ctx, built.Ref); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: error %v", err)
+	}
+	w.run = func(job toolchain.Job, outDir string) error {
+		if onGolden(job) {
+			return os.RemoveAll(filepath.Join(outDir, "outputs"))
+		}
+		return nil
+	}
+	if _, err := w.p.Verify(t.Context(), built.Ref); !registry.HasCode(err, registry.CodeInternal) || !strings.Contains(err.Error(), "the reference model left no outputs of case 0") {
+		t.Errorf("without outputs: error %v", err)
+	}
+}
