@@ -1,32 +1,52 @@
 package pipeline
 
 import (
+	"fmt"
+	"iter"
+	"reflect"
 	"slices"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// failures counts the reports by which an engine failed a limit on a rate, with the same limits and
-// cases and on the same kind of machine: those are the draws of which one may be lucky. An engine
+// reasonContradicted is the reason of an engine that passes where it failed before.
+const reasonContradicted = "contradicted"
+
+// earlier gives the parity reports about an engine that count, with the same limits and cases and of the same kind of machine.
+// What is there twice is given once.
+func (v verification) earlier(c candidate) iter.Seq[registry.ParityReport] {
+	return func(yield func(registry.ParityReport) bool) {
+		accepted, _ := registry.Accept(v.release, v.claims)
+		seen := make(map[string]bool)
+		for _, claim := range accepted {
+			if claim.Subject != c.engine.Digest || claim.Statement.PredicateType != registry.PredicateParity || seen[string(claim.Statement.Predicate)] {
+				continue
+			}
+			seen[string(claim.Statement.Predicate)] = true
+			var report registry.ParityReport
+			if registry.DecodeSigned(claim.Statement.Predicate, &report) != nil {
+				continue
+			}
+			same := report.Limits.Names(v.release.Limits) && report.Cases.Digest.Names(v.cases.ref.Digest) && report.Node.Kind() == v.node.Kind()
+			if same && !yield(report) {
+				return
+			}
+		}
+	}
+}
+
+// failures counts the reports by which an engine failed a limit on a rate: those are the draws of which one may be lucky. An engine
 // that crashed, or of which little was known, had no draw; one that passes is not held to more
 // when it is verified again.
 func (v verification) failures(c candidate) int {
-	accepted, _ := registry.Accept(v.release, v.claims)
-	distinct := make(map[string]bool)
-	for _, claim := range accepted {
-		if claim.Subject != c.engine.Digest || claim.Statement.PredicateType != registry.PredicateParity {
-			continue
-		}
-		var report registry.ParityReport
-		if registry.DecodeSigned(claim.Statement.Predicate, &report) != nil {
-			continue
-		}
-		if drew(report) && report.Limits.Names(v.release.Limits) &&
-			report.Cases.Digest.Names(v.cases.ref.Digest) && report.Node.Kind() == v.node.Kind() {
-			distinct[string(claim.Statement.Predicate)] = true
+	n := 0
+	for report := range v.earlier(c) {
+		if drew(report) {
+			n++
 		}
 	}
-	return len(distinct)
+	return n
 }
 
 // drew reports whether a report failed a limit on a rate.
@@ -34,4 +54,44 @@ func drew(report registry.ParityReport) bool {
 	return slices.ContainsFunc(report.Checks, func(c registry.Check) bool {
 		return (c.Misses != nil || c.Resampled) && c.Verdict == registry.VerdictFail
 	})
+}
+
+// contradicted takes the pass from an engine that failed before where nothing else was different: it does not compute the same each
+// time, and who repeats a verification until it passes would promote it.
+func (v verification) contradicted(c candidate, report *registry.ParityReport) {
+	if report.Verdict != registry.VerdictPass {
+		return
+	}
+	for before := range v.earlier(c) {
+		what := failedExactly(before)
+		if what == "" || !sameRun(before.ReportHead, report.ReportHead) {
+			continue
+		}
+		report.Verdict = registry.VerdictUndecided
+		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonContradicted, Message: registry.PlainText(fmt.Sprintf(
+			"the engine passes, and with the same cases and limits, runtime and kind of machine it failed on %s (%s): it does not compute the same each time; "+
+				"find out why, and build another engine or verify with other cases", before.FinishedOn.UTC().Format(time.RFC3339), what))})
+		return
+	}
+}
+
+// failedExactly says what a report failed that chance does not decide; empty if nothing.
+func failedExactly(report registry.ParityReport) string {
+	for _, c := range report.Checks {
+		if c.Misses == nil && !c.Resampled && c.Verdict == registry.VerdictFail {
+			return "output " + c.Output + ", " + c.Figure
+		}
+	}
+	for _, c := range report.Consistency {
+		if c.Verdict == registry.VerdictFail && c.Kind != registry.ConsistencyGolden {
+			return "consistency check " + string(c.Kind)
+		}
+	}
+	return ""
+}
+
+// sameRun reports whether two reports are of the same sources, run alike by the same runtime and version of this program.
+func sameRun(a, b registry.ReportHead) bool {
+	return reflect.DeepEqual(a.Sources, b.Sources) && reflect.DeepEqual(a.Runtime, b.Runtime) &&
+		reflect.DeepEqual(a.Settings, b.Settings) && reflect.DeepEqual(a.Tool, b.Tool)
 }

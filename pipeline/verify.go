@@ -350,7 +350,11 @@ func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOut
 	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), found.whole, report); err != nil {
 		return nil, err
 	}
-	return found.figures, checks.run(ctx, c, v.extra(c.id, outputs, 2), found.whole, report)
+	if err := checks.run(ctx, c, v.extra(c.id, outputs, 2), found.whole, report); err != nil {
+		return nil, err
+	}
+	v.contradicted(c, report)
+	return found.figures, nil
 }
 
 // passes reports whether an engine computes what the reference computes, and is as fast as its limits
