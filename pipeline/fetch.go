@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -26,7 +27,8 @@ type expected struct {
 	limits        validators.Limits
 	iface         validators.Interface
 	cases, golden material
-	scorer        *scorer // of a metric that a program computes
+	copies        map[int]bool // cases that have the inputs of an earlier one
+	scorer        *scorer      // of a metric that a program computes
 }
 
 // fetcher fetches the parts of a release into folders of their own.
@@ -49,6 +51,11 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 	if err := f.sources(ctx, &got); err != nil {
 		return got, err
 	}
+	set := cases.Set{Record: *got.cases.set, Files: got.cases.inputs(toolchain.RoleCases)}
+	if err := set.FindCopies(got.iface); err != nil {
+		return got, err
+	}
+	got.copies = set.Copies
 	for _, c := range candidates {
 		if c.model, err = f.engine(ctx, repository, c); err != nil {
 			return got, err

@@ -208,6 +208,9 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 			return err
 		}
 	}
+	if err := in.Cases.FindCopies(in.Interface); err != nil {
+		return err
+	}
 	uses := in.imported.model.Uses()
 	if err := warnUnlikely("cases", &in.Cases, in.Interface, uses); err != nil || s.Calibration == nil {
 		return err

@@ -153,7 +153,7 @@ func withOptions(shares []registry.ProviderShare, declared []registry.Provider) 
 
 func (v verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {
 	run := parity.Run{
-		Golden: v.golden.dir, Engine: outputs, Shards: v.golden.set.Shards, Outputs: make(map[string]tensor.Options),
+		Golden: v.golden.dir, Engine: outputs, Shards: v.golden.set.Shards, Copies: v.copies, Outputs: make(map[string]tensor.Options),
 		Masks: parity.Masks{Dir: v.cases.dir, Shards: v.cases.set.Shards, Inputs: make(map[string]string)},
 	}
 	for _, output := range v.iface.Outputs {

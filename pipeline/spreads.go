@@ -25,6 +25,7 @@ func (v verification) comparisonOfSome(ctx context.Context, precision string) (p
 	if err != nil {
 		return run, err
 	}
+	run.Copies = nil // of numbers that some of the cases do not have
 	for name, options := range run.Outputs {
 		options.Spreads, options.Fill = found.Outputs[name].Spreads, found.Outputs[name].Fill
 		run.Outputs[name] = options

@@ -20,6 +20,7 @@ type Set struct {
 	Record   registry.CaseSet
 	Files    []toolchain.Input // one for each shard, named as in the record
 	Warnings []string          // about values that are probably a mistake
+	Copies   map[int]bool      // numbers of the cases whose inputs are those of an earlier one; nil: not looked for
 
 	from []string // the user's file of each shard that was read, for errors
 }

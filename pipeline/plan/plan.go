@@ -221,14 +221,14 @@ func (p *Plan) setLimits(in Inputs) error {
 		}
 	}
 	var err error
-	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Cases.Record.Count, in.Limits); err != nil {
+	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Cases.Distinct(), in.Limits); err != nil {
 		return err
 	}
 	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
 		return registry.Errorf(registry.CodeInvalid,
 			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave out the limit or the preset that has it")
 	}
-	return p.Limits.Provable(in.Cases.Record.Count)
+	return p.Limits.Provable(in.Cases.Distinct())
 }
 
 // finished is the plan with its engines in canonical order and its digest.

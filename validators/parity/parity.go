@@ -20,6 +20,7 @@ type Run struct {
 	Engine  string // folder of the engine's outputs
 	Shards  []registry.Shard
 	Outputs map[string]tensor.Options // by output: the tolerances that decide whether an element fails
+	Copies  map[int]bool              // numbers of cases that have the inputs of another one: they count for no rate
 	Masks   Masks
 	Labels  Labels
 	Limits  tensor.Limits // of memory
@@ -124,7 +125,7 @@ func (run Run) shard(i int, shard registry.Shard,
 	}
 	for name, comparison := range comparisons {
 		sides := sides{golden: golden, engine: candidate, masks: masks,
-			output: name, mask: run.Masks.Inputs[name], first: shard.First}
+			output: name, mask: run.Masks.Inputs[name], first: shard.First, copies: run.Copies}
 		for from := 0; from < shard.Count; from += rowsAtOnce {
 			if err := sides.compare(comparison, from, min(from+rowsAtOnce, shard.Count)); err != nil {
 				return err
@@ -145,6 +146,7 @@ type sides struct {
 	golden, engine, masks *tensor.File
 	output, mask          string // names of tensors; mask is "" for no mask
 	first                 int    // number of the first case
+	copies                map[int]bool
 }
 
 // compare adds the rows [from, to) to a comparison.
@@ -191,7 +193,11 @@ func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks
 		}
 		w, g = m.pick(w), m.pick(g)
 	}
-	if err := c.Add(number, w, g); err != nil {
+	add := c.Add
+	if s.copies[number] {
+		add = c.AddCopy
+	}
+	if err := add(number, w, g); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "output %s: case %d: %w", s.output, number, err)
 	}
 	return nil

@@ -76,12 +76,23 @@ func NewComparison(options Options) *Comparison {
 // with a float32 reference model, an int64 one is not. Otherwise nothing is added, and the
 // error, of kind ErrMismatch, names both.
 func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
+	return c.add(caseIndex, reference, engine, false)
+}
+
+// AddCopy adds a case that has the inputs of an earlier one. It counts for errors, and is not among the cases of
+// Result.FullCases and Result.Top1Cases, since it proves no more than the other.
+func (c *Comparison) AddCopy(caseIndex int, reference, engine Tensor) error {
+	return c.add(caseIndex, reference, engine, true)
+}
+
+func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) error {
 	if err := c.check(reference, engine); err != nil {
 		return fmt.Errorf("case %d: %w", caseIndex, err)
 	}
 	c.begin(reference)
 	k := newKernel(c.options, c.firstOf(reference))
 	rows := newTop1(reference.Shape)
+	k.again, rows.again = again, again
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
 		m := min(chunk, n-at)
@@ -92,7 +103,7 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 			separate(ref, eng, reference.Data[at*8:], engine.Data[at*8:])
 		}
 		rows.feed(ref, eng)
-		if reference.DType.Class() != ClassFloat {
+		if reference.DType.Class() != ClassFloat && !again {
 			c.answers.add(ref, n)
 		}
 		if c.options.Fill > 0 && c.options.Fill != NoFill {

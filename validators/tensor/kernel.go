@@ -14,6 +14,7 @@ type kernel struct {
 	worst          float64 // largest excess over the tolerance
 	worstAt        int64   // -1 for none
 	broken         bool    // an element has no finite error
+	again          bool    // the case is a copy of another
 }
 
 // sums are added chunk by chunk and case by case, which keeps rounding errors small. They are
@@ -112,8 +113,8 @@ func (k *kernel) irregular(r, e float64, at int64) {
 	}
 }
 
-// says reports whether the case says anything: NaN, infinities and fill values that both sides have do not.
-func (k *kernel) says() bool { return k.sums.n > 0 || k.sums.differ > 0 }
+// says reports whether the case says anything: NaN, infinities and fill values that both sides have do not, nor does a copy.
+func (k *kernel) says() bool { return !k.again && (k.sums.n > 0 || k.sums.differ > 0) }
 
 // cosine returns the cosine similarity of the case, as in Result.CosineMin.
 func (k *kernel) cosine() float64 {

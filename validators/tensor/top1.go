@@ -147,6 +147,7 @@ type top1 struct {
 	rows, agreed int64
 	silent       int64 // rows of which neither side has a largest value: they agree and say nothing
 	prefix       int64 // rows before the first that does not agree
+	again        bool  // the case is a copy of another
 }
 
 // newTop1 returns a counter for rows along the last axis. It counts nothing if a row has fewer
@@ -161,7 +162,7 @@ func newTop1(shape []int64) top1 {
 
 // misses returns the share of rows with another argmax, of those in which a side has one; NaN without any.
 func (t *top1) misses() float64 {
-	if t.rows == t.silent {
+	if t.again || t.rows == t.silent {
 		return math.NaN()
 	}
 	return float64(t.rows-t.agreed) / float64(t.rows-t.silent)
