@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,7 +51,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	var held []string
 	defer func() { done("", err, held...) }()
 	p.set, err = consistency.New(consistency.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards,
-		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median()})
+		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median(), Draw: v.draw()})
 	if err != nil {
 		return p, err
 	}
@@ -59,6 +60,14 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	}
 	p.golden, err = v.checkGolden(ctx, outputs)
 	return p, err
+}
+
+// draw draws sizes that nobody knows before.
+func (v verification) draw() func(int) int {
+	if v.p.draw != nil {
+		return v.p.draw
+	}
+	return rand.IntN
 }
 
 // run checks an engine, whose outputs differ so from the reference's over all cases, and adds to its

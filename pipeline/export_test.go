@@ -41,6 +41,9 @@ func (p *Pipeline) RunInChunks() { p.chunkFrom = 1 }
 // MostLoads is how often verifications load an engine again at most.
 func (p *Pipeline) MostLoads(n int) { p.mostLoads = n }
 
+// Draw has verifications draw sizes so.
+func (p *Pipeline) Draw(draw func(n int) int) { p.draw = draw }
+
 // ExtraTime sets the time of the runs of an engine beyond its cases.
 func (p *Pipeline) ExtraTime(t time.Duration) { p.extraTime = t }
 

@@ -67,10 +67,11 @@ type Pipeline struct {
 	Warn     func(string)    // told what a person should look at, although the work goes on; may be nil
 	Now      registry.Clock  // nil means time.Now
 
-	extraTime       time.Duration // see extraTime, which 0 means
-	chunkFrom       int64         // see chunkedFrom, which 0 means
-	crossCheckBelow int64         // see crossCheckModel, which 0 means
-	mostLoads       int           // see mostLoads, which 0 means
+	extraTime       time.Duration   // see extraTime, which 0 means
+	chunkFrom       int64           // see chunkedFrom, which 0 means
+	crossCheckBelow int64           // see crossCheckModel, which 0 means
+	mostLoads       int             // see mostLoads, which 0 means
+	draw            func(n int) int // nil: by chance
 }
 
 // Toolchain is the drivers of one install.

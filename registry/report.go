@@ -217,6 +217,9 @@ type OutputFigures struct {
 	Systematic  Figure `json:"systematic,omitempty"`
 	// Fill is the magnitude from which the reference's values are fill values, which figures leave out; 0 without any.
 	Fill Figure `json:"fill,omitempty"`
+	// Others are the figures of the channels, which are indices along the last axis, that are left without those furthest from
+	// the rest. SpreadSNRdB and MaxError are the worse of these and of those of all; absent where none was left out.
+	Others *OtherChannels `json:"others,omitempty"`
 	// CaseErrors counts the cases by their root mean square error relative to the spread, in
 	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
 	CaseErrors []int `json:"caseErrors,omitempty"`
@@ -228,6 +231,13 @@ type OutputFigures struct {
 	NewNaN int    `json:"newNaN"`
 	NewInf int    `json:"newInf"`
 	Worst  *Worst `json:"worst,omitempty"`
+}
+
+// OtherChannels are figures of some channels of an output, relative to their own spread.
+type OtherChannels struct {
+	Without  int    `json:"without"` // channels that were left out
+	SNRdB    Figure `json:"snrDb"`
+	MaxError Figure `json:"maxError"`
 }
 
 // Worst is the element that differs most.

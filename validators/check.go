@@ -204,7 +204,7 @@ func (j *judgement) rate(output, figure string, limit, misses float64, cases int
 	case math.IsNaN(misses):
 		check.Value, check.Verdict = registry.Figure(math.NaN()), registry.VerdictFail
 		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
-			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values", subject, figure)})
+			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, figure)})
 	case low >= limit:
 		check.Verdict = registry.VerdictPass
 	case high < limit:

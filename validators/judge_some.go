@@ -66,6 +66,9 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 	outputs, chance := maps.Clone(p.Outputs), make(map[string]float64)
 	for name, o := range outputs {
 		o.Systematic = nil
+		if m.Outputs[name].Top1Rows == 0 { // at another size of an open dimension a row can have one value
+			o.Top1 = nil
+		}
 		if o.Cosine != nil {
 			o.Cosine = &AtLeast{noisier(o.Cosine.Min, mostChance)}
 		}

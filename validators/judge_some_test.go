@@ -52,6 +52,21 @@ func TestJudgeSomeAllowsChance(t *testing.T) {
 	}
 }
 
+// At another size of an open dimension rows can have one value, of which none is the best.
+func TestJudgeSomeWithoutRows(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{Top1: &validators.AtLeast{Min: 0.9}, MaxAbs: &validators.AtMost{Max: 1}})
+	result := equalResult(4)
+	result.Top1Rows, result.Top1Cases = 0, 0
+	measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 4}
+	if got := limits.JudgeSome("fp32", measured); got.Verdict != registry.VerdictPass {
+		t.Errorf("some cases: %s, %+v; want a pass by the other limit", got.Verdict, got.Reasons)
+	}
+	if got := limits.Judge("fp32", measured); got.Verdict != registry.VerdictFail || !strings.Contains(got.Reasons[0].Message, "if it has no scores, give it another kind") {
+		t.Errorf("all cases: %s, %+v; want a failure", got.Verdict, got.Reasons)
+	}
+}
+
 // Only what chance explains is said to be taken off a limit.
 func TestJudgeSomeTakesNothingOff(t *testing.T) {
 	t.Parallel()

@@ -53,6 +53,9 @@ func (k Kind) Check(output TensorInfo) error {
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s is of integers or booleans, and the output is %s", output.Name, k, output.DType)
 	case k.Ranks() && len(output.Shape) == 0:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has one number for each class, and the output is a scalar", output.Name, k)
+	case k.Ranks() && len(output.Shape) == 1 && output.Shape[0].Symbol != "":
+		return registry.Errorf(registry.CodeInvalid,
+			"output %q of shape %v: kind %s has one number for each class, and the output has one for each case: want kind %s", output.Name, output.Shape, k, KindValue)
 	case k.Ranks() && output.last().Size == 1:
 		return registry.Errorf(registry.CodeInvalid,
 			"output %q of shape %v: kind %s has one number for each class, and its last dimension is 1: want kind %s", output.Name, output.Shape, k, KindValue)

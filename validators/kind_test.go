@@ -28,6 +28,9 @@ func TestGuessKind(t *testing.T) {
 		{"logits", tensor.Float32, []validators.Dim{batch, {Symbol: "n"}}, "", validators.KindScores},
 		{"probabilities", tensor.Float32, row(3), "", validators.KindProbability},
 		{"probability", tensor.Float32, row(1), "Sigmoid", validators.KindValue},
+		{"score", tensor.Float32, []validators.Dim{batch}, "", validators.KindValue},
+		{"prob", tensor.Float64, []validators.Dim{batch}, "Sigmoid", validators.KindValue},
+		{"logits", tensor.Float32, []validators.Dim{{Size: 5}, batch}, "", validators.KindScores},
 		{"tags", tensor.Float32, row(6), "Sigmoid", validators.KindOther},
 		{"masked_lm_logits", tensor.Float32, []validators.Dim{batch, {Symbol: "seq"}, {Size: 100}}, "", validators.KindTokens},
 		{"y", tensor.Float32, row(1), "", validators.KindValue},
@@ -59,6 +62,8 @@ func TestKindRefuses(t *testing.T) {
 	value := validators.TensorInfo{Name: "y", DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 1}}}
 	checkInvalid(t, "unknown", validators.Kind("score").Check(value), `output "y": kind "score": want one of scores, probability`)
 	checkInvalid(t, "one score", validators.KindScores.Check(value), "its last dimension is 1: want kind value")
+	one := validators.TensorInfo{Name: "y", DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}}}
+	checkInvalid(t, "a score for each case", validators.KindScores.Check(one), "and the output has one for each case: want kind value")
 	checkInvalid(t, "class", validators.KindClass.Check(value), "kind class is of integers or booleans, and the output is float32")
 	checkInvalid(t, "scalar", validators.KindTokens.Check(validators.TensorInfo{Name: "y", DType: tensor.Float32}), "the output is a scalar")
 	for edit, want := range map[string]func(*validators.Interface){

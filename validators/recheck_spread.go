@@ -29,6 +29,9 @@ func (r *rejudgement) recountSpread(what string, said registry.OutputFigures, ea
 		r.withinCases(what, said, each)
 		return
 	}
+	if o := said.Others; o != nil { // of channels, which the file does not have
+		follows.SpreadSNR, follows.MaxError = min(follows.SpreadSNR, float64(o.SNRdB)), max(follows.MaxError, float64(o.MaxError))
+	}
 	r.same(what+": snrDb", &said.SpreadSNRdB, follows.SpreadSNR)
 	r.same(what+": maxError", &said.MaxError, follows.MaxError)
 	r.same(what+": caseError", &said.CaseError, follows.CaseError)

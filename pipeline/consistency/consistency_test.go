@@ -465,6 +465,31 @@ func TestSizesOfBatches(t *testing.T) {
 	}
 }
 
+// One size of a batch is drawn, between two and eight, and one between the smallest and the largest.
+func TestDrawnSizes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		most int64
+		want []string
+	}{
+		"none is between":   {3, []string{"batch batch=3", "dimension batch=3", "dimension batch=2"}},
+		"three":             {4, []string{"batch batch=3", "batch batch=4", "dimension batch=4", "dimension batch=3"}},
+		"up to seven":       {64, []string{"batch batch=7", "batch batch=8", "dimension batch=64", "dimension batch=63"}},
+		"no larger batches": {1, nil},
+	} {
+		w := setup(t, false)
+		w.o.Interface.Dims["batch"] = validators.DimRange{Min: 1, Opt: 1, Max: c.most}
+		w.o.Draw = func(n int) int { return n - 1 }
+		checks, _, err := w.engine(t, honest)
+		got := slices.DeleteFunc(whats(checks), func(what string) bool {
+			return !strings.Contains(what, "batch=") || strings.Contains(what, "batch=2 swapped") || what == "batch batch=2" || strings.Contains(what, "all m")
+		})
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: tried %q, error %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
 // A symbol is the batch only where it leads every tensor and is nowhere else.
 func TestWhatIsABatch(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package consistency
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -43,7 +44,7 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		s.leaveFor(registry.ConsistencyDimension, "", err.Error())
 		return nil
 	}
-	all := settings(s.Interface, b.own)
+	all := settings(s.Interface, b.own, s.drawnBatch())
 	for i, setting := range all {
 		note, fits := setting.fit(s.Interface, s.MaxBytes)
 		if !fits {
@@ -65,6 +66,13 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// drawnBatch draws a size of the batch between its smallest and its largest; 0 if there is none. Compilers have other code for sizes
+// that are no multiples of what they compute at once, and servers make batches of any size.
+func (s *Set) drawnBatch() int64 {
+	of := s.Interface.Dims[batchSymbol(s.Interface)]
+	return int64(s.drawn(int(min(of.Min, math.MaxInt32)), int(min(of.Max, math.MaxInt32))))
 }
 
 func (s *Set) makeSizes(b bases, to setting, n int, note string) error {

@@ -46,6 +46,8 @@ type Options struct {
 	// Runner's to bound, by the engine's own time: one that loads slowly takes no check from others.
 	Budget, Run time.Duration
 	MaxBytes    int64 // of the inputs and outputs of one check; 0 means 256 MiB
+	// Draw draws one of the numbers [0, n), for sizes of batches that nobody knows before; nil: none is drawn.
+	Draw func(n int) int
 }
 
 // Input is a file of cases for a run, with the tensors of package toolchain's VerbRun.

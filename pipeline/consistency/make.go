@@ -90,7 +90,7 @@ func (s *Set) fitting(picked []slot) []slot {
 	return picked[:min(int64(len(picked)), max(s.MaxBytes/size, 1))]
 }
 
-// makeBatches makes batches of two, the same with neighbours swapped, and of eight or as many as
+// makeBatches makes batches of two, the same with neighbours swapped, of a size that is drawn, and of eight or as many as
 // are allowed. It returns what is left of the time.
 func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 	symbol := batchSymbol(s.Interface)
@@ -107,8 +107,8 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 	for i, b := range []struct {
 		size    int
 		swapped bool
-	}{{2, false}, {2, true}, {most, false}} {
-		if b.size > most || (i == 2 && most <= 2) {
+	}{{2, false}, {2, true}, {s.drawn(2, most), false}, {most, false}} {
+		if b.size > most || b.size == 0 || (i == 3 && most <= 2) {
 			continue
 		}
 		what := fmt.Sprintf("%s=%d", symbol, own*int64(b.size))
@@ -127,6 +127,14 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 		}
 	}
 	return left, nil
+}
+
+// drawn draws a size between two; 0 if there is none, or none is to be drawn.
+func (s *Set) drawn(above, below int) int {
+	if s.Draw == nil || below-above < 2 {
+		return 0
+	}
+	return above + 1 + s.Draw(below-above-1)
 }
 
 func (s *Set) makeBatch(what string, picked []slot, size int, swapped bool) error {

@@ -37,9 +37,9 @@ type setting struct {
 }
 
 // settings lists what is tried for cases of these sizes: each symbol at its smallest, optimal and
-// largest size, then all at their smallest and largest. What the cases have themselves is not among
-// them.
-func settings(i validators.Interface, own map[string]int64) []setting {
+// largest size, then all at their smallest and largest, and the batch at the size that was drawn, if it is above 0. What the
+// cases have themselves is not among them.
+func settings(i validators.Interface, own map[string]int64, drawn int64) []setting {
 	var all []setting
 	add := func(what string, moved []string, size func(validators.DimRange) int64) {
 		s := setting{what: what, sizes: maps.Clone(own), moved: moved}
@@ -62,6 +62,9 @@ func settings(i validators.Interface, own map[string]int64) []setting {
 	}
 	add("all min: ", symbols, smallest)
 	add("all max: ", symbols, largest)
+	if batch := batchSymbol(i); drawn > 0 && own[batch] > 0 {
+		add("", []string{batch}, func(validators.DimRange) int64 { return drawn })
+	}
 	return all
 }
 

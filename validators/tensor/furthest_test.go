@@ -115,3 +115,45 @@ func TestOneHugeValueExcusesNoErrors(t *testing.T) {
 			got.MaxError, got.SpreadSNR)
 	}
 }
+
+// A few channels with huge constant values do not make errors of the other channels look small. Channels that are merely unequal
+// are held to the spread of all.
+func TestHugeChannelsExcuseNoErrors(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		channels, huge int
+		of             float64
+		left           int
+	}{
+		"one of 40":           {40, 1, 3000, 1},
+		"two of 40":           {40, 2, 3000, 2},
+		"three of 40":         {40, 3, 3000, 0},
+		"one of 19":           {19, 1, 3000, 0},
+		"one of 40, not huge": {40, 1, 5, 0},
+	} {
+		random := rand.New(rand.NewPCG(6, 6))
+		compared := tensor.NewComparison(tensor.Options{Systematic: true})
+		for n := range 50 {
+			want, got := make([]float64, c.channels), make([]float64, c.channels)
+			for i := range want {
+				if want[i] = random.NormFloat64(); i < c.huge {
+					want[i] += c.of
+				}
+				got[i] = want[i] + 0.5*random.NormFloat64()
+			}
+			if err := compared.Add(n, rowOf(t, want), rowOf(t, got)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := compared.Result()
+		if c.left == 0 {
+			if r.Others != nil {
+				t.Errorf("%s: left out %+v", name, r.Others)
+			}
+			continue
+		}
+		if r.Others == nil || r.Others.Without != c.left || math.Abs(r.SpreadSNR-6) > 0.5 || r.SpreadSNR != r.Others.SNR || r.MaxError != r.Others.MaxError {
+			t.Errorf("%s: %.1f dB and %.2f, others %+v; want about 6 dB, without %d", name, r.SpreadSNR, r.MaxError, r.Others, c.left)
+		}
+	}
+}

@@ -5,6 +5,12 @@ import (
 	"slices"
 )
 
+// OtherChannels are the figures of the channels that are not furthest from the rest, relative to their own spread.
+type OtherChannels struct {
+	Without       int // channels that were left out
+	SNR, MaxError float64
+}
+
 // Result is the result of a comparison. A figure may be infinite; only Top1 may be NaN, if it
 // is undefined.
 //
@@ -75,6 +81,10 @@ type Result struct {
 	// both are those of the worst channel. Without an error they are +Inf and 0; where Spread is
 	// 0, or an element has no finite error, -Inf and +Inf.
 	SpreadSNR, MaxError float64
+	// Others are the channels that are left if those are left out that are furthest from the rest, by the rule for cases.
+	// SpreadSNR and MaxError are the worse of theirs and of those of all. Nil where none is left out; so it is with
+	// Options.Channels, without Options.Systematic and if the last axis differs between cases.
+	Others *OtherChannels
 	// CaseError is the root mean square error of the worst case divided by the spread of all
 	// values; CaseErrorCase is the first case that has it, -1 if it is 0.
 	CaseError     float64

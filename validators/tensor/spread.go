@@ -42,8 +42,11 @@ func (c *Comparison) spread(r *Result) {
 	r.CaseErrors = p.histogram(p.whole())
 	r.CaseDegrees = c.degrees()
 	r.NoChannels = c.options.Channels && c.channels.off
-	if c.options.Channels && !c.broken {
+	switch {
+	case c.options.Channels && !c.broken:
 		c.channels.worst(r, c.options.Spreads)
+	case c.options.Systematic && !c.broken && len(c.options.Spreads) == 0:
+		c.channels.withoutFurthest(r, p.whole())
 	}
 	if c.options.Systematic {
 		c.systematic(r)
@@ -214,6 +217,24 @@ func (c *channels) feed(ref, eng []float64) {
 			s.now.ref2 += r * r
 		}
 	}
+}
+
+// withoutFurthest lowers the figures to those of the channels that are not furthest from the rest: a few with huge constant
+// values, as language models have, must not make the errors of all others look small.
+func (c *channels) withoutFurthest(r *Result, spread float64) {
+	if c.off {
+		return
+	}
+	all := make([]moments, len(c.sums))
+	for i, s := range c.sums {
+		all[i] = caseSums{float64(s.n), s.from, s.from2, s.ref2, s.err2, s.maxAbs}.moments(s.shift)
+	}
+	rest := withoutFurthest(all, spread)
+	if !(rest.spread > 0) {
+		return
+	}
+	r.Others = &OtherChannels{len(rest.without), rest.snr(rest.spread), rest.maxAbs / rest.spread}
+	r.SpreadSNR, r.MaxError = min(r.SpreadSNR, r.Others.SNR), max(r.MaxError, r.Others.MaxError)
 }
 
 // worst sets the figures of the worst channel. A channel in which the reference does not change

@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Two quantities that are taken for scores by their shape alone are a warning; scores are not, nor is what the spec says.
+func TestGuessedScores(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values  []float32
+		guessed bool
+		kind    validators.Kind
+		warns   string
+	}{
+		"unlike":               {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, true, validators.KindScores, `output "y" is guessed to be scores (a row), and its columns have spreads from 0.0816 to 327: if they are quantities, write outputs: {y: {kind: value}}`},
+		"alike":                {[]float32{1, 2, 3, 5, 4, 4}, true, validators.KindScores, ""},
+		"the spec says scores": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, false, validators.KindScores, ""},
+		"guessed to be values": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, true, validators.KindValue, ""},
+	} {
+		y, err := tensor.New(c.values, 3, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "golden.safetensors")
+		if err := cases.WriteShard(file, map[string]tensor.Tensor{"y": y}); err != nil {
+			t.Fatal(err)
+		}
+		m := maker{}
+		m.inputs.Interface.Outputs = []validators.TensorInfo{{Name: "y", Kind: c.kind, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 2}}}}
+		if c.guessed {
+			m.plan.Guessed = map[string]string{"y": "a row"}
+		}
+		got, err := m.guessedScores(goldenSet{files: []toolchain.OutputFile{{Path: file}}, set: registry.CaseSet{Shards: []registry.Shard{{Count: 3}}}})
+		if err != nil || strings.Join(got, "") != "" != (c.warns != "") || !strings.HasPrefix(strings.Join(got, ""), c.warns) {
+			t.Errorf("%s: warnings %q (%v), want %q", name, got, err, c.warns)
+		}
+	}
+}
