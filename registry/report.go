@@ -224,9 +224,9 @@ type OutputFigures struct {
 	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
 	CaseErrors []int `json:"caseErrors,omitempty"`
 
-	// OtherAnswers is of integers and booleans: the sum over the cases of the share of elements in which the reference has
-	// another value than its most frequent one. Absent where there is no other.
-	OtherAnswers *Figure `json:"otherAnswers,omitempty"`
+	// Skill is of integers and booleans: 1 - wrong answers / those of an engine that always gives the reference's most frequent
+	// value. Absent where the reference has no other.
+	Skill *Figure `json:"skill,omitempty"`
 
 	NewNaN int    `json:"newNaN"`
 	NewInf int    `json:"newInf"`

@@ -67,7 +67,7 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 const figureSkill = "skill"
 
 // An engine must be right about what the reference does not always say: it may miss half of what one misses that always
-// gives the most frequent answer. With fewer other answers than these, one that misses more is undecided.
+// gives the most frequent answer. With fewer other answers than these, one that is right may miss more by chance.
 const (
 	leastSkill = 0.5
 	fewOthers  = 5
@@ -75,33 +75,23 @@ const (
 
 // skill checks that an engine does better than a constant. Where all answers are the same, no engine can.
 func (j *judgement) skill(output string, r tensor.Result) {
-	if !(r.OtherAnswers > 0) {
+	skill := r.Skill()
+	if math.IsNaN(skill) {
 		return
 	}
-	check := registry.Check{Output: output, Figure: figureSkill, Value: registry.Figure(skillOf(r.EqualMisses, r.OtherAnswers)), Limit: leastSkill,
-		AtLeast: true, Misses: figureOf(r.EqualMisses), Cases: r.FullCases}
-	check.Verdict = decideSkill(check, r.OtherAnswers)
+	check := registry.Check{Output: output, Figure: figureSkill, Value: registry.Figure(skill), Limit: leastSkill,
+		AtLeast: true, Cases: r.FullCases, Verdict: registry.VerdictPass}
+	if !(skill >= leastSkill) {
+		check.Verdict = registry.VerdictFail
+		cases := float64(r.FullCases)
+		message := fmt.Sprintf("output %s: %s of the answers are wrong, and an engine that always gave the most frequent one would miss %s: want at most half of that",
+			output, share(r.EqualMisses/cases), share(r.OtherAnswers/cases))
+		if r.OtherAnswers < fewOthers {
+			message += fmt.Sprintf("; these are %.3g of %s, too few to tell: add cases with other answers", r.OtherAnswers, registry.Count(r.FullCases, "case"))
+		}
+		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figureSkill, Limit: check.Limit, Value: check.Value, Message: message})
+	}
 	j.checks = append(j.checks, check)
-	if check.Verdict == registry.VerdictPass {
-		return
-	}
-	cases := float64(r.FullCases)
-	reason := registry.Reason{Code: ReasonLimit, Output: output, Figure: figureSkill, Limit: check.Limit, Value: check.Value, Message: fmt.Sprintf(
-		"output %s: %s of the answers are wrong, and an engine that always gave the most frequent one would miss %s: want at most half of that",
-		output, share(r.EqualMisses/cases), share(r.OtherAnswers/cases))}
-	if check.Verdict == registry.VerdictFail {
-		j.fail(reason)
-		return
-	}
-	reason.Code = ReasonNotEnough
-	reason.Message += fmt.Sprintf("; that is %.3g of %s, too few to tell: add cases with other answers", r.OtherAnswers, registry.Count(r.FullCases, "case"))
-	j.undecided(reason)
-}
-
-func skillOf(misses, others float64) float64 { return 1 - misses/others }
-
-func decideSkill(c registry.Check, others float64) registry.Verdict {
-	return decide(c.Value >= leastSkill, others >= fewOthers)
 }
 
 // limit is one bound of a figure; the zero limit is none.

@@ -122,12 +122,19 @@ var boundedFigures = map[string]boundedFigure{
 	"systematic": {said: func(o registry.OutputFigures) registry.Figure { return o.Systematic }},
 	"top1":       {atLeast: true, rate: true},
 	"equal":      {atLeast: true, rate: true},
-	figureSkill:  {atLeast: true, rate: true},
+	figureSkill:  {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return valueOrNaN(o.Skill) }},
 	"accuracy":   {atLeast: true, rate: true, ofAccuracy: true},
 	"drop":       {rate: true, ofAccuracy: true},
 	"relative":   {atLeast: true, rate: true, ofAccuracy: true},
 	// of the engine that the destination had
 	"regression": {rate: true, ofAccuracy: true},
+}
+
+func valueOrNaN(f *registry.Figure) registry.Figure {
+	if f == nil {
+		return registry.Figure(math.NaN())
+	}
+	return *f
 }
 
 // check computes a check again and gives its verdict.
@@ -164,8 +171,6 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 		verdict = r.figure(what, metric, c)
 	case c.Figure == figureRelative:
 		verdict = r.relative(what, c)
-	case c.Figure == figureSkill:
-		verdict = r.skill(what, c)
 	case isDrop(c):
 		verdict = r.drop(what, c)
 	case figure.rate:
@@ -241,13 +246,17 @@ func (r *rejudgement) exact(what string, figure boundedFigure, c registry.Check)
 	if output, ok := r.report.Outputs[c.Output]; ok && figure.said != nil {
 		r.same(what+": value", &c.Value, float64(figure.said(output)))
 	}
-	if c.Figure == "elements" {
+	switch c.Figure {
+	case "elements":
 		c.Limit = 0 // none may fail
+	case figureSkill:
+		r.same(what+": limit", &c.Limit, leastSkill)
+		c.Limit = leastSkill
 	}
 	if !(limit{float64(c.Limit), c.AtLeast, true}).keeps(float64(c.Value)) {
 		return registry.VerdictFail
 	}
-	if c.Figure != "snrDb" && c.Figure != "systematic" { // of all cases together
+	if c.Figure != "snrDb" && c.Figure != "systematic" && c.Figure != figureSkill { // of all cases together
 		r.same(what+": proves", c.Proves, stats.UpperRate(0, c.Cases, float64(r.report.Confidence)))
 	}
 	return registry.VerdictPass
@@ -267,19 +276,6 @@ func (r *rejudgement) rate(what string, c registry.Check) registry.Verdict {
 		return registry.VerdictFail
 	}
 	return decide(low >= float64(c.Limit), high < float64(c.Limit))
-}
-
-// skill judges whether an engine does better than a constant. How often that is wrong is as the report says.
-func (r *rejudgement) skill(what string, c registry.Check) registry.Verdict {
-	others := r.report.Outputs[c.Output].OtherAnswers
-	if c.Misses == nil || others == nil {
-		r.differ(what, "no counts", "misses and otherAnswers: it follows from them")
-		return registry.VerdictUndecided
-	}
-	r.same(what+": value", &c.Value, skillOf(float64(*c.Misses), float64(*others)))
-	r.same(what+": limit", &c.Limit, leastSkill)
-	c.Limit = leastSkill
-	return decideSkill(c, float64(*others))
 }
 
 // drop judges a limit on the drop of accuracy.

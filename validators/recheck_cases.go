@@ -227,7 +227,7 @@ func (r *rejudgement) recountCheck(what string, c registry.Check, t totals) {
 	switch c.Figure {
 	case "elements":
 		r.same(what+": value", &c.Value, float64(t.failed))
-	case "equal", figureSkill:
+	case "equal":
 		r.same(what+": misses", c.Misses, t.equal)
 	case "top1":
 		cases = t.ranked

@@ -11,7 +11,7 @@ import (
 )
 
 // An engine that always gives the most frequent answer does not pass, however seldom others are. One that misses half of what
-// that one does passes, and where few answers are others, nothing is decided against it.
+// that one does passes.
 func TestJudgeSkill(t *testing.T) {
 	t.Parallel()
 	limits := limits2(validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}})
@@ -25,9 +25,9 @@ func TestJudgeSkill(t *testing.T) {
 		"half of it":               {4.5, 9, registry.VerdictPass, ""},
 		"more than half":           {4.6, 9, registry.VerdictFail, "want at most half"},
 		"none of few":              {0, 1, registry.VerdictPass, ""},
-		"one of few":               {1, 1, registry.VerdictUndecided, "that is 1 of 400 cases, too few to tell"},
+		"one of few":               {1, 1, registry.VerdictFail, "these are 1 of 400 cases, too few to tell"},
 		"more than half of five":   {2.6, 5, registry.VerdictFail, "want at most half"},
-		"more than half of fewer":  {2.6, 4.9, registry.VerdictUndecided, "too few to tell"},
+		"more than half of fewer":  {2.6, 4.9, registry.VerdictFail, "too few to tell"},
 		"all answers are the same": {3, 0, registry.VerdictPass, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,10 +41,10 @@ func TestJudgeSkill(t *testing.T) {
 			if some := limits.JudgeSome("fp32", measured); some.Verdict != registry.VerdictPass {
 				t.Errorf("of some of the cases: %s, %+v; want a pass", some.Verdict, some.Reasons)
 			}
-			others := registry.Figure(c.others)
+			skill := registry.Figure(result.Skill())
 			report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
 				Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
-				Outputs: map[string]registry.OutputFigures{"logits": {OtherAnswers: &others}}}
+				Outputs: map[string]registry.OutputFigures{"logits": {Skill: &skill}}}
 			again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 			if err != nil || len(again.Differences) > 0 || again.Verdict != c.want {
 				t.Errorf("judged again: %s, %+v (%v); want %s", again.Verdict, again.Differences, err, c.want)

@@ -274,9 +274,8 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 	if o := r.Others; o != nil {
 		figures.Others = &registry.OtherChannels{Without: o.Without, SNRdB: registry.Figure(o.SNR), MaxError: registry.Figure(o.MaxError)}
 	}
-	if r.OtherAnswers > 0 {
-		others := registry.Figure(r.OtherAnswers)
-		figures.OtherAnswers = &others
+	if skill := registry.Figure(r.Skill()); r.OtherAnswers > 0 {
+		figures.Skill = &skill
 	}
 	if r.Fill < tensor.NoFill {
 		figures.Fill = registry.Figure(r.Fill)

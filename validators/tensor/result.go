@@ -127,6 +127,14 @@ type Element struct {
 	Excess float64
 }
 
+// Skill is 1 - EqualMisses/OtherAnswers; NaN where there are no other answers.
+func (r Result) Skill() float64 {
+	if !(r.OtherAnswers > 0) {
+		return math.NaN()
+	}
+	return 1 - r.EqualMisses/r.OtherAnswers
+}
+
 // Result returns the figures over the cases added so far.
 func (c *Comparison) Result() Result {
 	r := c.result
