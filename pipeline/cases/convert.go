@@ -26,23 +26,52 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 	if len(t.Shape) == 0 || t.Shape[0] == 0 {
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "no cases: want one row for each")
 	}
-	want := input.Shape
-	if len(want) > 0 && im.Interface.Allows(want[0], 1) {
-		want = want[1:]
-	}
+	want := im.perCase(t.Shape, input.Shape)
 	if shape, ok := reshaped(t.Shape, want); ok && !slices.Equal(shape, t.Shape) {
 		im.note("reshaped %q from %v to %v", name, t.Shape, shape)
 		t.Shape = shape
 	}
+	if !im.fixed {
+		im.widen(t.Shape, want, len(want) == len(input.Shape))
+	}
+	return t, nil
+}
+
+// perCase gives the dimensions of an input that each row of an array has. The first one is the batch, which the rows
+// are, if it can be 1. A row with all of them is left as it is: the first one may be no batch, as
+// where sequences come first.
+func (im *importing) perCase(have []int64, want []validators.Dim) []validators.Dim {
+	if len(want) == 0 || im.whole(have, want) || !im.Interface.Allows(want[0], 1) {
+		return want
+	}
+	return want[1:]
+}
+
+// whole says whether each row of an array has all dimensions of an input, in sizes that it can have.
+func (im *importing) whole(have []int64, want []validators.Dim) bool {
+	if len(have) != len(want)+1 {
+		return false
+	}
 	for i, dim := range want {
-		at := len(t.Shape) - len(want) + i
-		if im.fixed || dim.Symbol == "" || at < 1 || t.Shape[at] < 1 {
+		open := !im.fixed && dim.Symbol != ""
+		if !open && !im.Interface.Allows(dim, have[i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// widen lets open dimensions have the sizes that cases have. Where the dimensions of a case are all of its input's, a first
+// one of 1 says nothing: it may be the batch.
+func (im *importing) widen(have []int64, want []validators.Dim, all bool) {
+	for i, dim := range want {
+		at := len(have) - len(want) + i
+		if dim.Symbol == "" || at < 1 || have[at] < 1 || all && i == 0 && have[at] == 1 {
 			continue
 		}
 		usual := im.Interface.Dims[dim.Symbol].Max
-		im.Interface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: max(usual, t.Shape[at])}
+		im.Interface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: have[at], Max: max(usual, have[at])}
 	}
-	return t, nil
 }
 
 // convertText gives text the shape of an input: a column becomes one text per case.
@@ -51,12 +80,8 @@ func (im *importing) convertText(t tensor.Tensor, input validators.TensorInfo) (
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
 			"dtype is %s %v, the model wants text: an array of text in .npz, or a column of a .csv", t.DType, t.Shape)
 	}
-	want := input.Shape
-	if len(want) > 0 && im.Interface.Allows(want[0], 1) {
-		want = want[1:]
-	}
-	width := t.Shape[len(t.Shape)-1]
-	if shape, ok := reshaped(t.Shape[:len(t.Shape)-1], want); ok {
+	rows, width := t.Shape[:len(t.Shape)-1], t.Shape[len(t.Shape)-1]
+	if shape, ok := reshaped(rows, im.perCase(rows, input.Shape)); ok {
 		t.Shape = append(shape[:len(shape):len(shape)], width)
 	}
 	return t, nil

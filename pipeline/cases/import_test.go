@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,6 +164,61 @@ func TestImportedSizes(t *testing.T) {
 			got, err := cases.Import{Inputs: iface, File: file, To: filepath.Join(dir, "cases")}.Run()
 			if err != nil || got.Interface.Dims["seq"] != want || got.Interface.Dims["batch"] != validators.DefaultDimRange() {
 				t.Errorf("sizes %v (%v), want %v of seq and the default of batch", got.Interface.Dims, err, want)
+			}
+		})
+	}
+}
+
+// An array with the cases in front of all dimensions of an input is taken as it is, also where the batch is not the first
+// of them: each case keeps its sequence.
+func TestImportWholeInputs(t *testing.T) {
+	t.Parallel()
+	type sizes = map[string]int64
+	for name, c := range map[string]struct {
+		rows   []int64 // of the file
+		shape  []validators.Dim
+		dims   map[string]validators.DimRange // as a spec says them
+		want   []int64
+		usual  sizes
+		length int64 // the largest
+	}{
+		"sequences first": {[]int64{10, 17, 1, 6}, []validators.Dim{sym("seq"), sym("batch"), size(6)}, nil,
+			[]int64{10, 17, 1, 6}, sizes{"seq": 17, "batch": 1}, 64},
+		"longer ones": {[]int64{10, 100, 1, 6}, []validators.Dim{sym("seq"), sym("batch"), size(6)}, nil,
+			[]int64{10, 100, 1, 6}, sizes{"seq": 100, "batch": 1}, 100},
+		"as a spec says": {[]int64{10, 17, 1, 6}, []validators.Dim{sym("seq"), sym("batch"), size(6)},
+			map[string]validators.DimRange{"seq": {Min: 1, Opt: 9, Max: 20}, "batch": {Min: 1, Opt: 1, Max: 4}},
+			[]int64{10, 17, 1, 6}, sizes{"seq": 9, "batch": 1}, 20},
+		"batches of one": {[]int64{10, 1, 17, 6}, []validators.Dim{sym("batch"), sym("seq"), size(6)}, nil,
+			[]int64{10, 1, 17, 6}, sizes{"seq": 17, "batch": 1}, 64},
+		"rows of another shape": {[]int64{10, 3, 2}, []validators.Dim{sym("seq"), size(6)}, nil,
+			[]int64{10, 6}, sizes{"seq": 1}, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, n := t.TempDir(), int64(1)
+			for _, d := range c.rows {
+				n *= d
+			}
+			file := filepath.Join(dir, "x.safetensors")
+			fileOf(t, file, map[string]tensor.Tensor{"x": made(t, make([]float32, n), c.rows...)})
+			iface := validators.Interface{V: validators.InterfaceVersion, Dims: c.dims,
+				Inputs: []validators.TensorInfo{{Name: "x", DType: tensor.Float32, Shape: c.shape}}}
+			got, err := cases.Import{Inputs: iface, File: file, To: filepath.Join(dir, "cases")}.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			written, err := tensor.ReadFile(filepath.Join(dir, "cases", "cases-00000.safetensors"), tensor.Limits{})
+			if err != nil || !slices.Equal(written["x"].Shape, c.want) {
+				t.Errorf("cases of %v became %v (%v), want %v", c.rows, written["x"].Shape, err, c.want)
+			}
+			for symbol, usual := range c.usual {
+				if dim := got.Interface.Dims[symbol]; dim.Opt != usual {
+					t.Errorf("%s is %v, want %d as the usual size", symbol, dim, usual)
+				}
+			}
+			if largest := got.Interface.Dims["seq"].Max; largest != c.length {
+				t.Errorf("seq goes to %d, want %d", largest, c.length)
 			}
 		})
 	}
