@@ -211,6 +211,8 @@ type PromoteRequest struct {
 	DryRun   bool   // decide, but change nothing
 	// BreakGlass skips unmet requirements where approvers agreed to that.
 	BreakGlass bool
+	// Downgrade replaces a newer version. Without it that is refused: [Writer.Rollback] goes back.
+	Downgrade bool
 	// Reason is why, in the words of the caller; it stays in the history. It may be empty.
 	Reason string
 	// Replaces is the head of the destination as the caller saw it, empty if there was none. Nil: any. Another head gives

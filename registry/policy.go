@@ -42,7 +42,7 @@ func DefaultRequire() []string {
 // Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
 	return append(namedRequirements(), requireQuarantine, requireUnrestricted, requireNoFailure, requireOperators, requireAccuracy, requireCeilings, requireCIJob, requireReports, requireCoverage, requireApprovals, requireNoFreeze,
-		requireBreakGlass)
+		RequireNoDowngrade, requireBreakGlass)
 }
 
 // namedRequirements lists those that environments.yaml can name.
@@ -82,6 +82,10 @@ type PromotionContext struct {
 	// if it has none. Reports that compared with another release do not count.
 	Environment string
 	Head        Digest
+	// HeadVersion is the tag of Head; empty where it is not known, and then nothing is held against it.
+	// Downgrade is true if the caller asks for an older version than that.
+	HeadVersion string
+	Downgrade   bool
 	// Comparison is that with Head, if a requirement needs it.
 	Comparison *Comparison
 	// Replay is true where the release is the head already, and the question is whether it would
@@ -220,6 +224,9 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	}
 	if len(p.Freeze) > 0 {
 		decision.Requirements = append(decision.Requirements, p.judgeFreeze(r))
+	}
+	if p.replacesNewer(r) {
+		decision.Requirements = append(decision.Requirements, p.judgeDowngrade())
 	}
 	if p.Promotion.BreakGlass {
 		p.breakGlass(&decision, r, claims)

@@ -47,7 +47,7 @@ func TestRollbackGoesWhereTheFormSaid(t *testing.T) {
 	form := w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
 	wantPage(t, "form", form, http.StatusOK, "prod goes back to 1.0.0")
 	w.Promoted(t, registrytest.Build{Version: "3.0.0", Salt: "3"})
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: second.Model, Ref: string(second.Digest), To: "prod"}); err != nil {
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: second.Model, Ref: string(second.Digest), To: "prod", Downgrade: true}); err != nil {
 		t.Fatal(err)
 	}
 	fields := filled(form)

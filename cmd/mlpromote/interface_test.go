@@ -314,7 +314,7 @@ func TestTwoClientsAtOnce(t *testing.T) {
 			var done sync.WaitGroup
 			for i, version := range versions {
 				done.Go(func() {
-					_, errs[i] = r.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version})
+					_, errs[i] = r.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version, Downgrade: true})
 				})
 			}
 			done.Wait()

@@ -31,6 +31,9 @@ new evidence arrives, until the time is up. stderr says whose is missing. If the
 meanwhile, it ends and promotes nothing: evidence that comes late does not replace a newer head. It does not wait where anything else is in
 the way, such as a report that failed, a quarantine or a hold. With --dry-run it waits too, and then shows the decision.
 
+A version that is older than the one in the destination is refused: mlpromote rollback goes back, and --downgrade
+promotes an older version that is meant.
+
 stdout: the ref in the destination; with --dry-run the requirements, which --output markdown writes for a comment, with
 the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
 		Example: "  mlpromote promote --dry-run\n  mlpromote promote --dry-run --output markdown >decision.md\n  mlpromote promote --wait 30m\n" +
@@ -51,6 +54,7 @@ the command that meets each. Exit code 4: the policy refuses, also when the time
 	c.Flags().StringVar(&req.To, "to", "", "environment to promote to")
 	c.Flags().BoolVar(&req.BreakGlass, "break-glass", false,
 		"in an emergency, skip unmet requirements that two approvers agreed to skip (mlpromote approve --break-glass)")
+	c.Flags().BoolVar(&req.Downgrade, "downgrade", false, "replace a newer version; else that is refused, since a rollback goes back")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why, for the history (optional)")
 	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for missing evidence, such as 30m")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print every requirement with its state, change nothing")

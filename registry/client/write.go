@@ -61,7 +61,7 @@ const unknownFigures = `unknown field "figures"`
 
 // Promote promotes a release.
 func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
-	body := wire.PromoteRequest{Ref: r.Ref, From: r.From, To: r.To, DryRun: r.DryRun, BreakGlass: r.BreakGlass, Reason: r.Reason, Replaces: r.Replaces}
+	body := wire.PromoteRequest{Ref: r.Ref, From: r.From, To: r.To, DryRun: r.DryRun, BreakGlass: r.BreakGlass, Downgrade: r.Downgrade, Reason: r.Reason, Replaces: r.Replaces}
 	return c.move(ctx, r.Model, wire.OpPromotions, body)
 }
 

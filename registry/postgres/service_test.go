@@ -83,7 +83,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			for i, reference := range references {
 				done.Go(func() {
 					defer arrivals[i]() // where it does not come so far
-					promotions[i], errs[i] = replicas[i].Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: reference})
+					promotions[i], errs[i] = replicas[i].Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: reference, Downgrade: true})
 				})
 			}
 			done.Wait()

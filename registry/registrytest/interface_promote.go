@@ -45,6 +45,16 @@ func testPromoteAgain(t *testing.T, r Registry) {
 		t.Errorf("history has %+v", got)
 	}
 	chained(t, r)
+	back := registry.PromoteRequest{Model: Model, Ref: "1.0.0"}
+	if _, err := r.Promote(t.Context(), back); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), registry.RequireNoDowngrade) {
+		t.Errorf("an older version: error %v, want CodePolicy", err)
+	}
+	headIs(t, r, "prod", second.Digest)
+	back.Downgrade = true
+	if _, err := r.Promote(t.Context(), back); err != nil {
+		t.Errorf("an older version, as it is asked for: %v", err)
+	}
+	headIs(t, r, "prod", release.Digest)
 }
 
 // testReplaces: who names the head that they saw moves it only if it is still there.

@@ -52,7 +52,8 @@ func (s server) promote(r *request) (*response, error) {
 		return nil, err
 	}
 	promotion, err := s.Registry.Promote(r.Context(), registry.PromoteRequest{
-		Model: r.Name, Ref: body.Ref, From: body.From, To: body.To, DryRun: body.DryRun, BreakGlass: body.BreakGlass, Reason: body.Reason, Replaces: body.Replaces})
+		Model: r.Name, Ref: body.Ref, From: body.From, To: body.To, DryRun: body.DryRun, BreakGlass: body.BreakGlass, Downgrade: body.Downgrade,
+		Reason: body.Reason, Replaces: body.Replaces})
 	if err != nil {
 		return nil, refusal{error: err, promotion: &promotion}
 	}

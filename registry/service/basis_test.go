@@ -69,7 +69,7 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 			}
 		}, "held at 1.1.0: to and fro"},
 		"another promotion": {func(t *testing.T, w *world, _ registry.Release) {
-			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
+			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", Downgrade: true})
 			must(t, err)
 		}, ""},
 	} {

@@ -140,7 +140,7 @@ func TestRestoredCatalogFindsNewerSummariesOfItsHead(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	backup := w.db.Clone()
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: first.Version})
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: first.Version, Downgrade: true})
 	must(t, err)
 
 	w.use(t, backup)

@@ -46,7 +46,7 @@ func (a *arena) promotion(p registry.Promotion, err error) answer {
 func promote(to, version string) operation {
 	return operation{"promote " + version + " to " + to, to,
 		func(_ testing.TB, ctx context.Context, a *arena, s *service.Service) answer {
-			return a.promotion(s.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model, To: to, Ref: version}))
+			return a.promotion(s.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model, To: to, Ref: version, Downgrade: true}))
 		},
 		func(m *model, _ string) string { return m.promote(to, version) }}
 }

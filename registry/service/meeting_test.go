@@ -171,7 +171,7 @@ func TestRollbackThatLosesLeavesNoIntent(t *testing.T) {
 	t.Parallel()
 	w, b := interrupted(t, external("prod"))
 	b.atRehash = func() {
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
+		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", Downgrade: true})
 		must(t, err)
 	}
 	if _, err := w.rollback(t, ""); registry.CodeOf(err) != registry.CodeConflict {

@@ -79,7 +79,7 @@ func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]re
 }
 
 func (m *Remembering) decidePreview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, registry.DecisionBasis, error) {
-	req.DryRun, req.BreakGlass, req.Replaces = true, false, nil
+	req.DryRun, req.BreakGlass, req.Downgrade, req.Replaces = true, false, false, nil
 	planned, err := m.plan(ctx, req)
 	if err != nil {
 		return registry.Promotion{}, registry.DecisionBasis{}, err

@@ -14,6 +14,7 @@ type move struct {
 	from, to registry.Environment
 	release  registry.Release
 	dryRun   bool
+	lowers   bool             // a newer version may be replaced
 	breaks   bool             // unmet requirements are skipped where approvers agreed to that
 	seen     *registry.Digest // the head that the caller wants to replace; nil: any
 	reason   string           // of the caller
@@ -130,7 +131,7 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 	if err != nil {
 		return move{}, err
 	}
-	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass, seen: req.Replaces, reason: req.Reason}
+	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass, lowers: req.Downgrade, seen: req.Replaces, reason: req.Reason}
 	if m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref); err == nil {
 		err = m.release.CheckWhole()
 	}
@@ -207,6 +208,7 @@ func (s *Service) context(ctx context.Context, m move) (registry.PromotionContex
 	c := registry.PromotionContext{
 		Environment: m.to.Name, Head: m.basis.Head.Release, Resource: s.resource(m.to.Name, m.release.Model),
 		Now: s.Now(), Newest: newest.Time, BreakGlass: m.breaks,
+		HeadVersion: m.basis.Head.Version, Downgrade: m.lowers,
 	}
 	if err == nil {
 		c.Publishers, err = s.publishers(ctx, m.to, m.release)

@@ -49,6 +49,10 @@ func unmet(environment string, d registry.Decision) error {
 	}
 	refusal := withoutFailing(d, registry.Errorf(registry.CodePolicy,
 		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  ")))
+	if older := func(r registry.Requirement) bool { return r.Name == registry.RequireNoDowngrade }; slices.ContainsFunc(unmet, older) {
+		refusal = registry.WithHint(refusal, "mlpromote rollback MODEL --env %s --to-version VERSION --reason TEXT goes back to a release that was there, "+
+			"and holds it; mlpromote promote --downgrade promotes an older version that is meant", environment)
+	}
 	compared := func(r registry.Requirement) bool {
 		return r.Name == registry.RequireNoLooser || r.Name == registry.RequireCompatibleInterface
 	}

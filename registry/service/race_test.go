@@ -43,7 +43,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			var done sync.WaitGroup
 			for i, reference := range references {
 				done.Go(func() {
-					promotions[i], errs[i] = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: reference})
+					promotions[i], errs[i] = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: reference, Downgrade: true})
 				})
 			}
 			done.Wait()

@@ -69,6 +69,8 @@ type PromoteRequest struct {
 	DryRun bool   `json:"dryRun,omitempty"`
 	// BreakGlass skips unmet requirements where two approvers agreed to that.
 	BreakGlass bool `json:"breakGlass,omitempty"`
+	// Downgrade replaces a newer version, which is refused without it. Older services refuse a body that has it.
+	Downgrade bool `json:"downgrade,omitempty"`
 	// Reason stays in the history. Older services refuse a body that has it.
 	Reason string `json:"reason,omitempty"`
 	// Replaces is the head of the destination when the caller decided, empty if there was none. Another one is refused.
