@@ -237,6 +237,9 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, o BuildO
 	if few := planned.Limits.Few(planned.Cases.Count); err == nil && few != "" {
 		p.warn("cases: " + few)
 	}
+	if loose := planned.Limits.Loose(planned.Cases.Count); err == nil && loose != "" {
+		p.warn("limits: " + loose)
+	}
 	return prepared{in, found, planned, lacking, seen, parts}, err
 }
 

@@ -82,8 +82,11 @@ type Ceilings map[string]map[string]Figure
 
 // ceilingFigures are the figures that can have one; true: the limit must be at least the ceiling.
 var ceilingFigures = map[string]bool{
-	"cosine": true, "top1": true, "snrDb": true, "maxAbs": false, "maxError": false, "caseError": false, "systematic": false,
+	"cosine": true, "top1": true, figureEqual: true, "snrDb": true, "maxAbs": false, "maxError": false, "caseError": false, "systematic": false,
 }
+
+// figureEqual is the figure of limits on equal answers: the only one of outputs whose values are answers, and no ceiling of others.
+const figureEqual = "equal"
 
 // CeilingFigures lists the figures that ceilings can bound.
 func CeilingFigures() []string { return sortedKeys(ceilingFigures) }
@@ -220,7 +223,7 @@ func (o OutputFigures) answers() bool {
 }
 
 // aboveCeiling names the first output with a limit that is looser than a ceiling, or with none. Outputs
-// whose values are answers have no such figures: they must equal the reference's.
+// whose values are answers are held to that on equal answers alone, and others to all but that.
 func aboveCeiling(pass report, ceilings map[string]Figure) string {
 	if pass.Rules < 2 {
 		return "its limits are of version 1, which reports do not list: build again and verify"
@@ -233,18 +236,27 @@ func aboveCeiling(pass report, ceilings map[string]Figure) string {
 		return "its report lists no output"
 	}
 	for _, output := range sortedKeys(pass.Outputs) {
-		if pass.Outputs[output].answers() {
-			continue
-		}
 		for _, figure := range sortedKeys(ceilings) {
+			if pass.Outputs[output].answers() != (figure == figureEqual) {
+				continue
+			}
 			limit, limited := limits[[2]string{output, figure}]
 			switch {
 			case !limited:
 				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", PlainText(output), figure, ceilings[figure])
 			case !stricter(ceilingFigures[figure], limit, ceilings[figure]):
-				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", PlainText(output), limit, figure, ceilings[figure])
+				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", PlainText(output), limit, figure, ceilings[figure]) +
+					fewHint(figure)
 			}
 		}
 	}
 	return ""
+}
+
+// fewHint says what lowers a limit on equal answers that nobody set.
+func fewHint(figure string) string {
+	if figure != figureEqual {
+		return ""
+	}
+	return ": set limits.outputs.NAME.equal, or give more cases, which prove more"
 }

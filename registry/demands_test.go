@@ -87,6 +87,15 @@ func TestCheckDemands(t *testing.T) {
 		"an output with a limit on equality": {nil, func(p *registry.ParityReport) {
 			p.Checks = append(slices.Delete(p.Checks, 2, 4), registry.Check{Output: "y", Figure: "equal", AtLeast: true, Verdict: registry.VerdictPass})
 		}, "output y has no limit on maxError"},
+		"as many equal answers": {func(p *registry.Policy) { p.Ceilings["int8"]["equal"] = 0.9 }, nil, ""},
+		"fewer equal answers": {func(p *registry.Policy) { p.Ceilings["int8"]["equal"] = 0.95 }, nil,
+			"output label has a limit of 0.9 on equal, and 0.95 is the loosest allowed: set limits.outputs.NAME.equal, or give more cases"},
+		"answers without a limit on equality": {func(p *registry.Policy) { p.Ceilings["int8"]["equal"] = 0.9 }, func(p *registry.ParityReport) {
+			p.Checks = slices.Delete(p.Checks, 4, 5)
+		}, "output label has no limit on equal, and 0.9 is the loosest allowed"},
+		"only a limit on equality": {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"int8": {"equal": 0.9}} }, func(p *registry.ParityReport) {
+			p.Checks = slices.Delete(p.Checks, 2, 4)
+		}, ""},
 		"a precision that is not listed": {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"fp16": {"maxError": 0}} }, nil, "there are ceilings, but not for int8"},
 		"a precision without a ceiling":  {func(p *registry.Policy) { p.Ceilings = registry.Ceilings{"int8": {}} }, func(p *registry.ParityReport) { check(p, 3).Limit = 99 }, ""},
 	} {

@@ -64,7 +64,7 @@ func (n *number) DecodeYAML(node *strictyaml.Node) {
 type ceilings registry.Ceilings
 
 // spelled are the figures as mlpromote.yaml spells them, with their names in reports.
-var spelled = map[string]string{"cosine": "cosine", "top1": "top1", "snr": "snrDb", "max_abs": "maxAbs", "max_error": "maxError",
+var spelled = map[string]string{"cosine": "cosine", "top1": "top1", "equal": "equal", "snr": "snrDb", "max_abs": "maxAbs", "max_error": "maxError",
 	"case_error": "caseError", "systematic": "systematic"}
 
 // DecodeYAML reads the mapping.

@@ -112,7 +112,7 @@ func TestSchemaAgreesWithTheReader(t *testing.T) {
 		"at least and at most":            {prod("accuracy: {metric: top1, min: 0.9, max: 1}"), false},
 		"a negative regression":           {prod("accuracy: {metric: top1, regression: {max: -1%}}"), false},
 		"words for a number":              {prod("accuracy: {metric: top1, min: most}"), false},
-		"ceilings":                        {prod("ceilings: {int8: {max_error: {max: 2.5}, snr: {min: 12}}, fp16: {cosine: {min: 0.99}}}"), true},
+		"ceilings":                        {prod("ceilings: {int8: {max_error: {max: 2.5}, snr: {min: 12}}, fp16: {cosine: {min: 0.99}, equal: {min: 0.9}}}"), true},
 		"a CI job":                        {prod("ci-job: {issuer: https://gitlab.com, claims: {project_id: 7}}"), true},
 		"a CI job of any issuer":          {prod("ci-job: {claims: {project_id: \"7\"}}"), false},
 		"a CI job of a name":              {prod("ci-job: {issuer: gitlab, claims: {project_id: 7}}"), false},
