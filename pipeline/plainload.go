@@ -14,7 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// plainCases is on how many cases an engine with a load profile is also loaded without it.
+// plainCases is on how many cases an engine with a load profile is also loaded without it, spread over all: those in front
+// may be of one class or of one size.
 const plainCases = 32
 
 // reasonPlainLoad is the reason of a parity report that failed because a plain load does.
@@ -57,29 +58,26 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 	return nil
 }
 
-// plainLoad runs the first cases with the runtime's own defaults, and judges them by what the
+// plainLoad runs some of the cases with the runtime's own defaults, and judges them by what the
 // limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
 // counts against the engine, since it ran here a moment before; time and memory that are used up do not.
 func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result) (registry.PlainLoad, error) {
 	dir := filepath.Join(v.scratch, "plain-"+c.id)
-	first := v.cases.set.Shards[0]
-	shard := registry.Shard{File: first.File, Count: min(first.Count, plainCases)}
-	for _, of := range []struct{ from, to string }{{v.cases.dir, "cases"}, {v.golden.dir, "golden"}} {
-		name := filepath.FromSlash(first.File)
-		rows := rowsOf{filepath.Join(of.from, name), 0, int64(shard.Count), int64(first.Count)}
-		if err := writeRows(filepath.Join(dir, of.to, name), []rowsOf{rows}); err != nil {
+	picked := spreadOver(v.cases.set.Shards, plainCases)
+	var inputs []toolchain.Input
+	for _, of := range picked {
+		input, err := v.plainInput(of, dir)
+		if err != nil {
 			return registry.PlainLoad{}, err
 		}
-	}
-	input, err := toolchain.FileInput(toolchain.RoleCases, first.File, filepath.Join(dir, "cases", filepath.FromSlash(first.File)))
-	if err != nil {
-		return registry.PlainLoad{}, err
+		inputs = append(inputs, input)
 	}
 	c.engine.Load = nil
 	run := c.tool.run(toolchain.RunOptions{})
-	run.job.Machine, run.job.Inputs = machine(v.node), []toolchain.Input{input}
+	run.job.Machine, run.job.Inputs = machine(v.node), inputs
 	run.addCandidate(c)
-	found := registry.PlainLoad{Cases: shard.Count}
+	shards := shardsOf(picked)
+	found := registry.PlainLoad{Cases: shards[len(shards)-1].First + shards[len(shards)-1].Count}
 	if err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
 		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
 		if registry.HasCode(err, registry.CodeUnavailable) {
@@ -87,19 +85,20 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, w
 		}
 		return found, context.Cause(ctx)
 	}
-	found.Verdict, found.Message, err = v.judgePlain(ctx, c, dir, shard, whole)
+	var err error
+	found.Verdict, found.Message, err = v.judgePlain(ctx, c, dir, shards, whole)
 	return found, err
 }
 
 // judgePlain compares the outputs of a plain load with the golden outputs.
 func (v verification) judgePlain(ctx context.Context, c candidate, dir string,
-	shard registry.Shard, whole map[string]tensor.Result) (registry.Verdict, string, error) {
+	shards []registry.Shard, whole map[string]tensor.Result) (registry.Verdict, string, error) {
 	compared, err := v.comparisonOfSome(ctx, c.engine.Precision)
 	if err != nil {
 		return registry.VerdictUndecided, "", err
 	}
 	compared.Engine = filepath.Join(dir, "run", "outputs", c.id)
-	compared.Golden, compared.Shards, compared.Labels = filepath.Join(dir, "golden"), []registry.Shard{shard}, parity.Labels{}
+	compared.Golden, compared.Shards, compared.Labels = filepath.Join(dir, "golden"), shards, parity.Labels{}
 	compared.Masks.Dir, compared.Masks.Shards = filepath.Join(dir, "cases"), compared.Shards
 	result, err := parity.Compare(ctx, compared)
 	if errors.Is(err, tensor.ErrMismatch) {

@@ -95,7 +95,9 @@ func TestVerifyPlainLoad(t *testing.T) {
 func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), append(make([]float32, 32), 1, -2, 3, 4))
+	mask := make([]float32, 36)
+	mask[8], mask[17], mask[26], mask[35] = 1, -2, 3, 4 // between those that 32 of 36 are
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), mask)
 	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
 	text = strings.Replace(text, "cases: cases/", "cases: {path: cases/, compare: {y: {where: x}}}", 1)
 	built := w.built(t, text, pipeline.BuildOptions{})
@@ -171,5 +173,32 @@ func wrongValues(t *testing.T) func(toolchain.Job, string) error {
 		}
 		t.Cleanup(func() { _ = out.Close() })
 		return tensor.Write(out, all, nil)
+	}
+}
+
+// A plain load is judged on cases of all files, not of the first one.
+func TestPlainLoadOfAllFiles(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00001.safetensors"), []float32{5, -6})
+	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
+	built := w.built(t, text, pipeline.BuildOptions{})
+	var files []string
+	w.run = func(job toolchain.Job, _ string) error {
+		if plain(job) {
+			for _, in := range job.Inputs {
+				if in.Role == toolchain.RoleCases {
+					files = append(files, in.Name)
+				}
+			}
+		}
+		return nil
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := verified.Engines[0].Parity.PlainLoad; p == nil || p.Verdict != registry.VerdictPass || p.Cases != 5 || len(files) != 2 {
+		t.Errorf("plain load %+v of the files %q, want a pass on 5 cases of 2 files", p, files)
 	}
 }
