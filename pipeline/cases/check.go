@@ -69,10 +69,28 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 	}
 	for i, dim := range want {
 		if got := info.Shape[len(info.Shape)-len(want)+i]; !iface.Allows(dim, got) {
-			return registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v", info.Shape, input.Shape)
+			return unfit(info.Shape, input, len(input.Shape)-len(want)+i, got, iface)
 		}
 	}
 	return nil
+}
+
+// unfit is the error of cases in which a dimension of an input, counted from 0, has a size that it cannot have. Of an open one it says which sizes
+// it has, since those are often what nobody chose, and how a spec lets it have this one.
+func unfit(shape []int64, input validators.TensorInfo, at int, got int64, iface validators.Interface) error {
+	dim := input.Shape[at]
+	err := registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v", shape, input.Shape)
+	if dim.Symbol == "" {
+		return err
+	}
+	may := iface.Dims[dim.Symbol]
+	usual := may.Opt
+	if got > may.Max {
+		usual = got
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "%w: dimension %d is %d, and %s is from %d to %d", err, at, got, dim.Symbol, may.Min, may.Max),
+		"if the model takes such cases, write into the spec: shapes: {%s: [%d, %d, %d]}", dim.Symbol, min(may.Min, got), usual, max(may.Max, got))
 }
 
 // refuseNaN refuses a shard of calibration with a NaN among its inputs: no range holds one,

@@ -69,7 +69,8 @@ func TestReadFits(t *testing.T) {
 	}{
 		"the batch is the cases":    {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 5, ""},
 		"a dimension in front":      {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 4, 3)}, 2, ""},
-		"a batch that is too large": {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 5, 3)}, 0, "shape is [2 5 3], the model wants [n 3]"},
+		"a batch that is too large": {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 5, 3)}, 0, "shape is [2 5 3], the model wants [n 3]: dimension 0 is 5, and n is from 1 to 4 | if the model takes such cases, write into the spec: shapes: {n: [1, 5, 5]}"},
+		"a size that is too small":  {dims{sym("n"), sym("m")}, nil, map[string]tensor.Tensor{"x": floats(4, 1)}, 0, "the model wants [n m]: dimension 1 is 1, and m is from 2 to 4 | if the model takes such cases, write into the spec: shapes: {m: [1, 3, 4]}"},
 		"a batch of at least two": {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 0,
 			"the first dimension of the model's input is m, so each case is a whole batch: the tensor needs one more dimension in front"},
 		"such a batch in front":          {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 2, 3)}, 2, ""},
@@ -94,8 +95,8 @@ func TestReadFits(t *testing.T) {
 			if c.says == "" && (err != nil || set.Record.Count != c.count) {
 				t.Errorf("%d cases, error %v; want %d", set.Record.Count, err, c.count)
 			}
-			if c.says != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
-				t.Errorf("error %v, want CodeInvalid with %q", err, c.says)
+			if c.says != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error()+" | "+strings.Join(registry.Hints(err), ""), c.says)) {
+				t.Errorf("error %v (hints %q), want CodeInvalid with %q", err, registry.Hints(err), c.says)
 			}
 		})
 	}
