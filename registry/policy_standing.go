@@ -18,6 +18,9 @@ func (req Requirement) Objects() bool {
 	return !req.Met && (req.Refused || always)
 }
 
+// Failed reports whether a report about the engine is in the way that did not pass. Other engines of the release may have passed.
+func (req Requirement) Failed() bool { return !req.Met && req.Name == requireNoFailure }
+
 // What to do about a signature that is missing, for who can build and promote.
 const (
 	adviceBuild   = ": run mlpromote build"

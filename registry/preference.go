@@ -12,8 +12,8 @@ type preference struct {
 }
 
 // preferences lists the reasons in their order: the first in which two engines differ decides.
-// The lowest precision comes before the toolchain, because every engine of a release keeps the
-// same limits.
+// The lowest precision comes before the toolchain, because every engine of a release is held to the
+// limits of that release. The reasons say nothing of limits: where builds write, an engine may have failed them.
 func preferences() []preference {
 	return []preference{
 		{
@@ -22,11 +22,11 @@ func preferences() []preference {
 		},
 		{
 			func(a, b Engine) int { return cmp.Compare(precisionBits(a.Precision), precisionBits(b.Precision)) },
-			"has a lower precision and keeps the same release's limits",
+			"has a lower precision",
 		},
 		{
 			func(a, b Engine) int { return cmp.Compare(originals(a.Precision), originals(b.Precision)) },
-			"is compressed and keeps the same release's limits",
+			"is compressed",
 		},
 		{
 			func(a, b Engine) int { return CompareVersions(b.Toolchain.Version, a.Toolchain.Version) },

@@ -198,7 +198,11 @@ func untrusted(record Record, d registry.Decision) error {
 	var reasons, missing []error
 	for _, req := range d.Unmet() {
 		if req.Objects() {
-			reasons = append(reasons, registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Ref, req.Subject, req.Detail))
+			reason := registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Ref, req.Subject, req.Detail)
+			if req.Failed() {
+				reason = registry.WithHint(reason, "mlpromote resolve --explain lists the other engines for this node; pull takes one of another variant with --variant NAME")
+			}
+			reasons = append(reasons, reason)
 			continue
 		}
 		missing = append(missing, registry.Errorf(registry.CodeTrust, "%s: %s", record.Ref, req.Missing()))

@@ -84,6 +84,9 @@ func TestCheckOfAnEngineThatEvidenceSpeaksAgainst(t *testing.T) {
 			if registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), engine.Label()) {
 				t.Errorf("error %v (%s), want CodePolicy that names %s and %q", err, registry.CodeOf(err), engine.Label(), c.text)
 			}
+			if hints := strings.Join(registry.Hints(err), "\n"); strings.Contains(hints, "mlpromote resolve --explain") != (c.text == "fail") {
+				t.Errorf("hints %q: want the way to another engine where a report speaks against this one", hints)
+			}
 		})
 	}
 }

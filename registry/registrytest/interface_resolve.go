@@ -32,7 +32,7 @@ func testResolve(t *testing.T, r Registry) {
 		want string
 	}{
 		{"closest target, lowest precision, newest toolchain", registry.ResolveQuery{Node: Node("v4")},
-			"linux-amd64-v3/int8: chosen\nlinux-amd64-v3/int8: linux-amd64-v3/int8 has the newer toolchain\nlinux-amd64-v3/fp32: linux-amd64-v3/int8 has a lower precision and keeps the same release's limits\nlinux-amd64-v1/fp32: linux-amd64-v3/int8 matches this node more closely"},
+			"linux-amd64-v3/int8: chosen\nlinux-amd64-v3/int8: linux-amd64-v3/int8 has the newer toolchain\nlinux-amd64-v3/fp32: linux-amd64-v3/int8 has a lower precision\nlinux-amd64-v1/fp32: linux-amd64-v3/int8 matches this node more closely"},
 		{"what the machine can run", registry.ResolveQuery{Node: Node("v2")},
 			"linux-amd64-v1/fp32: chosen\nlinux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v3/fp32: cpu.level: needs v3, has v2"},
 		{"variant", registry.ResolveQuery{Node: Node("v3"), Variant: "fp32", Version: "1.0.0"},
