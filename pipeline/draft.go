@@ -63,7 +63,7 @@ func DraftFormat(file string) (string, error) {
 		return spec.FormatGGUF, nil
 	case format.Safetensors:
 		return "", byHand(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, which has weights and no network", file, kind.Describe()),
-			"source: {path: FILE, format: safetensors, architecture: {...}}")
+			"", "source: {path: FILE, format: safetensors, architecture: {...}}")
 	case format.SavedModel:
 		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s", file, kind.Describe()),
 			"name its folder: mlpromote init %s", filepath.Dir(file))
@@ -71,12 +71,12 @@ func DraftFormat(file string) (string, error) {
 		if format.IsTorchExport(f, info.Size()) {
 			return "", byHand(registry.Errorf(registry.CodeUnsafe,
 				"%s: its bytes are a program of PyTorch, with pickles that can run code when it is loaded", file),
-				"if you know where the file is from, source: {path: FILE, format: torch-export, trust: {pickle: true}}")
+				ifKnown, "source: {path: FILE, format: torch-export, trust: {pickle: true}}")
 		}
 		if format.IsTorchScript(f, info.Size()) {
 			return "", byHand(registry.Errorf(registry.CodeUnsafe,
 				"%s: its bytes are TorchScript, which is code, and does not say what its inputs are", file),
-				"if you know where the file is from, source: {path: FILE, format: torchscript, trust: {pickle: true}, "+
+				ifKnown, "source: {path: FILE, format: torchscript, trust: {pickle: true}, "+
 					"inputs: [{name: x, dtype: float32, shape: [batch, 3, 224, 224]}]}")
 		}
 		return "", registry.WithHint(registry.Errorf(registry.CodeUnsafe,
@@ -87,7 +87,7 @@ func DraftFormat(file string) (string, error) {
 				registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()), "%s", hint)
 		}
 		return "", byHand(registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which can run code when it is loaded", file, kind.Describe()),
-			"save the model with skops, or, if you know where the file is from: source: {path: FILE, format: pickle, trust: {pickle: true}}")
+			"save the model with skops, or, "+ifKnown, "source: {path: FILE, format: pickle, trust: {pickle: true}}")
 	}
 	return formatOf(kind), nil
 }
@@ -142,9 +142,12 @@ func boosterHint(f io.ReaderAt) string {
 	return ""
 }
 
-// byHand adds what a person has to write into a spec.
-func byHand(err error, source string) error {
-	return registry.WithHint(err, "write a spec with: %s (docs/reference/spec.md)", source)
+// ifKnown is when a person may trust a file whose bytes can run code.
+const ifKnown = "if you know where the file is from, "
+
+// byHand adds what a person has to write into a spec, and when: init writes none for such a file.
+func byHand(err error, when, source string) error {
+	return registry.WithHint(err, "%swrite a spec with %s (docs/reference/spec.md): init does not write one for it", when, source)
 }
 
 // OpenDraft reads an ONNX model.

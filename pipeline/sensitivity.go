@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -48,28 +49,31 @@ const costless = 120
 func (n GraphNodeSensitivity) Costs() bool { return n.SNRdB < costless }
 
 // hints adds to the failures of engines, in their order, what their sensitivity says to do:
-// once for engines that share it.
+// once for engines of which it says the same.
 func hints(found []VerifiedEngine, failures []error) {
-	said := make(map[*Sensitivity]bool)
+	said := make(map[string]bool)
 	for i, e := range found {
-		s := e.Sensitivity
-		switch {
-		case s == nil || said[s]:
-		case s.Quantize == "" && s.Unfinished:
-			failures[i] = registry.WithHint(failures[i],
-				"variant %s: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m", s.Variant)
-		case s.Unsuited:
-			failures[i] = registry.WithHint(failures[i],
-				"variant %s: this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware", s.Variant)
-		case s.Quantize == "":
-			failures[i] = registry.WithHint(failures[i],
-				"variant %s: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16", s.Variant)
-		default:
-			failures[i] = registry.WithHint(failures[i],
-				"variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
+		if e.Sensitivity == nil {
+			continue
 		}
-		said[s] = true
+		if hint := e.Sensitivity.hint(); !said[hint] {
+			failures[i], said[hint] = registry.WithHint(failures[i], "%s", hint), true
+		}
 	}
+}
+
+// hint says what to do about the variant.
+func (s *Sensitivity) hint() string {
+	does := "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
+	switch {
+	case s.Quantize != "" && !s.Unsuited:
+		return fmt.Sprintf("variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
+	case s.Quantize == "" && s.Unfinished:
+		does = "the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m"
+	case s.Unsuited:
+		does = "this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware"
+	}
+	return fmt.Sprintf("variant %s: %s", s.Variant, does)
 }
 
 // howMade is what provenance says of how an engine was compressed, quantized and compiled.

@@ -43,7 +43,8 @@ them.
 They are converted to the types and shapes that the model wants, and written to cases/ beside
 the spec. Without --cases, the spec has random ones generated.
 
-Weights in safetensors have specs written by hand: see docs/reference/spec.md.`,
+Weights in safetensors, programs of torch.export, TorchScript and pickles have specs written by hand: see
+docs/reference/spec.md.`,
 		Example: `  mlpromote init resnet50.onnx
   mlpromote init churn.onnx --cases test.csv --label churned
   mlpromote init digits.onnx --cases test.npz --label y
