@@ -44,6 +44,9 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		s.leaveFor(registry.ConsistencyDimension, "", err.Error())
 		return nil
 	}
+	for _, name := range unmade(s.Interface, b.own) {
+		s.leaveFor(registry.ConsistencyDimension, name, "the size is 0 in the cases, and larger ones are made of theirs")
+	}
 	all := settings(s.Interface, b.own, s.drawnBatch())
 	for i, setting := range all {
 		note, fits := setting.fit(s.Interface, s.MaxBytes)

@@ -68,6 +68,23 @@ func settings(i validators.Interface, own map[string]int64, drawn int64) []setti
 	return all
 }
 
+// unmade names the sizes that would be tried of symbols that are 0 in the cases.
+func unmade(i validators.Interface, own map[string]int64) []string {
+	var names []string
+	for _, symbol := range i.Symbols() {
+		if size, known := own[symbol]; !known || size != 0 {
+			continue
+		}
+		r := i.Dims[symbol]
+		for _, size := range slices.Compact([]int64{r.Min, r.Opt, r.Max}) {
+			if size != 0 {
+				names = append(names, fmt.Sprintf("%s=%d", symbol, size))
+			}
+		}
+	}
+	return names
+}
+
 // name says the sizes that are tried: "seq=64".
 func (s setting) name() string {
 	parts := make([]string, len(s.moved))

@@ -297,3 +297,30 @@ func TestNaNInDifferentOutputs(t *testing.T) {
 		t.Errorf("checks %+v, error %v; want a failure in one process that names NaN", found.Checks, err)
 	}
 }
+
+// Sizes that cannot be made of cases without any are named, as other checks that did not run; the others run.
+func TestSizesOfNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t, false)
+	w.spread(t, "z", func(n int) (tensor.Tensor, error) { return tensor.New([]float32{}, int64(n), 0) })
+	w.o.Interface.Inputs = append(w.o.Interface.Inputs,
+		validators.TensorInfo{Name: "z", DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Symbol: "k"}}})
+	w.o.Interface.Dims["k"] = validators.DimRange{Min: 0, Opt: 2, Max: 8}
+	checks, reasons, err := w.engine(t, honest)
+	if err != nil || len(reasons) != 0 {
+		t.Fatalf("error %v, reasons %v; want none", err, reasons)
+	}
+	for _, what := range []string{"k=2", "k=8", "seq=32"} {
+		i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool {
+			return p.Kind == registry.ConsistencyDimension && p.What == what
+		})
+		if i < 0 {
+			t.Errorf("no check of %s in %+v", what, checks)
+			continue
+		}
+		left := strings.Contains(checks[i].Message, "left out: the size is 0 in the cases")
+		if p := checks[i]; left != (what != "seq=32") || left && p.Verdict != registry.VerdictUndecided {
+			t.Errorf("%s: %s %q, want undecided where it is made of nothing", what, p.Verdict, p.Message)
+		}
+	}
+}
