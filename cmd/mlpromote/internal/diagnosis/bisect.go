@@ -112,11 +112,11 @@ func bisectText(b pipeline.Bisection, all bool) string {
 func firstText(b pipeline.Bisection) string {
 	limit := fmt.Sprintf("%s, the limit of %s", decibels(b.LimitDB), ui.Plain(b.LimitOf))
 	if b.WithinLimit { // no limit is broken: the mark only finds where most of the error begins
-		limit = fmt.Sprintf("the mark of %s, 3 dB better than the worst output; the outputs keep their limits", decibels(b.LimitDB))
+		limit = fmt.Sprintf("the mark of %s, 3 dB better than the worst output; the outputs keep their limits of errors", decibels(b.LimitDB))
 	}
 	f := b.First
 	if f == nil && b.WithinLimit {
-		return fmt.Sprintf("the outputs keep their limits, and no tensor on the way to them is below %s\n", decibels(b.LimitDB))
+		return fmt.Sprintf("the outputs keep their limits of errors, and no tensor on the way to them is below %s\n", decibels(b.LimitDB))
 	}
 	if f == nil {
 		return "no tensor on the way to an output is below " + limit + "\n"
