@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -77,5 +78,25 @@ func TestBrief(t *testing.T) {
 		if got := brief(report); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// The table of engines has the share of equal classes that is judged, and without a limit that of all rows.
+func TestSameClassIsThatOfTheLimit(t *testing.T) {
+	t.Parallel()
+	rows := registry.Figure(0.9544)
+	p := registry.ParityReport{Outputs: map[string]registry.OutputFigures{"logits": {Top1: &rows, CosineMin: 0.5}, "other": {CosineMin: 0.9}}}
+	top1 := func() string { return figures(&p, nil)[4] }
+	if got := top1(); got != "95.44 %" {
+		t.Errorf("without a limit: %s, want that of all rows", got)
+	}
+	p.Checks = []registry.Check{{Output: "logits", Figure: "snrDb", Value: 12}, {Output: "other", Figure: "top1", Value: 0.5},
+		{Output: "logits", Figure: "top1", Slice: "3", Value: 0.7}, {Output: "logits", Figure: "top1", Value: 0.9546}}
+	if got := top1(); got != "95.46 %" {
+		t.Errorf("with a limit: %s, want what it judges", got)
+	}
+	p.Checks = []registry.Check{{Output: "logits", Figure: "top1", Value: registry.Figure(math.NaN())}}
+	if got := top1(); got != "95.44 %" {
+		t.Errorf("with a limit that has no value: %s, want that of all rows", got)
 	}
 }
