@@ -7,8 +7,30 @@ rounded zero points, and s the sum of x over each block.
 """
 
 import numpy
+from graphs import nodes_of
 
 SHAPE_IN_INPUT = 13  # the first operator set with the axes of ReduceSum, and the pads of Pad, among their inputs
+
+
+class Names:
+    """Names of tensors that a model does not have: torch.onnx calls products linear, linear_1, linear_2."""
+
+    def __init__(self, graph):
+        self.taken = {name for node in nodes_of(graph) for name in (*node.input, *node.output)} | {v.name for v in (*graph.input, *graph.initializer)}
+        self.called = {}
+
+    def new(self, wanted):
+        """The wanted name, longer where it is taken."""
+        while wanted in self.taken:
+            wanted += "_"
+        self.taken.add(wanted)
+        return wanted
+
+    def same(self, wanted):
+        """The same for all who want this name."""
+        if wanted not in self.called:
+            self.called[wanted] = self.new(wanted)
+        return self.called[wanted]
 
 
 def rounded(zeros):
@@ -35,17 +57,18 @@ def for_dequantizing(codes, scales, zeros):
     return pairs(codes.reshape(-1)), scales, pairs(rounded(zeros).reshape(-1))
 
 
-def add_rest(nodes, x, prefix, graphs, rows, block_size, scales, zeros):
+def add_rest(nodes, x, prefix, graphs, names, rows, block_size, scales, zeros):
     """The nodes of a product with rounded zero points, and those that add the rest to its
     output. Constants go into graphs: the one with the weights, and the outermost, for those
-    that other products may share. They are named after prefix."""
+    that other products may share. They are named after prefix; names has those that are free."""
     from onnx import helper, numpy_helper
 
     own, outermost = graphs
     count, made, out = len(scales), list(nodes), nodes[-1].output[0]
-    nodes[-1].output[0] = product = f"{out}_rounded"
+    nodes[-1].output[0] = product = names.new(f"{out}_rounded")
 
-    def constant(graph, name, value):
+    def constant(graph, wanted, value):
+        name = names.same(wanted)
         if all(i.name != name for i in graph.initializer):
             graph.initializer.append(numpy_helper.from_array(value, name))
         return name
@@ -54,7 +77,7 @@ def add_rest(nodes, x, prefix, graphs, rows, block_size, scales, zeros):
         return constant(outermost, f"mlpromote_{name}", numpy.array(values, numpy.int64))
 
     def node(kind, *inputs, to=None, **attributes):
-        name = to or f"{out}_{len(made)}"
+        name = to or names.new(f"{out}_{len(made)}")
         made.append(helper.make_node(kind, inputs, [name], name=f"{name}_{kind}", **attributes))
         return name
 

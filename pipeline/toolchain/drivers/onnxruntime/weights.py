@@ -36,7 +36,7 @@ def quantized(model, options):
     config = matmul_nbits_quantizer.DefaultWeightOnlyQuantConfig(
         block_size=options["block_size"], is_symmetric=options["symmetric"], quant_format=formats[options["format"]], bits=4)
     quantizer = matmul_nbits_quantizer.MatMulNBitsQuantizer(model, nodes_to_exclude=options["exclude_nodes"], algo_config=config)
-    quantizer.node_quantizer = products = product_quantizer(options)(config)
+    quantizer.node_quantizer = products = product_quantizer(options, blocks.Names(model.graph))(config)
     quantizer.process()
     return quantizer.model.model, products.count
 
@@ -55,8 +55,8 @@ def upgraded(model, opset):
         raise Refused("unsupported_op", f"int4 weights need operator set {opset}, and the model, which has {version}, cannot be converted: {e}") from None
 
 
-def product_quantizer(options):
-    """The class that quantizes one product after the other."""
+def product_quantizer(options, names):
+    """The class that quantizes one product after the other. What it makes gets names that are free."""
     from onnx import TensorProto
     from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantizer, get_initializer
 
@@ -72,11 +72,11 @@ def product_quantizer(options):
             if nodes == [node]:
                 return nodes
             self.count += 1
-            rename_dequantized(nodes, self.count)
+            rename_dequantized(nodes, self.count, names)
             if options["algorithm"] == "rtn":
                 return nodes
             rows, scales, zeros = self.solved
-            return blocks.add_rest(nodes, node.input[0], weights.name, (graph, graph_stack[0]), rows, options["block_size"], scales, zeros)
+            return blocks.add_rest(nodes, node.input[0], weights.name, (graph, graph_stack[0]), names, rows, options["block_size"], scales, zeros)
 
         def qbits_block_quant(self, fp32weight):
             if options["algorithm"] == "rtn":
@@ -90,12 +90,12 @@ def product_quantizer(options):
     return Products
 
 
-def rename_dequantized(nodes, number):
+def rename_dequantized(nodes, number, names):
     """Gives dequantized weights a name of their own: the quantizer calls them after the
     weights, which several products may share."""
     for node in nodes:
         if node.op_type == "DequantizeLinear":
-            was, node.output[0] = node.output[0], f"{node.output[0]}_{number}"
+            was, node.output[0] = node.output[0], names.new(f"{node.output[0]}_{number}")
             for other in nodes:
                 for i, name in enumerate(other.input):
                     if name == was:

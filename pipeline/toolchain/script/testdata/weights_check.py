@@ -25,6 +25,11 @@ WAYS = {
 }
 PLAIN = [("MatMul", ["x", "w"], "y", {})]
 TWICE = [("MatMul", ["x", "w"], "a", {}), ("MatMul", ["x", "w"], "b", {}), ("Max", ["a", "b"], "y", {})]
+# The names that torch.onnx gives to products, and one that a constant of the first of them would get.
+NUMBERED = [
+    ("MatMul", ["x", "w"], "linear", {}), ("Identity", ["linear"], "linear_2", {}), ("Identity", ["linear_2"], "linear_rounded", {}),
+    ("Identity", ["linear_rounded"], "w_rest", {}), ("Identity", ["w_rest"], "y", {}),
+]  # fmt: skip
 # The axes of ReduceMean are an input from operator set 18 on.
 OLD = [("MatMul", ["x", "w"], "a", {}), ("ReduceMean", ["a"], "b", {"axes": [0]}), ("Sub", ["a", "b"], "c", {}), ("Add", ["c", "b"], "y", {})]
 MODELS = {  # shape of the weights, block, type, operator set, nodes
@@ -35,6 +40,7 @@ MODELS = {  # shape of the weights, block, type, operator set, nodes
     "half precision": ((128, 16), 32, numpy.float16, 17, PLAIN),
     "leading dimension": ((1, 40, 6), 16, numpy.float32, 17, PLAIN),
     "shared": ((64, 24), 32, numpy.float32, 17, TWICE),
+    "numbered names": ((64, 24), 32, numpy.float32, 17, NUMBERED),
     "old operators": ((64, 24), 32, numpy.float32, 11, OLD),
     "double": ((64, 24), 32, numpy.float64, 17, PLAIN),
     "integers": ((64, 24), 32, numpy.int32, 17, PLAIN),
