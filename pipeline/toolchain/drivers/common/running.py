@@ -44,16 +44,13 @@ class Shard:
 
     def feeder(self, engine):
         """A function that gives a case to an engine, and whether some tensor keeps its case dimension as a batch of one."""
-        import numpy
-
         # Without the class of mapped files, whose rows take microseconds each to make.
         sources = [(name, as_given(self.tensors[name], dtype), self.tensors[name].ndim == len(shape) + is_text(dtype)) for name, (dtype, shape) in engine.inputs.items()]
 
         def feed(case):
-            made = {name: tensor[case : case + 1] if keep else tensor[case] for name, tensor, keep in sources}
-            return made if vectors else {name: numpy.ascontiguousarray(row) for name, row in made.items()}
+            # With the ellipsis, a scalar is an array without dimensions, too.
+            return {name: tensor[case : case + 1] if keep else tensor[case, ...] for name, tensor, keep in sources}
 
-        vectors = all(keep or tensor.ndim > 1 for _, tensor, keep in sources)
         return feed, any(keep for _, _, keep in sources)
 
 

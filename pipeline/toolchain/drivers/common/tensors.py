@@ -74,7 +74,7 @@ def one_case(tensor, case, dtype, shape):
     import numpy
 
     keep = tensor.ndim == len(shape) + is_text(dtype)
-    one = numpy.ascontiguousarray(tensor[case : case + 1] if keep else tensor[case])
+    one = numpy.asarray(tensor[case : case + 1] if keep else tensor[case, ...])  # with the ellipsis, a scalar keeps its rank
     return text(one) if is_text(dtype) else one, keep
 
 
