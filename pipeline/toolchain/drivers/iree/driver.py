@@ -95,6 +95,14 @@ def interface(model):
     return {"function": ENTRY, "inputs": inputs, "outputs": [o.name for o in model.graph.output]}
 
 
+def precise(model):
+    """What keeps float64 of inputs and outputs. By itself the compiler computes them in float32, and the module still says float64."""
+    import onnx
+
+    double = any(v.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for v in (*model.graph.input, *model.graph.output))
+    return ["--iree-input-demote-f64-to-f32=false"] if double else []
+
+
 def compile_(request):
     options = options_of(request, DEFAULTS, CHOICES)
     arguments = flags(options)
@@ -103,13 +111,15 @@ def compile_(request):
     from iree.compiler.tools.import_onnx import __main__ as importer
 
     model = read_model(model_of(request))
+    about = interface(model)
+    arguments += precise(model)
     onnx.save(model, "model.onnx")
     importer.main(importer.parse_arguments(["model.onnx", "-o", "model.mlir", "--opset-version", str(max(17, opset(model)))]))
     try:
         tools.compile_file("model.mlir", output_file=output_path(request, "model.vmfb"), input_type="onnx", extra_args=[*arguments, *tuning(request)])
     except tools.CompilerToolError as e:
         raise refusal(str(e), options) from None
-    write(request, "model.json", json.dumps({**interface(model), **options}, sort_keys=True, indent=1).encode() + b"\n")
+    write(request, "model.json", json.dumps({**about, **options}, sort_keys=True, indent=1).encode() + b"\n")
     return {"engine": {"format": "iree-vmfb", "entry": "model.vmfb"}, "flags": arguments}
 
 
@@ -138,6 +148,8 @@ def refusal(text, options):
     if "missing GPU target" in text or "nknown CUDA target" in text:
         return Refused("unsupported_format", f"this compiler knows no {options['device']} architecture {options['arch']}: "
                        "name an earlier one that it knows, such as sm_80, whose code later devices run (compatibility: version-compatible)")
+    if found := re.search(r"undefined symbol: (\w+)", text):
+        return Refused("unsupported_op", f"IREE has no code for {found.group(1)}, which the model computes in float64: convert the model to float32")
     for line in text.splitlines():
         if found := re.search(r"failed to legalize (?:operation )?'?(?:torch\.operator)?'?[^\"]*\"?(onnx\.\w+)?", line):
             op = found.group(1) or (re.search(r"onnx\.\w+", text) or [None])[0]

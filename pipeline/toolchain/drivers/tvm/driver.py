@@ -107,6 +107,7 @@ class Engine:
     def __init__(self, path, threads, options):
         import numpy
         import tvm
+        import tvm_ffi
         from tvm import relax
 
         if options is not None:
@@ -123,12 +124,17 @@ class Engine:
                 raise Refused("target_mismatch", f"this machine cannot load a module for {about['cpu']}: its processor has not all instructions of that level") from None
             raise
         self.function, self.tensor = machine[ENTRY], tvm.runtime.tensor
+        self.numpy, self.several = numpy, tvm_ffi.Array
         self.inputs = {i["name"]: (numpy.dtype(i["dtype"]), i["shape"]) for i in about["inputs"]}
         self.outputs = about["outputs"]
 
     def run(self, feed):
         found = self.function(*(self.tensor(feed[name]) for name in self.inputs))
-        return [r.numpy() for r in ([found] if len(self.outputs) == 1 and hasattr(found, "numpy") else found)]
+        return [self.array(r) for r in (found if isinstance(found, self.several) else [found])]
+
+    def array(self, result):
+        """A result as an array. What TVM knows to be a shape or a size of one, it gives as numbers of its own."""
+        return result.numpy() if hasattr(result, "numpy") else self.numpy.array(result, "int64")
 
 
 if __name__ == "__main__":

@@ -39,5 +39,7 @@ double = x.astype("float64")
 model("double", [node("MatMul", ["x", "w"], ["m"]), node("Exp", ["m"], ["y"])], {"x": (DOUBLE, ["batch", 3])}, {"y": (DOUBLE, ["batch", 3])},
       {"x": double}, {"y": numpy.exp(double * NEAR_ONE)}, w=numpy.eye(3) * NEAR_ONE)
 model("double-tanh", [node("Tanh", ["x"], ["y"])], {"x": (DOUBLE, ["batch", 3])}, {"y": (DOUBLE, ["batch", 3])}, {"x": double}, {"y": numpy.tanh(double)})
-model("shape", [node("Neg", ["x"], ["y"]), node("Shape", ["x"], ["size"])], {"x": (FLOAT, ["batch", 3])}, {"y": (FLOAT, ["batch", 3]), "size": (INT64, [2])},
-      {"x": x}, {"y": -x, "size": numpy.array([[1, 3]] * 4)})
+model("shape", [node("Neg", ["x"], ["y"]), node("Shape", ["x"], ["size"]), node("Gather", ["size", "one"], ["width"])],
+      {"x": (FLOAT, ["batch", 3])}, {"y": (FLOAT, ["batch", 3]), "size": (INT64, [2]), "width": (INT64, [])},
+      {"x": x}, {"y": -x, "size": numpy.array([[1, 3]] * 4), "width": numpy.array([3] * 4)}, one=numpy.int64(1))
+model("shape-alone", [node("Shape", ["x"], ["size"])], {"x": (FLOAT, ["batch", 3])}, {"size": (INT64, [2])}, {"x": x}, {"size": numpy.array([[1, 3]] * 4)})
