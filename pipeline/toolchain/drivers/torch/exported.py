@@ -31,6 +31,11 @@ def inputs_of(program):
     return {node.name: node for node in program.graph.nodes if node.op == "placeholder" and node.name in program.graph_signature.user_inputs}
 
 
+def number(size):
+    """The size of a dimension; None if it is open. A symbol that the code of a model gave a value is none."""
+    return size if isinstance(size, int) else size.node.maybe_as_int()
+
+
 def outputs_of(program):
     """Names of what it gives: keys of a dictionary, output where it is one, or output0 and so on."""
     import torch.utils._pytree as pytree

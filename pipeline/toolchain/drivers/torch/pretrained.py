@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 
+import exported
 from protocol import Refused
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
@@ -143,13 +144,26 @@ def traced(model, inputs):
     dims = {name: open_dims(tensor) for name, tensor in inputs.items()}
     shapes = {"given": tuple({d: torch.export.Dim.AUTO for d in of} for of in dims.values())}
     try:
+        # By itself, transformers computes experts of mixtures by an operator of its own, which nothing else has.
+        model.set_experts_implementation("batched_mm")
         with torch.no_grad():
             program = torch.export.export(module, tuple(inputs.values()), dynamic_shapes=shapes)
     except (MemoryError, ImportError):
         raise
     except Exception as e:  # whatever the model's code stumbles upon
         raise Refused("unsupported_op", f"torch.export cannot trace {type(model).__name__}: {' '.join(str(e).split())[:300]}") from None
+    check_open(program, dims, type(model).__name__)
     return program, dims, outputs
+
+
+def check_open(program, dims, name):
+    """Refuses a model whose code took a size of the tensors to trace with for the only one."""
+    for node, (given, of) in zip(exported.inputs_of(program).values(), dims.items(), strict=True):
+        for at, dim in of.items():
+            size = exported.number(node.meta["val"].shape[at])
+            if size is not None:
+                raise Refused("unsupported_op", f"the code of {name} fixes dimension {at} of {given} ({dim}) at the {size} that it is traced with, "
+                              f"and engines would take no other: export the model with torch.export, with the {dim} that it is to have")
 
 
 def names_of(config, outputs):
