@@ -41,7 +41,7 @@ def import_(request):
     else:
         program = exported.opened(model_of(request, exported.SUFFIX))
         inputs, names = list(exported.inputs_of(program)), {}
-        model, dims = converted(program, inputs, exported.outputs_of(program)), {name: {0: "batch"} for name in inputs[:1]}
+        model, dims = converted(program, inputs, exported.outputs_of(program)), exported.open_dims(program)
     called(model, dims)
     checked(model)
     write(request, "model.onnx", model.SerializeToString(deterministic=True))

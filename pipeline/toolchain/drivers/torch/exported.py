@@ -36,6 +36,15 @@ def number(size):
     return size if isinstance(size, int) else size.node.maybe_as_int()
 
 
+def open_dims(program):
+    """{input: {0: "batch"}} where all inputs but scalars have the same symbol in front. Otherwise the first dimension may be anything, such
+    as the nodes of a graph, and symbols stay as torch calls them: a file keeps no names of torch.export.Dim."""
+    shapes = {name: getattr(node.meta["val"], "shape", ()) for name, node in inputs_of(program).items()}
+    first = [(name, shape[0]) for name, shape in shapes.items() if len(shape)]
+    same = first and all(number(size) is None and size.node.expr.is_symbol and str(size) == str(first[0][1]) for _, size in first)
+    return {first[0][0]: {0: "batch"}} if same else {}
+
+
 def outputs_of(program):
     """Names of what it gives: keys of a dictionary, output where it is one, or output0 and so on."""
     import torch.utils._pytree as pytree

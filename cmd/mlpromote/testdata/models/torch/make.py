@@ -2,6 +2,7 @@
 torch (pipeline/toolchain/drivers/torch/requirements.lock).
 
 digits.pt2   the trained network of examples/digits as PyTorch has it, for any batch, by torch.export
+graph.pt2    sums over the edges of a graph of any size, which has no batch
 weights.pt   its weights alone
 script.pt    the same as TorchScript
 branches.pt  a module of TorchScript with a branch and a loop, which torch.export does not take
@@ -43,6 +44,11 @@ class Branches(torch.nn.Module):
         return y, y.sum(-1)
 
 
+class Graph(torch.nn.Module):
+    def forward(self, x, edges):
+        return {"sums": torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])}
+
+
 def main():
     model = Digits().eval()
     trained = {i.name: torch.tensor(onnx.numpy_helper.to_array(i)) for i in onnx.load(digits / "digits.onnx").graph.initializer}
@@ -50,6 +56,9 @@ def main():
     model.load_state_dict(trained)
     program = torch.export.export(model, (torch.zeros(2, 1, 8, 8),), dynamic_shapes={"image": {0: torch.export.Dim("batch")}})
     torch.export.save(program, here / "digits.pt2")
+    sizes = {"x": {0: torch.export.Dim("nodes")}, "edges": {1: torch.export.Dim("edges")}}
+    program = torch.export.export(Graph().eval(), (torch.zeros(4, 3), torch.zeros(2, 5, dtype=torch.int64)), dynamic_shapes=sizes)
+    torch.export.save(program, here / "graph.pt2")
     torch.save(model.state_dict(), here / "weights.pt")
     torch.jit.script(model).save(str(here / "script.pt"))
     torch.manual_seed(1)
