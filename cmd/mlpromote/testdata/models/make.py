@@ -4,6 +4,7 @@ digits example's training, and onnxruntime for quantized.onnx.
 unshaped.onnx  the digits network whose output has no shape, with two nodes that do nothing
 stuck.onnx     an output whose rank only the data says
 late.onnx      an operator set that is not out yet
+cubic.onnx     a node with a value that OpenVINO does not have for its attribute
 recent.onnx    an operator set that ONNX Runtime has since 1.25
 scaled.onnx    the digits network, one of whose channels is 300 times as large between its
                convolutions: the same function, and no 8 bits hold it beside the others
@@ -103,6 +104,10 @@ quantized()
 unscaled()
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
+twice = onnx.numpy_helper.from_array(numpy.float32([1, 2]), "twice")
+cubic = small([helper.make_node("Upsample", ["x", "twice"], ["y"], "up", mode="cubic")], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 8]), 9)
+cubic.graph.initializer.append(twice)
+save(cubic, "cubic.onnx")
 for opset, name in ((26, "recent.onnx"), (27, "late.onnx")):
     save(small([helper.make_node("Relu", ["x"], ["y"])], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4]), opset), name)
 

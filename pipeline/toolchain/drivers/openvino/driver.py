@@ -8,6 +8,7 @@ run      such engines on cases.
 """
 
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -62,12 +63,31 @@ def forget_casts(model):
             port.get_tensor().set_names(set())
 
 
+# What the front end says of each kind of operator that it does not take, before a summary that has the kinds alone. A node is
+# called after its first output.
+FAILED = re.compile(r"^-- (\S+) with a message:\n(.*?)(?=^-- |^Summary:|\Z)", re.M | re.S)
+NODE = re.compile(r"While validating ONNX node '<Node\(\w+\): (.*?)>':")
+PLACES = ("Check '", "While validating", "Exception from")  # lines that say where in OpenVINO's code it was found
+
+
+def failures(text):
+    """Each operator that was not converted with its node and the cause, in some hundred characters."""
+    for kind, told in FAILED.findall(text):
+        node = NODE.search(told)
+        cause = " ".join(line.strip() for line in told.splitlines() if not line.startswith(PLACES))
+        yield f"{kind}{f' that makes {node.group(1)[:100]!r}' if node else ''}: {' '.join(cause.split())[:150] or 'it does not say why'}"
+
+
 def refusal(e):
     """What OpenVINO's front end says of a model that it cannot take."""
     text = str(e).strip()
     for line in text.splitlines():
         if "No conversion rule found for operations" in line:
             return Refused("unsupported_op", line.strip(), op=line.rpartition(":")[2].strip())
+    failed = list(failures(text))
+    if failed:
+        more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
+        return Refused("unsupported_op", f"OpenVINO cannot convert {'; '.join(failed[:3])}{more}", op=failed[0].split()[0].rstrip(":"))
     return Refused("bad_input", text.splitlines()[-1] if text else "OpenVINO cannot read the model")
 
 
