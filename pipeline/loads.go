@@ -60,7 +60,7 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 		case ctx.Err() != nil:
 			return warnings, err
 		case err != nil:
-			e.failed = registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err)
+			e.failed = e.keepWhole(registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err))
 			if registry.HasCode(err, registry.CodeInternal) && e.tool.Profile.Level != "" && e.engine.Load == nil {
 				e.failed = registry.WithHint(e.failed, "ONNX Runtime's optimizer can fail on a graph that is right: "+
 					"give the variant a load profile with less of it, load: {options: {graph_optimization_level: extended}, required: true}")

@@ -189,3 +189,30 @@ func TestBuildOffersALoadProfile(t *testing.T) {
 		})
 	}
 }
+
+// ONNX Runtime says of one node at a time that it does not compute it in float16; the hint names all of its type.
+func TestBuildKeepsOperatorsInFloat32(t *testing.T) {
+	t.Parallel()
+	const said = "Non-zero status code returned while running Mul node. Name:'Mul_0' Status Message: MLFloat16 data type is not supported with Mul opset 16"
+	for quantize, hint := range map[string]string{
+		"{method: fp16}":                    "write quantize: {method: fp16, exclude: [Mul_0, Mul_1]}",
+		"{method: fp16, exclude: [before]}": "write quantize: {method: fp16, exclude: [before, Mul_0, Mul_1]}",
+		"{method: dynamic}":                 "",
+	} {
+		t.Run(quantize, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.run = func(job toolchain.Job, _ string) error {
+				if loads(job) {
+					return registry.Errorf(registry.CodeInvalid, said)
+				}
+				return nil
+			}
+			_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(onlyFP32, "[fp32]", "[{name: small, quantize: "+quantize+"}]", 1)), pipeline.BuildOptions{})
+			hints := strings.Join(registry.Hints(err), "\n")
+			if !registry.HasCode(err, registry.CodeInvalid) || hint != "" && !strings.Contains(hints, hint) || hint == "" && strings.Contains(hints, "exclude") {
+				t.Errorf("error %v with hints %q, want %q", err, hints, hint)
+			}
+		})
+	}
+}

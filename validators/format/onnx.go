@@ -19,6 +19,15 @@ import (
 // version or outputs, or one beyond lim. A model that makes a runtime read from a memory
 // address gives [registry.CodeUnsafe]. An error of r itself is passed on without a code.
 func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
+	rd, err := readONNX(r, size, lim)
+	if err != nil {
+		return nil, err
+	}
+	return rd.m, rd.producers()
+}
+
+// readONNX reads all but what needs a second look.
+func readONNX(r io.ReaderAt, size int64, lim Limits) (*reader, error) {
 	lim = lim.withDefaults()
 	if size > lim.MaxBytes {
 		return nil, registry.Errorf(registry.CodeInvalid,
@@ -38,7 +47,7 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 	if err := rd.finish(); err != nil {
 		return nil, err
 	}
-	return m, rd.producers()
+	return rd, nil
 }
 
 // reader builds a Model from the messages of a file.

@@ -10,7 +10,7 @@ func (rd *reader) producers() error {
 	for _, output := range rd.m.Outputs {
 		wanted[output.Name] = true
 	}
-	again := &scanner{r: rd.r, size: rd.size, fields: rd.lim.MaxFields, memory: rd.lim.MaxMemory}
+	again := rd.again()
 	return again.each(rd.main, "GraphProto", func(f field) error {
 		if f.num != 1 || f.typ != protowire.BytesType {
 			return nil
