@@ -21,7 +21,7 @@ func (p *process) failure(code ErrorCode, format string, args ...any) error {
 // the end of the log.
 func (p *process) coded(e *Error) error {
 	const messageBytes = 4 << 10
-	e.Message = visible(e.Message[:min(len(e.Message), messageBytes)])
+	e.Message = strings.Join(strings.Fields(visible(e.Message[:min(len(e.Message), messageBytes)])), " ") // one line: others drop newlines
 	code, ok := codes[e.Code]
 	if !ok {
 		code = registry.CodeInternal

@@ -37,7 +37,7 @@ func fake(behaviour string) int {
 	}
 	if code, ok := strings.CutPrefix(behaviour, "error "); ok {
 		return driverproc.Serve(context.Background(), os.Stdin, os.Stderr, func(context.Context, driverproc.Request) (any, error) {
-			return nil, driverproc.Errorf(driverproc.ErrorCode(code), "it is the model's fault")
+			return nil, driverproc.Errorf(driverproc.ErrorCode(code), "it is the\nmodel's fault")
 		})
 	}
 	text, err := io.ReadAll(os.Stdin)

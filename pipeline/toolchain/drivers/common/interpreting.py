@@ -16,14 +16,18 @@ class Flatbuffer:
     def run(self, feed):
         shapes = [feed[d["name"]].shape for d in self.details]
         if shapes != self.shapes:
-            for d, shape in zip(self.details, shapes):
-                self.interpreter.resize_tensor_input(d["index"], shape, strict=False)
-            self.interpreter.allocate_tensors()
+            self.allocate(shapes)
             self.shapes = shapes
         for d in self.details:
             self.interpreter.set_tensor(d["index"], feed[d["name"]])
         self.interpreter.invoke()
         return [self.interpreter.get_tensor(i) for i in self.indexes]
+
+    def allocate(self, shapes):
+        """Makes room for inputs of these shapes."""
+        for d, shape in zip(self.details, shapes):
+            self.interpreter.resize_tensor_input(d["index"], shape, strict=False)
+        self.interpreter.allocate_tensors()
 
 
 def signature(d):

@@ -11,6 +11,7 @@ run      such engines on cases.
 """
 
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -154,6 +155,23 @@ def refusal(e):
     return Refused("unsupported_op" if unsupported else "tool_failed", f"onnx2tf: {message}", op=op)
 
 
+class Engine(Flatbuffer):
+    def allocate(self, shapes):
+        try:
+            super().allocate(shapes)
+        except RuntimeError as e:
+            raise unfit(str(e), shapes) from e
+
+
+def unfit(said, shapes):
+    """What LiteRT says of inputs that it finds no room for. It joins the lines of its complaint without a space."""
+    said = " ".join(re.sub(r"(?<=\w)Node number", ". Node number", said).split())[:300].rstrip(".")
+    out = ""
+    if "XNNPack" in said:
+        out = ". Without XNNPACK it may (load.options: experimental_op_resolver_type: BUILTIN_WITHOUT_DEFAULT_DELEGATES), or with one size for each dimension (shapes)"
+    return Refused("bad_input", f"LiteRT cannot run the engine on inputs of shape {', '.join(str(list(s)) for s in shapes)}: {said}{out}")
+
+
 def engine(path, threads, options):
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -161,7 +179,7 @@ def engine(path, threads, options):
     if options is not None:
         only(options, "num_threads", "experimental_op_resolver_type")
         threads, resolver = number(options, "num_threads"), options.get("experimental_op_resolver_type", resolver)
-    return Flatbuffer(Interpreter(model_path=path, num_threads=threads, experimental_op_resolver_type=OpResolverType[resolver]))
+    return Engine(Interpreter(model_path=path, num_threads=threads, experimental_op_resolver_type=OpResolverType[resolver]))
 
 
 if __name__ == "__main__":
