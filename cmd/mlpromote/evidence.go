@@ -10,7 +10,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/oci"
 )
 
 func (a *app) evidenceCommand() *cobra.Command {
@@ -75,7 +74,7 @@ func (a *app) deleteEvidence(ctx context.Context, i *wiring.Instance, ref regist
 	if err != nil {
 		return err
 	}
-	attached, err := attachedTo(ctx, i, ref, r)
+	attached, err := i.Attached(ctx, ref, r)
 	if err != nil {
 		return err
 	}
@@ -132,31 +131,14 @@ func deletedText(did deletedEvidence) string {
 	return text
 }
 
-// attachedTo lists what is attached to a release and its parts, each once.
-func attachedTo(ctx context.Context, i *wiring.Instance, ref registry.Ref, r registry.Release) ([]oci.Referrer, error) {
-	var found []oci.Referrer
-	seen := make(map[registry.Digest]bool)
-	for _, subject := range r.Subjects() {
-		for referrer, err := range i.Store.Referrers(ctx, registry.Repository(ref.Environment, ref.Model), subject.Digest) {
-			if err != nil {
-				return nil, err
-			}
-			if !seen[referrer.Digest] {
-				found, seen[referrer.Digest] = append(found, referrer), true
-			}
-		}
-	}
-	return found, nil
-}
-
 // checkAttached refuses digests of anything else, such as an engine of another release.
-func checkAttached(named []string, attached []oci.Referrer, ref registry.Ref) error {
+func checkAttached(named []string, attached []wiring.Attached, ref registry.Ref) error {
 	for _, text := range named {
 		digest := registry.Digest(text)
 		if err := digest.Validate(); err != nil {
 			return registry.Errorf(registry.CodeInvalid, "digest %q: %w", text, err)
 		}
-		if !slices.ContainsFunc(attached, func(d oci.Referrer) bool { return d.Digest == digest }) {
+		if !slices.ContainsFunc(attached, func(d wiring.Attached) bool { return d.Digest == digest }) {
 			return registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s is not attached to %s or one of its parts", digest, ref),
 				"name the release that it is about: this verb deletes evidence, no releases and no engines")
 		}
@@ -167,7 +149,7 @@ func checkAttached(named []string, attached []oci.Referrer, ref registry.Ref) er
 // strangersEvidence lists the evidence about a release that does not verify for anybody who is
 // trusted there, of what is attached to it.
 func strangersEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, r registry.Release,
-	attached []oci.Referrer, types []string) ([]registry.Digest, error) {
+	attached []wiring.Attached, types []string) ([]registry.Digest, error) {
 	claims, _, err := i.Claims(ctx, ref.Environment, r)
 	if err != nil {
 		return nil, err

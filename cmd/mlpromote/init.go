@@ -14,7 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline"
-	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -148,7 +147,7 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 }
 
 // writeDraft writes the spec of a model and its schema.
-func writeDraft(model pipeline.DraftModel, file string, imported *cases.Imported, folder string) (pipeline.Drafted, error) {
+func writeDraft(model pipeline.DraftModel, file string, imported *recording.Imported, folder string) (pipeline.Drafted, error) {
 	drafted, err := model.Draft(file, hostTarget(), imported, folder)
 	if err != nil {
 		return pipeline.Drafted{}, err
