@@ -50,10 +50,10 @@ func TestEntryOfAPart(t *testing.T) {
 // What a quantized model becomes without a quantizer is as large as it is; the space of a build is not a part of it.
 func TestSpaceOfABuild(t *testing.T) {
 	t.Parallel()
-	int8 := plan.Engine{Precision: "int8", Toolchain: registry.Toolchain{Name: "r"}}
-	quantized := int8
+	compiled := plan.Engine{Precision: "int8", Toolchain: registry.Toolchain{Name: "r"}}
+	quantized := compiled
 	quantized.Quantize = map[string]any{"method": "static"}
-	source := int8
+	source := compiled
 	source.From = plan.FromSource
 	for name, c := range map[string]struct {
 		engine plan.Engine
@@ -62,8 +62,8 @@ func TestSpaceOfABuild(t *testing.T) {
 	}{
 		"the model as it is":         {plan.Engine{Precision: "fp32"}, "", 2000},
 		"quantized by the build":     {quantized, "", 1000 + 250 + 250},
-		"quantized in the compiler":  {int8, "", 1250},
-		"quantized before":           {int8, "int8", 2000},
+		"quantized in the compiler":  {compiled, "", 1250},
+		"quantized before":           {compiled, "int8", 2000},
 		"compiled from its source":   {source, "int8", 1250},
 		"quantized before and again": {quantized, "int8", 1500},
 	} {

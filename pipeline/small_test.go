@@ -140,9 +140,10 @@ func TestUnfinished(t *testing.T) {
 	if v.forgetOld(); isThere(finished.dir) {
 		t.Error("it is not forgotten an hour after its time")
 	}
+	v.began.StartedOn = now.UTC()
 	began, err := v.openUnfinished()
-	if err != nil || began.close(false) != nil {
-		t.Fatal(err)
+	if err != nil || began.dir == "" || began.close(false) != nil {
+		t.Fatalf("%+v, error %v; want a folder", began, err)
 	}
 	held, err := toolchain.TryLockFile(filepath.Join(began.dir, "running"), true)
 	if err != nil {

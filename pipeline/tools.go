@@ -294,7 +294,7 @@ func (r *engineRun) do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	return result.Engines, nil
 }
 
-// fix has all engines of the run run as the reference does: on one thread, without a load profile.
+// fix loads all engines as the reference is loaded: on one thread, without a load profile.
 func (r *engineRun) fix() {
 	r.job.Run.Threads, r.job.Run.Level = runThreads, r.tool.Profile.Level
 	for i := range r.job.Run.Engines {

@@ -10,7 +10,7 @@ import (
 // manyCopies is the share of copies that is worth a warning.
 const manyCopies = 0.01
 
-// FindCopies notes the cases that have the inputs of an earlier one: they prove nothing that that one does not. Many are a warning.
+// FindCopies notes the cases that have the inputs of an earlier one: each proves nothing new. Many are a warning.
 func (cs *Set) FindCopies(iface validators.Interface) error {
 	known := make(map[rowSum]bool, cs.Record.Count)
 	cs.Copies = make(map[int]bool)
