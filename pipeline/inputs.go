@@ -63,6 +63,7 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if bare, in.Notes, err = named(s, m, bare); err != nil {
 		return inputs{}, err
 	}
+	in.Notes = append(in.Notes, randomNotes(s.Source.Path.Written, m.model)...)
 	if s.Source.Format == spec.FormatHuggingFace && len(s.Assets) == 0 {
 		in.Notes = append(in.Notes, tokenizerNotes(tokenizerOf(m.source.files))...)
 	}

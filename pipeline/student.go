@@ -21,7 +21,7 @@ func (in *inputs) readStudents(s *spec.Spec, bare validators.Interface) error {
 		if v.Model.Written == "" {
 			continue
 		}
-		student, err := readStudent(specFiles{s.Files}, s, v, studentOf{bare, in.Interface})
+		student, err := readStudent(specFiles{s.Files}, s, v, studentOf{bare, in.Interface, &in.Notes})
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,10 @@ func (in *inputs) readStudents(s *spec.Spec, bare validators.Interface) error {
 
 // studentOf is what a student has to have: the interface of the reference model as its graph says it, and with the names that
 // builds give it.
-type studentOf struct{ bare, named validators.Interface }
+type studentOf struct {
+	bare, named validators.Interface
+	notes       *[]string // what a person should know of the models
+}
 
 func readStudent(files specFiles, s *spec.Spec, v spec.Variant, of studentOf) (*plan.Student, error) {
 	opened, err := openSource(files, spec.Source{Path: v.Model, Format: spec.FormatONNX})
@@ -63,6 +66,7 @@ func readStudent(files specFiles, s *spec.Spec, v spec.Variant, of studentOf) (*
 	if err != nil {
 		return nil, refuse("%w", err)
 	}
+	*of.notes = append(*of.notes, randomNotes(v.Model.Written, opened.model)...)
 	student := &plan.Student{Written: v.Model.Written, Files: opened.files, Needs: needs}
 	if q := opened.model.Quantized(); q.Nodes > 0 {
 		if err := checkScales(opened.files); err != nil {

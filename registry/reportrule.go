@@ -9,14 +9,17 @@ import (
 // requireReports applies in every environment with a [ReportRule].
 const requireReports = "reports"
 
-// ReportRule says how fresh the passing reports of an engine must be when it is promoted, and of how
-// many verifiers. The zero ReportRule asks for nothing. What was promoted stays when its reports age.
+// ReportRule says how fresh the passing reports of an engine must be when it is promoted, of how
+// many verifiers, and on how many cases. The zero ReportRule asks for nothing. What was promoted stays when its reports age.
 type ReportRule struct {
 	// MaxAge is how long ago a report may have been made: by what [Claim.Time] shows, and by what it
 	// says itself if that is earlier. 0: any time.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 	// Verifiers is how many different keys must have found that the engine passes; 0 is 1.
 	Verifiers int `json:"verifiers,omitempty"`
+	// Cases is in how many cases a report must show something of every output; 0 is 1. Copies, and cases that a mask leaves out, do
+	// not count.
+	Cases int `json:"cases,omitempty"`
 }
 
 // IsZero reports whether the rule asks for nothing.
@@ -29,6 +32,8 @@ func (rule ReportRule) Validate() error {
 		return Errorf(CodeInvalid, "reports: max-age %v: want at least a minute", rule.MaxAge)
 	case rule.Verifiers < 0 || rule.Verifiers > 100:
 		return Errorf(CodeInvalid, "reports: verifiers %d: want 1 to 100", rule.Verifiers)
+	case rule.Cases < 0:
+		return Errorf(CodeInvalid, "reports: cases %d: want at least 1", rule.Cases)
 	}
 	return nil
 }
@@ -39,11 +44,13 @@ func (rule ReportRule) Validate() error {
 func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) {
 	want := max(1, p.Reports.Verifiers)
 	parity := cs.findings(PredicateParity, r, e)
-	fresh, old := make(map[string]report), 0 // by key, the newest
+	fresh, old, few := make(map[string]report), 0, -1 // by key, the newest
 	for _, pass := range parity.passes {
 		switch have, ok := fresh[pass.claim.Signer]; {
 		case p.aged(pass):
 			old++
+		case casesOf(pass) < p.Reports.Cases:
+			few = max(few, casesOf(pass))
 		case !p.compared(pass), slices.Contains(p.Require, RequireRecordedCases) && pass.Cases.Origin != OriginRecorded:
 		case !ok || pass.age().After(have.age()):
 			fresh[pass.claim.Signer] = pass
@@ -58,6 +65,10 @@ func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) 
 		text := fmt.Sprintf("%s, and %d must have found that it passes", req.Detail, want)
 		if old > 0 {
 			text += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
+		}
+		if few >= 0 {
+			req.deny("%s; one shows %s of the %d that are wanted: build with more cases, and verify", text, Count(few, "case"), p.Reports.Cases)
+			break
 		}
 		req.deny("%s: run mlpromote verify with the key of another verifier, or again", text)
 	default:
@@ -81,6 +92,9 @@ func (p Policy) agesAt(fresh map[string]report, want int) time.Time {
 
 func (p Policy) freshReports(verifiers int) string {
 	text := "passing reports of " + Count(verifiers, "verifier")
+	if p.Reports.Cases > 0 {
+		text += fmt.Sprintf(" with %d cases or more", p.Reports.Cases)
+	}
 	if p.Reports.MaxAge > 0 {
 		text += fmt.Sprintf(" from the last %v", p.Reports.MaxAge)
 	}

@@ -22,6 +22,8 @@ func TestReportRuleIsValid(t *testing.T) {
 		{registry.ReportRule{Verifiers: 100}, true},
 		{registry.ReportRule{Verifiers: 101}, false},
 		{registry.ReportRule{Verifiers: -1}, false},
+		{registry.ReportRule{Cases: 1}, true},
+		{registry.ReportRule{Cases: -1}, false},
 	} {
 		if err := c.rule.Validate(); (err == nil) != c.valid || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%+v: error %v, want valid %t", c.rule, err, c.valid)
@@ -43,6 +45,15 @@ func TestReportRule(t *testing.T) {
 	}
 	first, again := by("first", 7, made, registry.VerdictPass), by("first", 9, made.Add(time.Hour), registry.VerdictPass)
 	again.Statement.Predicate = parity(r, e, 2, registry.VerdictPass, nil).Statement.Predicate
+	const pass = registry.VerdictPass
+	cases := func(ran, counted int) registry.Claim {
+		c := parity(r, e, 1, registry.VerdictPass, func(p *registry.ParityReport) {
+			p.Cases.Count, p.Cases.Ran = ran, ran
+			p.Checks = []registry.Check{{Output: "a", Figure: "maxAbs", Cases: ran, Verdict: pass}, {Output: "b", Figure: "top1", Cases: 1, Verdict: pass}, {Output: "b", Figure: "maxAbs", Cases: counted, Verdict: pass}}
+		})
+		c.Signer, c.Recorded, c.RecordedAt = "first", 7, made
+		return c
+	}
 	second := by("second", 8, made, registry.VerdictPass)
 	for name, c := range map[string]struct {
 		rule   registry.ReportRule
@@ -61,6 +72,9 @@ func TestReportRule(t *testing.T) {
 		"two verifiers":      {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, second}, "", time.Time{}},
 		"one, twice":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, again}, "passing reports of 1 verifier, and 2 must", time.Time{}},
 		"one failed":         {registry.ReportRule{Verifiers: 2}, made, []registry.Claim{first, by("second", 8, made, registry.VerdictFail)}, "parity verdict", time.Time{}},
+		"enough cases":       {registry.ReportRule{Cases: 40}, made, []registry.Claim{cases(40, 40), cases(400, 40)}, "", time.Time{}},
+		"too few ran":        {registry.ReportRule{Cases: 40}, made, []registry.Claim{cases(39, 39)}, "passing reports of 0 verifiers with 40 cases or more, and 1 must have found that it passes; one shows 39 cases of the 40 that are wanted", time.Time{}},
+		"too few count":      {registry.ReportRule{Cases: 40}, made, []registry.Claim{cases(400, 39)}, "one shows 39 cases of the 40 that are wanted", time.Time{}},
 		"none":               {registry.ReportRule{Verifiers: 1}, made, nil, "0 verifiers, and 1 must have found that it passes: run", time.Time{}},
 		"the newer of one":   {registry.ReportRule{MaxAge: 2 * time.Hour}, made.Add(time.Hour), []registry.Claim{first, again}, "", made.Add(3 * time.Hour)},
 		"the older one ends": {registry.ReportRule{MaxAge: time.Hour, Verifiers: 2}, made.Add(time.Minute), []registry.Claim{again, second}, "", made.Add(time.Hour)},

@@ -144,6 +144,9 @@ func asksFor(e registry.Environment) string {
 	}
 	if rule := e.Reports; !rule.IsZero() {
 		text := "reports of " + registry.Count(max(1, rule.Verifiers), "verifier")
+		if rule.Cases > 0 {
+			text += fmt.Sprintf(" on %s or more", registry.Count(rule.Cases, "case"))
+		}
 		if rule.MaxAge > 0 {
 			text += fmt.Sprintf(", at most %v old", rule.MaxAge)
 		}

@@ -24,7 +24,7 @@ func (s *Set) bases() (bases, error) {
 	most := slices.MaxFunc(s.Shards, func(a, b registry.Shard) int { return cmp.Compare(a.Count, b.Count) })
 	from := slices.Index(s.Shards, most)
 	var b bases
-	for _, row := range spread(most.Count, otherCases) {
+	for _, row := range s.spread(most.Count, otherCases) {
 		one, err := s.full(slot{from, row})
 		if err != nil {
 			return b, err

@@ -46,7 +46,8 @@ type Options struct {
 	// Runner's to bound, by the engine's own time: one that loads slowly takes no check from others.
 	Budget, Run time.Duration
 	MaxBytes    int64 // of the inputs and outputs of one check; 0 means 256 MiB
-	// Draw draws one of the numbers [0, n), for sizes of batches that nobody knows before; nil: none is drawn.
+	// Draw draws one of the numbers [0, n), for cases and sizes of batches that nobody knows before; nil: no size is drawn, and
+	// the first of the cases is taken that are equally far apart.
 	Draw func(n int) int
 }
 

@@ -54,7 +54,7 @@ func (s *Set) leaveFor(kind registry.ConsistencyKind, what, reason string) {
 // makeRepeat writes the same cases twice, the first time in reverse, and the first of them for loads. They have the form that they
 // have in the cases, so that outputs are comparable with those of the cases.
 func (s *Set) makeRepeat(n int) error {
-	picked := s.fitting(pick(s.Shards, n))
+	picked := s.fitting(s.pick(n))
 	for turn, name := range []string{"again", "once"} {
 		for _, group := range byShard(picked) {
 			if turn == 0 {
@@ -67,7 +67,7 @@ func (s *Set) makeRepeat(n int) error {
 			s.repeat = append(s.repeat, made)
 		}
 	}
-	for _, group := range byShard(s.fitting(pick(s.Shards, min(n, otherCases)))) {
+	for _, group := range byShard(s.fitting(s.pick(min(n, otherCases)))) {
 		made := s.shard(fmt.Sprintf("check-0-load-%05d", group[0].shard), group)
 		if err := s.store(made, s.read, tensor.Concat, 1); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 	if symbol == "" {
 		return left, nil
 	}
-	picked := s.fitting(pick(s.Shards, otherCases))
+	picked := s.fitting(s.pick(otherCases))
 	first, err := s.full(picked[0])
 	if err != nil {
 		return left, err

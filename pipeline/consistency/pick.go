@@ -2,32 +2,34 @@ package consistency
 
 import (
 	"slices"
-
-	"mlpromote.dev/mlpromote/registry"
 )
 
 // maxShards is how many shards the cases of a check are from.
 const maxShards = 4
 
-// pick chooses at most n cases, evenly from at most maxShards shards, in order.
-func pick(shards []registry.Shard, n int) []slot {
+// pick chooses at most n cases, evenly from at most maxShards shards, in order. Which of those that are equally far apart is
+// drawn, so that nobody knows before which cases are run again.
+func (s *Set) pick(n int) []slot {
 	var picked []slot
-	from := spread(len(shards), min(maxShards, n))
-	for i, s := range from {
+	from := s.spread(len(s.Shards), min(maxShards, n))
+	for i, shard := range from {
 		share := (n - len(picked)) / (len(from) - i)
-		for _, row := range spread(shards[s].Count, share) {
-			picked = append(picked, slot{s, row})
+		for _, row := range s.spread(s.Shards[shard].Count, share) {
+			picked = append(picked, slot{shard, row})
 		}
 	}
 	return picked
 }
 
-// spread gives n of the numbers below count, or all, at equal distances.
-func spread(count, n int) []int {
+// spread gives n of the numbers below count, or all: one of each n-th part.
+func (s *Set) spread(count, n int) []int {
 	n = min(n, count)
 	numbers := make([]int, n)
 	for i := range numbers {
-		numbers[i] = i * count / n
+		first, next := i*count/n, (i+1)*count/n
+		if numbers[i] = first; s.Draw != nil {
+			numbers[i] += s.Draw(next - first)
+		}
 	}
 	return numbers
 }

@@ -9,16 +9,20 @@ import (
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
-// reports are how fresh reports must be, and of how many verifiers.
+// reports are how fresh reports must be, of how many verifiers, and on how many cases.
 type reports struct {
 	MaxAge    age  `yaml:"max-age"`
 	Verifiers *int `yaml:"verifiers"`
+	Cases     *int `yaml:"cases"`
 }
 
 func (r reports) rule() registry.ReportRule {
 	rule := registry.ReportRule{MaxAge: time.Duration(r.MaxAge)}
 	if r.Verifiers != nil {
 		rule.Verifiers = *r.Verifiers
+	}
+	if r.Cases != nil {
+		rule.Cases = *r.Cases
 	}
 	return rule
 }

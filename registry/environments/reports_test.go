@@ -24,6 +24,8 @@ func TestReports(t *testing.T) {
 		shape      bool // whether the schema accepts it
 	}{
 		"both":                   {with(v2, "{max-age: 90d, verifiers: 2}"), "", registry.ReportRule{MaxAge: 90 * 24 * time.Hour, Verifiers: 2}, true},
+		"cases":                  {with(v2, "{cases: 300}"), "", registry.ReportRule{Cases: 300}, true},
+		"cases below none":       {with(v2, "{cases: -1}"), "5:3 environment prod: reports: cases -1: want at least 1", registry.ReportRule{}, false},
 		"hours":                  {with(v2, "{max-age: 36h}"), "", registry.ReportRule{MaxAge: 36 * time.Hour}, true},
 		"in a file of version 1": {with("", "{verifiers: 2}"), "4:25 key \"reports\" needs version 2 of the file: add the line \"version: 2\" at its top", registry.ReportRule{}, false},
 		"no unit":                {with(v2, "{max-age: 90}"), "5:44 want how old a report may be, such as 90d or 36h", registry.ReportRule{}, false},
