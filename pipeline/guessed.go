@@ -12,13 +12,13 @@ import (
 // unlike is how many times the spread of one column of scores may be that of another before they look like quantities.
 const unlike = 10
 
-// guessedScores warns of outputs that are guessed to be scores and whose columns have spreads so different as quantities with units
+// guessedScores warns of outputs that are guessed to be scores by their shape alone, and whose columns have spreads so different as quantities with units
 // of their own have: errors of scores are relative to the spread of all of them, so that small columns can be wrong.
 func (m maker) guessedScores(golden goldenSet) ([]string, error) {
 	var warnings []string
 	for _, output := range m.inputs.Interface.Outputs {
-		why, guessed := m.plan.Guessed[output.Name]
-		if !guessed || output.Kind != validators.KindScores || len(output.Shape) != 2 {
+		why := m.plan.Guessed[output.Name]
+		if why != validators.GuessedRow || output.Kind != validators.KindScores {
 			continue
 		}
 		least, most, err := golden.spreadsOf(output.Name)

@@ -17,14 +17,15 @@ func TestGuessedScores(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		values  []float32
-		guessed bool
+		guessed string
 		kind    validators.Kind
 		warns   string
 	}{
-		"unlike":               {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, true, validators.KindScores, `output "y" is guessed to be scores (a row), and its columns have spreads from 0.0816 to 327: if they are quantities, write outputs: {y: {kind: value}}`},
-		"alike":                {[]float32{1, 2, 3, 5, 4, 4}, true, validators.KindScores, ""},
-		"the spec says scores": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, false, validators.KindScores, ""},
-		"guessed to be values": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, true, validators.KindValue, ""},
+		"unlike":               {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindScores, `output "y" is guessed to be scores (it has a row of numbers for each case), and its columns have spreads from 0.0816 to 327: if they are quantities, write outputs: {y: {kind: value}}`},
+		"alike":                {[]float32{1, 2, 3, 5, 4, 4}, validators.GuessedRow, validators.KindScores, ""},
+		"its name says scores": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "its name has logit", validators.KindScores, ""},
+		"the spec says scores": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "", validators.KindScores, ""},
+		"guessed to be values": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindValue, ""},
 	} {
 		y, err := tensor.New(c.values, 3, 2)
 		if err != nil {
@@ -36,8 +37,8 @@ func TestGuessedScores(t *testing.T) {
 		}
 		m := maker{}
 		m.inputs.Interface.Outputs = []validators.TensorInfo{{Name: "y", Kind: c.kind, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 2}}}}
-		if c.guessed {
-			m.plan.Guessed = map[string]string{"y": "a row"}
+		if c.guessed != "" {
+			m.plan.Guessed = map[string]string{"y": c.guessed}
 		}
 		got, err := m.guessedScores(goldenSet{files: []toolchain.OutputFile{{Path: file}}, set: registry.CaseSet{Shards: []registry.Shard{{Count: 3}}}})
 		if err != nil || strings.Join(got, "") != "" != (c.warns != "") || !strings.HasPrefix(strings.Join(got, ""), c.warns) {

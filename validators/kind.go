@@ -124,12 +124,15 @@ func guessNamed(output TensorInfo, operator string) (Kind, string) {
 	return KindClass, "it is of " + string(output.DType)
 }
 
+// GuessedRow is why an output is guessed to be scores of which nothing but the shape says so: quantities have it, too.
+const GuessedRow = "it has a row of numbers for each case"
+
 func guessShaped(output TensorInfo) (Kind, string) {
 	switch rank := len(output.Shape); {
 	case rank < 2, rank == 2 && output.last().Size == 1:
 		return KindValue, "it has one number for each case"
 	case rank == 2 && output.last().Size > 1:
-		return KindScores, "it has a row of numbers for each case"
+		return KindScores, GuessedRow
 	case rank == 4:
 		return KindMask, "it has four dimensions"
 	}
