@@ -135,7 +135,7 @@ func (run Run) shard(i int, shard registry.Shard,
 	if run.Labels.Tensor == "" {
 		return nil
 	}
-	return run.Labels.score(i, golden, candidate, answers)
+	return run.Labels.score(i, golden, candidate, answers, run.distinct(shard))
 }
 
 // rowsAtOnce is how many cases of a tensor are in memory at a time.
@@ -199,63 +199,6 @@ func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks
 	}
 	if err := add(number, w, g); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "output %s: case %d: %w", s.output, number, err)
-	}
-	return nil
-}
-
-// scores are answers and the slice of each case, if there are any.
-type scores struct {
-	*accuracy.Counter
-	slices []int64
-}
-
-func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores) error {
-	cases, err := tensor.Open(filepath.Join(l.Dir, l.Shards[i].File), tensor.Limits{})
-	if err != nil {
-		return err
-	}
-	defer cases.Close()
-	if err := l.add(i, golden, candidate, cases, answers); err != nil {
-		return err
-	}
-	if l.Slices == "" {
-		return nil
-	}
-	of, err := cases.Tensor(l.Slices)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "slices: %w", err)
-	}
-	values, err := accuracy.SliceOf(of, l.Shards[i].Count)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "slices by %s: %s", l.Slices, err.Error())
-	}
-	answers.slices = append(answers.slices, values...)
-	return nil
-}
-
-// add adds the cases of a shard to the answers.
-func (l Labels) add(i int, golden, candidate, cases *tensor.File, answers *scores) error {
-	if l.Scores != nil {
-		from, to := l.Shards[i].First, l.Shards[i].First+l.Shards[i].Count
-		if from < 0 || to > min(len(l.Scores.Reference), len(l.Scores.Engine)) {
-			return registry.Errorf(registry.CodeInvalid, "scores of %d cases: want one for each", len(l.Scores.Engine))
-		}
-		return answers.AddScores(l.Scores.Reference[from:to], l.Scores.Engine[from:to])
-	}
-	labels, err := cases.Tensor(l.Tensor)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "labels: %w", err)
-	}
-	reference, err := l.Detections.Read(golden, l.Output)
-	if err != nil {
-		return err
-	}
-	engine, err := l.Detections.Read(candidate, l.Output)
-	if err != nil {
-		return err
-	}
-	if err := answers.Add(reference, engine, labels); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "accuracy of output %s against labels %s: %w", l.Output, l.Tensor, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,35 @@ func TestAccuracy(t *testing.T) {
 	run.Labels = parity.Labels{}
 	if found, err := parity.Compare(t.Context(), run); err != nil || found.Accuracy != nil || found.Cases != 4 {
 		t.Errorf("without labels: accuracy %+v of %d cases, error %v; want none of 4", found.Accuracy, found.Cases, err)
+	}
+}
+
+// A case that has the inputs of an earlier one has no answer of its own, and no part in a rate.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		copies            map[int]bool
+		answers           int
+		reference, engine registry.Figure
+	}{
+		"none":  {nil, 4, 0.75, 0.5},
+		"one":   {map[int]bool{3: true}, 3, 1, registry.Figure(2. / 3)},
+		"three": {map[int]bool{1: true, 2: true, 3: true}, 1, 1, 1},
+		"all":   {map[int]bool{0: true, 1: true, 2: true, 3: true}, 0, registry.Figure(math.NaN()), registry.Figure(math.NaN())},
+	} {
+		run := scored(t)
+		run.Copies = c.copies
+		found, err := parity.Compare(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, r := found.Accuracy, found.Outputs["logits"]
+		same := func(got, want registry.Figure) bool {
+			return got == want || math.IsNaN(float64(got)) && math.IsNaN(float64(want))
+		}
+		if a.Count != c.answers || c.answers > 0 && (!same(a.Reference, c.reference) || !same(a.Engine, c.engine)) || r.FullCases != c.answers || r.Top1Cases != c.answers || r.Cases != 4 {
+			t.Errorf("%s: accuracy %+v, %d and %d of %d cases; want %d answers, %v and %v", name, a, r.FullCases, r.Top1Cases, r.Cases, c.answers, c.reference, c.engine)
+		}
 	}
 }
 
