@@ -3,7 +3,8 @@
 import json
 import math
 
-from graphs import graph_inputs, load
+from gemms import split
+from graphs import graph_inputs, load, nodes_of
 from prepared import prepare, quantized_model
 from protocol import Refused, inputs_of, model_of, write
 from sensitivity import costs, layers
@@ -84,14 +85,15 @@ def quantize_dynamic(request, options):
     from onnxruntime import quantization
     from onnxruntime.quantization.registry import IntegerOpsRegistry
 
-    types = sorted(options["op_types"] or IntegerOpsRegistry)
+    types = sorted(options["op_types"] or {*IntegerOpsRegistry, "Gemm"})
+    left = split_products(types, options["exclude_nodes"])
 
     def make(path, nodes):
         quantization.quantize_dynamic(
-            "prepared.onnx", path,
-            op_types_to_quantize=types, nodes_to_quantize=nodes,
+            "split.onnx", path,
+            op_types_to_quantize=sorted({"MatMul" if t == "Gemm" else t for t in types}), nodes_to_quantize=nodes,
             per_channel=options["per_channel"], reduce_range=options["reduce_range"],
-            weight_type=integer(options["weight_type"]), nodes_to_exclude=options["exclude_nodes"],
+            weight_type=integer(options["weight_type"]), nodes_to_exclude=left,
             # Both sides computed: their product would be quantized twice for nothing saved.
             extra_options={"MatMulConstBOnly": True},
         )
@@ -101,6 +103,31 @@ def quantize_dynamic(request, options):
     write(request, "model.onnx", model)
     inputs = graph_inputs(source_model)
     return {"quantized": count, **costs(request, options, inputs, types, make), **layers(request, options, inputs, types, make)}
+
+
+def split_products(types, excluded):
+    """Leaves split.onnx, prepared.onnx with the Gemm that are to be quantized as MatMul, and returns the names of nodes that are to stay: those
+    of MatMul too where Gemm alone is to be quantized. Other Gemm stay what they are."""
+    import onnx
+    from onnxruntime.quantization.onnx_model import ONNXModel
+
+    ONNXModel.replace_gemm_with_matmul = lambda _: None  # it would make MatMul of all, under other names
+    model = onnx.load("prepared.onnx")
+    left = [*excluded]
+    if "Gemm" in types:
+        if "MatMul" not in types:
+            left += products(model)
+        split(model, excluded)
+    onnx.save(model, "split.onnx")
+    return left
+
+
+def products(model):
+    """The names of all MatMul, each of which gets one."""
+    found = [node for node in nodes_of(model.graph) if node.op_type == "MatMul"]
+    for i, node in enumerate(found):
+        node.name = node.name or f"MatMul_of_model_{i}"
+    return [node.name for node in found]
 
 
 def integer(name):

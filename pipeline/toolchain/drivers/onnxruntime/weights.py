@@ -3,6 +3,7 @@ each: rounded to nearest by onnxruntime.quantization, or by half-quadratic quant
 
 import blocks
 import hqq
+from gemms import split
 from graphs import check_names, load
 from protocol import Refused, model_of, write
 
@@ -17,7 +18,7 @@ def quantize_weights(request, options):
     check_names(options["exclude_nodes"], model)
     model, count = quantized(model, options)
     if count == 0:
-        raise Refused("unsupported_op", "the model has no MatMul with constant weights that could be made int4")
+        raise Refused("unsupported_op", "the model has no MatMul or Gemm with constant weights that could be made int4")
     onnx.checker.check_model(model)
     write(request, "model.onnx", model.SerializeToString(deterministic=True))
     return {"quantized": count}
@@ -32,6 +33,7 @@ def quantized(model, options):
         model.ir_version = max(model.ir_version, QDQ_IR)
     elif options["algorithm"] == "hqq":
         model = upgraded(model, blocks.SHAPE_IN_INPUT)
+    split(model, options["exclude_nodes"])
     formats = {"qdq": QuantFormat.QDQ, "qoperator": QuantFormat.QOperator}
     config = matmul_nbits_quantizer.DefaultWeightOnlyQuantConfig(
         block_size=options["block_size"], is_symmetric=options["symmetric"], quant_format=formats[options["format"]], bits=4)
