@@ -52,6 +52,8 @@ def of_script(module, inputs):
     """A module of TorchScript as ONNX, and the names of the open dimensions of its inputs."""
     outputs = scripted.tried(module, inputs)
     dims = {i.name: i.open() for i in inputs}
+    if scripted.depends(module, inputs):  # torch.export would take the branch of the examples for all
+        return with_branches(module, inputs, outputs), dims
     try:
         return converted(scripted.program_of(module, inputs), list(dims), list(outputs)), dims
     except (MemoryError, ImportError):
@@ -65,6 +67,17 @@ def of_script(module, inputs):
     except Exception as e:
         raise Refused("unsupported_op", f"PyTorch converts this module neither by torch.export ({scripted.one_line(first)}) nor by its older exporter: "
                       f"{scripted.one_line(e)}") from e
+
+
+def with_branches(module, inputs, outputs):
+    """What PyTorch's older exporter makes of a module whose branches and loops depend on values."""
+    try:
+        return without_origins(scripted.onnx_of(module, inputs, outputs, OPSET))
+    except (MemoryError, ImportError):
+        raise
+    except Exception as e:
+        raise Refused("unsupported_op", "a branch or loop of this module depends on values, or on sizes that are open, and PyTorch's older exporter, the one "
+                      f"that keeps such, cannot convert it: {scripted.one_line(e)}") from e
 
 
 def converted(program, inputs, outputs):

@@ -73,6 +73,58 @@ def tried(module, inputs):
     return found
 
 
+# What makes a number of the values of a tensor, and of its sizes.
+VALUES = {"aten::item", "aten::Bool", "aten::Int", "aten::Float", "aten::is_nonzero", "aten::equal", "aten::allclose", "aten::ScalarImplicit",
+          "aten::IntImplicit", "aten::FloatImplicit", "prim::tolist"}
+SIZES = {"aten::size", "aten::len", "aten::numel"}
+
+
+def depends(module, inputs):
+    """Whether a branch or a loop of the module depends on values, or on sizes of inputs that are open. What raises an error does not count."""
+    import torch
+
+    try:
+        graph = torch.jit.freeze(module, optimize_numerics=False).inlined_graph  # without branches that are never taken
+    except RuntimeError:
+        graph = module.inlined_graph
+    given = list(graph.inputs())[1:]  # behind the module itself
+    unsized = {v.debugName() for v, i in zip(given, inputs) if i.open()}
+    known = {v.debugName() for v in given if not tensor(v)}
+    before, found = -1, False
+    while before < len(known):  # what a loop gives is known only after its end
+        before, found = len(known), follow(graph, known, unsized)
+    return found
+
+
+def follow(block, known, unsized):
+    """Adds the names of numbers in this block that depend on values or on sizes of these tensors, and says whether a branch or a loop does."""
+    found = False
+    for node in block.nodes():
+        inner, read = list(node.blocks()), {v.debugName() for v in node.inputs()}
+        for each in inner:
+            found = follow(each, known, unsized) or found
+            read |= {v.debugName() for v in each.outputs()}
+        if node.kind() in VALUES or node.kind() in SIZES and read & unsized or read & known:
+            made = [*node.outputs(), *(v for each in inner for v in each.inputs())]
+            known.update(v.debugName() for v in made if not tensor(v))
+        if node.kind() == "prim::If" and not any(raises(each) for each in inner):
+            found = found or node.inputsAt(0).debugName() in known
+        if node.kind() == "prim::Loop":
+            decides = [node.inputsAt(0), node.inputsAt(1), next(inner[0].outputs())]
+            found = found or any(v.debugName() in known for v in decides)
+    return found
+
+
+def tensor(value):
+    import torch
+
+    return isinstance(value.type(), torch.TensorType)
+
+
+def raises(block):
+    return any(node.kind() == "prim::RaiseException" for node in block.nodes())
+
+
 def program_of(module, inputs):
     """The module as a program of torch.export."""
     import torch

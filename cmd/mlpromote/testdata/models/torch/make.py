@@ -6,6 +6,8 @@ graph.pt2    sums over the edges of a graph of any size, which has no batch
 weights.pt   its weights alone
 script.pt    the same as TorchScript
 branches.pt  a module of TorchScript with a branch and a loop, which torch.export does not take
+halved.pt    one with a branch, of which torch.export takes the one that its example goes
+alone.pt     one with such a branch that PyTorch's older exporter cannot convert
 """
 
 import pathlib
@@ -44,6 +46,26 @@ class Branches(torch.nn.Module):
         return y, y.sum(-1)
 
 
+class Halved(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(6, 4)
+
+    def forward(self, x):
+        y = self.a(x)
+        if bool((x.sum() > 0).item()):
+            y = y * 0.5
+        return y
+
+
+class Alone(torch.nn.Module):
+    def forward(self, x):
+        y = torch.cumprod(x, 1)
+        if bool((x.sum() > 0).item()):
+            y = y * 0.5
+        return y
+
+
 class Graph(torch.nn.Module):
     def forward(self, x, edges):
         return {"sums": torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])}
@@ -63,6 +85,9 @@ def main():
     torch.jit.script(model).save(str(here / "script.pt"))
     torch.manual_seed(1)
     torch.jit.script(Branches().eval()).save(str(here / "branches.pt"))
+    torch.manual_seed(2)
+    torch.jit.script(Halved().eval()).save(str(here / "halved.pt"))
+    torch.jit.script(Alone().eval()).save(str(here / "alone.pt"))
 
 
 if __name__ == "__main__":
