@@ -58,14 +58,17 @@ func visible(text string) string {
 // "SIGSEGV: segmentation violation", then stacks and registers.
 var crashedGo = regexp.MustCompile(`(?m)^SIG[A-Z]+: ([a-z][a-z ]*)$`)
 
-// lastLines returns the last few lines of a log, for a message; where a program in Go crashed, what it
-// said of that and before.
+// progressBar finds what tqdm writes of how far something has come: "50%|#####     | 3/6 [00:01<00:01,  2.9it/s]".
+var progressBar = regexp.MustCompile(`(?m)^.*\[(?:\d+:)?\d+:\d\d(?:<[^,\]\n]*)?, [^\]\n]*/\w+[^\]\n]*\][ \t]*\n?`)
+
+// lastLines returns the last few lines of a log, for a message, without progress bars; where a program in
+// Go crashed, what it said of that and before.
 func lastLines(log string) string {
 	const lines, bytes = 8, 1200
 	if at := crashedGo.FindStringIndex(log); at != nil {
 		log = log[:at[1]]
 	}
-	log = strings.TrimSpace(log)
+	log = strings.TrimSpace(progressBar.ReplaceAllString(log, ""))
 	all := strings.Split(log, "\n")
 	short := strings.Join(all[max(0, len(all)-lines):], "\n")
 	return strings.ToValidUTF8(short[max(0, len(short)-bytes):], "?")

@@ -147,10 +147,12 @@ def check_integers(content):
 
 
 def refusal(e):
-    """The converter's complaint, short."""
+    """The converter's complaint, short. It raises a general one from the one that says why."""
+    e = e.__cause__ or e
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
     message = lines[0][:300] if lines else type(e).__name__
-    op = message.partition("op=")[2].split(",")[0].split()[0] if "op=" in message else None
+    found = re.search(r"\bop(?:_type)?=([^\s,]+)", message)
+    op = found[1] if found else None
     unsupported = "not support" in str(e).lower() or "unsupported" in str(e).lower() or op
     return Refused("unsupported_op" if unsupported else "tool_failed", f"onnx2tf: {message}", op=op)
 
