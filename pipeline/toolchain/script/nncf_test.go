@@ -2,6 +2,8 @@ package script_test
 
 import (
 	"encoding/json"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +70,30 @@ func TestNNCF(t *testing.T) {
 				t.Errorf("operators %v: want %s, and none that is custom", model.Ops, c.has)
 			}
 		})
+	}
+}
+
+// A constant that a Cast converts, as in models of JAX, is quantized as the constant that it becomes, and float64 leaves nothing behind.
+func TestNNCFTakesConvertedConstants(t *testing.T) {
+	t.Parallel()
+	record, err := toolchaintest.Installed(t, "nncf").Find("nncf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(t.TempDir(), "casts.onnx")
+	if out, err := exec.CommandContext(t.Context(), record.Interpreter(), absolute(t, "testdata/casts.py"), digits+"digits.onnx", made).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	job := quantize(t, map[string]any{"method": "static-int8"})
+	job.Inputs[0] = toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", made)
+	outcome, err := nncf(t).Do(t.Context(), job, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, _ := outcome.File("model.onnx")
+	model := open(t, file.Path)
+	if model.Ops["ai.onnx.Cast"] > 0 || model.Ops["ai.onnx.QuantizeLinear"] == 0 || model.Tensors["float64"] > 0 {
+		t.Errorf("operators %v, tensors %v", model.Ops, model.Tensors)
 	}
 }
 

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 os.environ["NNCF_CI"] = "1"  # what its telemetry takes for a wish to be left alone
 
 from accuracy import Judge, session  # noqa: E402
-from graphs import check_names, graph_inputs, load, one_thread  # noqa: E402
+from graphs import check_names, graph_inputs, load, nodes_of, one_thread  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from tensors import cases  # noqa: E402
 
@@ -55,6 +55,7 @@ def quantize(request):
     one_thread()
     model = named(load(model_of(request)))
     check(model, options)
+    fold_casts(model)
     made, said = (static if options["method"] == "static-int8" else weights)(request, model, options)
     count = sum(n.op_type in ("QuantizeLinear", "DequantizeLinear", "MatMulNBits") for n in made.graph.node)
     if count == 0:
@@ -86,6 +87,28 @@ def named(model):
                 node.name = name
                 taken.add(name)
     return model
+
+
+def fold_casts(model):
+    """Makes constants of constants that a Cast converts, which NNCF looks for among the inputs of the graph, and does not find."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    numbers = {getattr(TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "INT8", "UINT8", "INT16", "INT32", "INT64", "BOOL")}
+    graph, outputs = model.graph, {o.name for o in model.graph.output}
+    constants, converted = {i.name: i for i in graph.initializer}, set()
+    for node in [n for n in graph.node if n.op_type == "Cast"]:
+        (to,) = [a.i for a in node.attribute if a.name == "to"]
+        source = constants.get(node.input[0])
+        if source is None or node.output[0] in outputs or not {source.data_type, to} <= numbers:
+            continue
+        array = numpy_helper.to_array(source).astype(helper.tensor_dtype_to_np_dtype(to))
+        graph.initializer.append(numpy_helper.from_array(array, node.output[0]))
+        constants[node.output[0]] = graph.initializer[-1]
+        converted.add(source.name)
+        graph.node.remove(node)
+    read = {name for node in nodes_of(graph) for name in node.input} | outputs | {i.name for i in graph.input}
+    for name in converted - read:
+        graph.initializer.remove(constants[name])
 
 
 def check(model, options):
