@@ -42,6 +42,16 @@ var defaults = map[string]tolerances{
 	PrecisionInt4: {snr: 6, maxError: 2.5, caseError: 1.2, systematic: 0.15, perChannel: 1, cosine: 0.95, rate: 0.85, usual: 0.04},
 }
 
+// ownPrecision has the precisions that numbers of an output have by their type. Engines that are right differ by a last
+// place of it, whatever they compute in.
+var ownPrecision = map[tensor.DType]string{tensor.Float16: PrecisionFP16, tensor.BFloat16: PrecisionBF16}
+
+// orLooser takes the looser of each two.
+func (t tolerances) orLooser(o tolerances) tolerances {
+	return tolerances{snr: min(t.snr, o.snr), maxError: max(t.maxError, o.maxError), caseError: max(t.caseError, o.caseError),
+		systematic: max(t.systematic, o.systematic), perChannel: t.perChannel, cosine: min(t.cosine, o.cosine), rate: min(t.rate, o.rate), usual: max(t.usual, o.usual)}
+}
+
 // DefaultLimits gives the limits of [PresetDefault] for an output, by its kind: errors relative to
 // the spread of the reference's values, per channel for quantities with units of their own; the
 // cosine for an embedding; the rate of equal answers for scores, classes and labels, as far
@@ -74,6 +84,9 @@ func presetLimits(preset, precision string, output TensorInfo, cases int) (Outpu
 	if !ok {
 		return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
 			"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
+	}
+	if own, ok := ownPrecision[output.DType]; ok {
+		t = t.orLooser(defaults[own])
 	}
 	if preset == PresetStrict {
 		t = t.strict()

@@ -42,6 +42,38 @@ func TestDefaultLimitsFollowTheShape(t *testing.T) {
 	}
 }
 
+// Numbers of 16 bits have the limits of their own precision where those are looser, whatever engines compute in.
+func TestDefaultLimitsOfHalfPrecisionOutputs(t *testing.T) {
+	t.Parallel()
+	output := validators.TensorInfo{Name: "y", Shape: []validators.Dim{{Symbol: "batch"}, {Size: 16}}}
+	for _, c := range []struct {
+		precision string
+		kind      validators.Kind
+		dtype     tensor.DType
+		as        string // has the limits of float32 in this precision
+	}{
+		{validators.PrecisionFP32, validators.KindEmbedding, tensor.Float16, validators.PrecisionFP16},
+		{validators.PrecisionFP32, validators.KindScores, tensor.Float16, validators.PrecisionFP16},
+		{validators.PrecisionFP32, validators.KindValue, tensor.BFloat16, validators.PrecisionBF16},
+		{validators.PrecisionFP16, validators.KindState, tensor.BFloat16, validators.PrecisionBF16},
+		{validators.PrecisionBF16, validators.KindValue, tensor.Float16, validators.PrecisionBF16},
+		{validators.PrecisionInt8, validators.KindValue, tensor.Float16, validators.PrecisionInt8},
+		{validators.PrecisionFP32, validators.KindValue, tensor.Float64, validators.PrecisionFP32},
+	} {
+		limits := func(precision string, dtype tensor.DType) validators.OutputLimits {
+			output.Kind, output.DType = c.kind, dtype
+			got, err := validators.DefaultLimits(precision, output, 400)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		if diff := cmp.Diff(limits(c.as, tensor.Float32), limits(c.precision, c.dtype)); diff != "" {
+			t.Errorf("%s of %s in %s: %s", c.kind, c.dtype, c.precision, diff)
+		}
+	}
+}
+
 // Where the last dimension is open an index along it is no channel: cases may have another number of them.
 func TestDefaultLimitsPerChannel(t *testing.T) {
 	t.Parallel()
