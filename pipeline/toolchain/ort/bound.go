@@ -158,14 +158,18 @@ func newText(shape []int64, data []byte) (rt.Value, error) {
 
 // allocate allocates the outputs whose shape is known before the run; the library allocates the
 // others. The binding cannot read outputs that the library allocated if they are scalars or of
-// a type that Go does not have. For those, an open leading dimension is taken as the batch of
-// one case.
+// a type that Go does not have. For those, an open leading dimension is taken as the batch: of one
+// case, or of as many as a case that is a whole batch has. A run fails where it is something else.
 func (e *engine) allocate(batched bool) ([]rt.Value, error) {
+	batch := int64(1)
+	if !batched {
+		batch = e.batch()
+	}
 	out := make([]rt.Value, len(e.outputs))
 	for i, o := range e.outputs {
 		shape := slices.Clone(o.shape)
-		if o.kind.bytes == nil && batched && len(shape) > 0 && shape[0] < 0 {
-			shape[0] = 1
+		if o.kind.bytes == nil && len(shape) > 0 && shape[0] < 0 {
+			shape[0] = batch
 		}
 		if slices.ContainsFunc(shape, func(n int64) bool { return n <= 0 }) {
 			if o.kind.bytes == nil {
@@ -186,6 +190,22 @@ func (e *engine) allocate(batched bool) ([]rt.Value, error) {
 		}
 	}
 	return out, nil
+}
+
+// batch returns the leading size of all inputs whose leading dimension is open, or -1 where they differ or there are none.
+func (e *engine) batch() int64 {
+	found := int64(-1)
+	for i, input := range e.inputs {
+		if len(input.shape) == 0 || input.shape[0] >= 0 {
+			continue
+		}
+		size := e.bound.shapes[i][0]
+		if found >= 0 && size != found {
+			return -1
+		}
+		found = size
+	}
+	return found
 }
 
 // collect gives the outputs as tensors, in the library's memory. If the case was a batch of one, an

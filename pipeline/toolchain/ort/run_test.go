@@ -98,6 +98,27 @@ func TestRunBatched(t *testing.T) {
 	wantTensor(t, "not", got["not"], tensor.Tensor{DType: tensor.Bool, Shape: []int64{3}, Data: []byte{1, 0, 1}})
 }
 
+// A case may be a whole batch: outputs that the binding cannot read by itself are as long as the inputs.
+func TestRunBatchesAsCases(t *testing.T) {
+	t.Parallel()
+	h := tensor.Tensor{DType: tensor.Float16, Shape: []int64{1, 3, 2}, Data: []byte{0, 0x3c, 0, 0x40, 0, 0x40, 0, 0x3c, 0, 0x3c, 0, 0x40}}
+	twice := tensor.Tensor{DType: tensor.Float16, Shape: []int64{1, 3, 2}, Data: []byte{0, 0x40, 0, 0x44, 0, 0x44, 0, 0x40, 0, 0x40, 0, 0x44}}
+	shard := write(t, "s.safetensors", map[string]tensor.Tensor{"h": h, "b": {DType: tensor.Bool, Shape: []int64{1, 3}, Data: []byte{0, 1, 0}}})
+	outcome, err := newDriver(t).Do(t.Context(), runJob(t, "half.onnx", shard), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, outcome, "outputs/m/s.safetensors")
+	wantTensor(t, "twice", got["twice"], twice)
+	wantTensor(t, "not", got["not"], tensor.Tensor{DType: tensor.Bool, Shape: []int64{1, 3}, Data: []byte{1, 0, 1}})
+
+	shard = write(t, "o.safetensors", map[string]tensor.Tensor{"h": h, "b": {DType: tensor.Bool, Shape: []int64{1, 2}, Data: []byte{0, 1}}})
+	_, err = newDriver(t).Do(t.Context(), runJob(t, "half.onnx", shard), t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "with an open dimension") {
+		t.Errorf("%v, want a refusal of batches of two sizes", err)
+	}
+}
+
 // Two engines over rounds: as many timings each, and the same outputs in any order.
 func TestRunOrders(t *testing.T) {
 	t.Parallel()
