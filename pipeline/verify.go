@@ -315,6 +315,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 	}
 	hints(result.Engines, failures)
 	v.hintBF16(failures)
+	v.hintThreads(result.Engines, failures)
 	result.Slow = v.slow(result.Engines)
 	return result, errors.Join(failures...)
 }

@@ -58,9 +58,18 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 	e := end.Enforced
 	e.WallSeconds = int64(p.budget.Wall / time.Second)
 	if errors.Is(err, errWall) && ctx.Err() == nil {
-		err = p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, p.budget.Wall)
+		err = p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, short(p.budget.Wall))
 	}
 	return end, e, err
+}
+
+// short is a duration with at most one digit after the point: a part of what is left of a budget has nine.
+func short(d time.Duration) time.Duration {
+	unit := time.Second
+	for unit > d {
+		unit /= 1000
+	}
+	return d.Round(max(unit/10, 1))
 }
 
 // errWall is the reason to stop a program that exceeds the time of its budget.

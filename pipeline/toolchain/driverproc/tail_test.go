@@ -1,6 +1,9 @@
 package driverproc
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // The last lines of a log are those that say something: no progress bars, and nothing behind a crash.
 func TestLastLines(t *testing.T) {
@@ -16,6 +19,17 @@ func TestLastLines(t *testing.T) {
 	} {
 		if got := lastLines(visible(c.log)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		1680348610: "1.7s", 3 * time.Second: "3s", 90*time.Second + 12345678: "1m30s", 12345678: "12.3ms", 1: "1ns", 0: "0s",
+	} {
+		if got := short(d).String(); got != want {
+			t.Errorf("%d: %s, want %s", d, got, want)
 		}
 	}
 }
