@@ -40,8 +40,8 @@ type consistencyChecks struct {
 }
 
 // consistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
-// reference model on them.
-func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs) (_ consistencyChecks, err error) {
+// reference model on them. The reference model takes about so long for a case.
+func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs, one time.Duration) (_ consistencyChecks, err error) {
 	if v.limits.V < consistencyFrom {
 		return consistencyChecks{}, nil
 	}
@@ -58,7 +58,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	if err := p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs, 2), &held)); err != nil {
 		return p, err
 	}
-	p.golden, err = v.checkGolden(ctx, outputs)
+	p.golden, err = v.checkGolden(ctx, outputs, max(outputs.median(), goldenSlower*one))
 	return p, err
 }
 

@@ -10,8 +10,10 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -28,28 +30,41 @@ const (
 	goldenShare = 1e-3
 	// goldenDiffer is in how many cases one may differ.
 	goldenDiffer = 64
+	// goldenSlower is how many times slower the reference model is as it runs for golden outputs, on one thread and not optimized, than as
+	// it is timed. Where it is slower still, there are fewer cases: a part of them.
+	goldenSlower = 4
+	goldenFewer  = 8
 )
 
 // reasonGolden is the reason of a parity report whose golden outputs are not the reference model's.
 const reasonGolden = "golden_outputs"
 
-// checkGolden runs the reference model on some cases and compares its outputs with the golden ones. Where it cannot be run the check
-// is undecided. Errors: those of ctx, and of files.
-func (v verification) checkGolden(ctx context.Context, outputs runOutputs) (check registry.ConsistencyCheck, err error) {
+// checkGolden runs the reference model on some cases, each of which takes about so long, and compares its outputs with the golden ones.
+// Where that does not end in its time there are fewer cases, and where it cannot be run at all the check is undecided. Errors: those of ctx,
+// and of files.
+func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one time.Duration) (check registry.ConsistencyCheck, err error) {
 	check = registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictUndecided}
 	ctx, done := v.p.report().stepIn(ctx, "compare golden outputs with the reference model")
 	var run engineRun
 	defer func() { done(goldenNote(check), err, run.held...) }()
 	dir := filepath.Join(v.scratch, "golden-check")
 	defer os.RemoveAll(dir)
-	sample := v.drawGolden(outputs.median())
-	run, err = v.referenceOn(sample, dir)
-	if err != nil {
-		return check, err
-	}
-	if err := v.extra(referenceID, outputs, 1).do(ctx, &run, filepath.Join(dir, "out")); err != nil {
-		check.Message = registry.PlainText("the reference model was not run: " + err.Error())
-		return check, context.Cause(ctx)
+	var sample []int
+	drawn := v.drawGolden(one)
+	for left := v.extra(referenceID, outputs, 2); ; drawn = drawn[:max(len(drawn)/goldenFewer, 1)] {
+		sample = slices.Sorted(slices.Values(drawn))
+		at := filepath.Join(dir, strconv.Itoa(len(sample)))
+		if run, err = v.referenceOn(sample, at); err != nil {
+			return check, err
+		}
+		err := left.do(ctx, &run, filepath.Join(at, "out"))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, consistency.ErrStopped) || len(sample) == 1 {
+			check.Message = registry.PlainText("the reference model was not run: " + err.Error())
+			return check, context.Cause(ctx)
+		}
 	}
 	golden := &goldenSet{set: *v.golden.set}
 	for _, shard := range golden.set.Shards {
@@ -69,9 +84,7 @@ func (v verification) drawGolden(one time.Duration) []int {
 	if one > 0 {
 		n = min(n, max(int(goldenTime/one), 1))
 	}
-	drawn := rand.Perm(v.cases.set.Count)[:min(n, v.cases.set.Count)] //nolint:gosec // the system seeds it, so that no builder knows what is drawn
-	slices.Sort(drawn)
-	return drawn
+	return rand.Perm(v.cases.set.Count)[:min(n, v.cases.set.Count)] //nolint:gosec // the system seeds it, so that no builder knows what is drawn
 }
 
 // bytes is what the files of a part take.

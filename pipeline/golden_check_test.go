@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -68,6 +69,35 @@ func TestVerifyComparesGoldenOutputs(t *testing.T) {
 	}
 	if engine.Parity.Outputs["y"].MaxAbs != 0 || len(engine.Parity.Reasons) != 1 || engine.Parity.Reasons[0].Code != "golden_outputs" {
 		t.Errorf("largest error %v, reasons %+v; want an engine that equals the golden outputs, and one reason", engine.Parity.Outputs["y"].MaxAbs, engine.Parity.Reasons)
+	}
+}
+
+// Where the reference model takes longer than was foreseen, fewer cases are compared: at least one.
+func TestVerifyComparesFewerGoldenOutputs(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.manyCases(t)
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	var sizes []int
+	var hung time.Duration
+	w.p.Now = func() time.Time { return time.Now().Add(hung) }
+	w.run = func(job toolchain.Job, _ string) error {
+		if !onGolden(job) {
+			return nil
+		}
+		n := len(slices.DeleteFunc(slices.Clone(job.Inputs), func(in toolchain.Input) bool { return in.Role != toolchain.RoleCases }))
+		if sizes = append(sizes, n); n > 1 {
+			hung += job.Budget.Time
+			return registry.Errorf(registry.CodeUnavailable, "onnxruntime ran longer than %s and was stopped", job.Budget.Time)
+		}
+		return nil
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil || !slices.Equal(sizes, []int{40, 5, 1}) {
+		t.Fatalf("ran %v cases, error %v; want 40, 5 and 1", sizes, err)
+	}
+	if got := goldenCheck(verified.Engines[0]); got.Verdict != registry.VerdictPass || got.Cases != 1 {
+		t.Errorf("check %+v, want a pass by one case", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -290,7 +291,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 			Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
 		Release: v.release, Node: v.node, Skipped: v.skipped,
 	}
-	checks, err := v.consistencyChecks(ctx, outputs)
+	checks, err := v.consistencyChecks(ctx, outputs, time.Duration(latencies.latency(referenceID).P50Ns))
 	if err != nil {
 		return VerifyResult{}, err
 	}
