@@ -17,11 +17,12 @@ import (
 
 // fitted writes files of estimators with the toolchain's own scikit-learn.
 const fitted = `
-import os, pickle, sys
+import json, os, pickle, struct, sys
 import joblib, numpy, skops.io
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,6 +40,16 @@ made = {
 }
 for name, estimator in made.items():
     skops.io.dump(estimator, name + ".skops")
+gaussian = GaussianProcessRegressor().fit(rows, labels.astype(float))
+joblib.dump(gaussian, "gaussian.pickle")
+
+def shard(path, name, array):
+    header = json.dumps({name: {"dtype": "F32", "shape": array.shape, "data_offsets": [0, array.nbytes]}}).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header + array.astype("float32").tobytes())
+
+shard("rows.safetensors", "input", rows[:20])
+shard("gaussian.safetensors", "GPmean", numpy.array([gaussian.predict(row[None]) for row in rows[:20]], "float32"))
 old = LogisticRegression(max_iter=9999).fit(rows, labels)
 joblib.dump(boosted, "zipped.pickle", compress=3)
 
@@ -127,6 +138,23 @@ func TestImportScikitLearn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A regressor whose converter has a name of its own for what it predicts is run, too.
+func TestRunRegressors(t *testing.T) {
+	t.Parallel()
+	dir, driver := estimators(t)
+	const file = "gaussian.pickle"
+	job := toolchain.Job{Verb: toolchain.VerbRun, Inputs: []toolchain.Input{
+		toolchaintest.Input(t, toolchain.RoleModel, "source.pickle", filepath.Join(dir, file)),
+		toolchaintest.Input(t, toolchain.RoleCases, "cases.safetensors", filepath.Join(dir, "rows.safetensors")),
+	}, Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "engine", Path: "source.pickle"}}}}
+	outcome, err := driver.Do(t.Context(), job, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _ := outcome.File("outputs/engine/cases.safetensors")
+	near(t, file, readShard(t, made.Path), readShard(t, filepath.Join(dir, "gaussian.safetensors")), 0)
 }
 
 func TestImportScikitLearnRefuses(t *testing.T) {

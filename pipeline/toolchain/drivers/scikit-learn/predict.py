@@ -51,11 +51,13 @@ class Engine:
     def method(self, name):
         """The method whose result skl2onnx calls so. The scores of what finds outliers are negative for
         them, as decision_function gives them; score_samples has another origin."""
-        from sklearn.base import is_outlier_detector
+        from sklearn.base import is_outlier_detector, is_regressor
 
         scores = ("decision_function",) if is_outlier_detector(self.estimator) else ("transform", "score_samples")
         candidates = {"label": ("predict",), "probabilities": ("predict_proba",), "scores": scores, "variable": ("predict", "transform")}
-        for method in candidates.get(name, ()):
+        # Converters of some regressors have names of their own for what they predict, such as GPmean.
+        only = ("predict",) if len(self.outputs) == 1 and is_regressor(self.estimator) else ()
+        for method in candidates.get(name, only):
             if hasattr(self.estimator, method):
                 return getattr(self.estimator, method)
         raise Refused("unsupported_format", f"{type(self.estimator).__qualname__} has no method that gives its output {name!r}")
