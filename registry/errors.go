@@ -238,8 +238,8 @@ func Hints(err error) []string {
 	return hints
 }
 
-// exitOrder lists exit codes by precedence, for a command to which several apply. ExitInvalid
-// is found before any work. ExitAgain is last because it promises that a retry helps with every
+// exitOrder lists exit codes by precedence, for a command to which several apply. What is wrong with
+// an input has to be corrected first. ExitAgain is last because it promises that a retry helps with every
 // error.
 var exitOrder = []int{
 	ExitInvalid,
