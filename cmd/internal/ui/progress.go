@@ -57,12 +57,19 @@ func (u *UI) Progress(s progress.Step) {
 	}
 }
 
-// stillRunning is how often a line says that a step goes on, where no terminal shows it.
-const stillRunning = 15 * time.Second
+// stillRunning is how often a line says that a step goes on, where no terminal shows it, and firstSaid is when the first one does.
+const (
+	stillRunning = 15 * time.Second
+	firstSaid    = 5 * time.Second
+)
 
 // beat says now and then that a step goes on, and how far it is.
 func (u *UI) beat(s progress.Step) {
-	if s.Elapsed < u.beats[s.Name]+stillRunning {
+	next := firstSaid
+	if last, said := u.beats[s.Name]; said {
+		next = last + stillRunning
+	}
+	if s.Elapsed < next {
 		return
 	}
 	if u.beats == nil {

@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/progress"
 )
 
-// Where no terminal moves, a step that runs long is said to do so every 15 seconds, with how far it is.
+// Where no terminal moves, a step that runs long is said to do so after 5 seconds and then every 15, with how far it is.
 func TestLongStepWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	u, _, stderr := screen()
@@ -16,15 +16,15 @@ func TestLongStepWithoutATerminal(t *testing.T) {
 	u.Progress(step)
 	for second := 1; second <= 31; second++ {
 		step.State, step.Elapsed = progress.Moving, time.Duration(second)*time.Second
-		if second == 30 {
+		if second == 20 {
 			step.Note = "120 of 600 runs"
 		}
 		u.Progress(step)
 	}
 	step.State, step.Note = progress.Done, ""
 	u.Progress(step)
-	want := "  compile fp32                                   15.0 s  still running\n" +
-		"  compile fp32                                   30.0 s  still running, 120 of 600 runs\n" +
+	want := "  compile fp32                                    5.0 s  still running\n" +
+		"  compile fp32                                   20.0 s  still running, 120 of 600 runs\n" +
 		"  compile fp32                                   31.0 s\n"
 	if got := stderr.String(); got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
