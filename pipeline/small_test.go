@@ -157,6 +157,26 @@ func TestUnfinished(t *testing.T) {
 	if old, err := v.openUnfinished(); err != nil || old.dir != "" {
 		t.Errorf("one that is too old and was not removed: %+v, error %v; want nothing", old, err)
 	}
+	v.began.StartedOn = now.UTC()
+	for name, shared := range map[string]func(dir string) error{
+		"others can write to it": func(dir string) error { return os.Chmod(dir, 0o777) },
+		"a link": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+"-moved"), os.Symlink(dir+"-moved", dir))
+		},
+		"a file": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+	} {
+		p.Unfinished = filepath.Join(t.TempDir(), "unfinished")
+		own, err := v.openUnfinished()
+		if err != nil || own.dir == "" || own.close(false) != nil {
+			t.Fatalf("%+v, error %v; want a folder", own, err)
+		}
+		if err := shared(p.Unfinished); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := v.openUnfinished(); err != nil || found.dir != "" {
+			t.Errorf("%s: %+v, error %v; want nothing", name, found, err)
+		}
+	}
 	p.Unfinished = ""
 	if none, err := v.openUnfinished(); err != nil || none.dir != "" || none.close(true) != nil {
 		t.Errorf("without a folder for it: %+v, error %v; want nothing", none, err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -45,7 +46,7 @@ func (p *Pipeline) begin(ctx context.Context, model string) (beginning, error) {
 }
 
 // openUnfinished finds what an earlier verification of the same release by the same
-// program on the same kind of machine has left. A folder that cannot be written to, or in
+// program on the same kind of machine has left. A folder that cannot be written to, that others can write to, or in
 // which another one works now, remembers nothing: that costs time and no proof.
 func (v verification) openUnfinished() (unfinished, error) {
 	if v.p.Unfinished == "" {
@@ -57,6 +58,9 @@ func (v verification) openUnfinished() (unfinished, error) {
 		"release": v.release.Digest, "node": v.node, "cores": runtime.NumCPU(), "tool": v.p.Tool})
 	if err != nil {
 		return unfinished{}, err
+	}
+	if os.MkdirAll(v.p.Unfinished, 0o700) != nil || !ours(v.p.Unfinished) {
+		return unfinished{}, nil
 	}
 	claimed := claimUnfinished(filepath.Join(v.p.Unfinished, key.Encoded()))
 	if claimed.dir == "" {
@@ -86,8 +90,18 @@ func keepBeginning(path string, now beginning) (beginning, error) {
 	return earlier, errors.Join(err, json.Unmarshal(data, &earlier))
 }
 
+// ours reports whether nobody but this user can write to a folder: what lies there is signed as if it was run here.
+func ours(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int64(owner.Uid) == int64(os.Geteuid()) && info.Mode().Perm()&0o022 == 0
+}
+
 func claimUnfinished(dir string) unfinished {
-	if os.MkdirAll(dir, 0o777) != nil {
+	if os.MkdirAll(dir, 0o700) != nil || !ours(dir) {
 		return unfinished{}
 	}
 	unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true)
