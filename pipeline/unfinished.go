@@ -59,7 +59,7 @@ func (v verification) openUnfinished() (unfinished, error) {
 	if err != nil {
 		return unfinished{}, err
 	}
-	if os.MkdirAll(v.p.Unfinished, 0o700) != nil || !ours(v.p.Unfinished) {
+	if !ours(v.p.Unfinished) {
 		return unfinished{}, nil
 	}
 	claimed := claimUnfinished(filepath.Join(v.p.Unfinished, key.Encoded()))
@@ -90,8 +90,12 @@ func keepBeginning(path string, now beginning) (beginning, error) {
 	return earlier, errors.Join(err, json.Unmarshal(data, &earlier))
 }
 
-// ours reports whether nobody but this user can write to a folder: what lies there is signed as if it was run here.
+// ours makes a folder if it is not there, and reports whether nobody but this user can write to it: what lies there is
+// signed as if it was run here.
 func ours(dir string) bool {
+	if os.MkdirAll(dir, 0o700) != nil {
+		return false
+	}
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return false
@@ -101,7 +105,7 @@ func ours(dir string) bool {
 }
 
 func claimUnfinished(dir string) unfinished {
-	if os.MkdirAll(dir, 0o700) != nil || !ours(dir) {
+	if !ours(dir) {
 		return unfinished{}
 	}
 	unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true)
