@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// An engine that failed does not pass when it is verified again and nothing else is different, so that nobody repeats a
-// verification until a flaky engine passes. With another version of the program it is judged anew.
+// An engine that failed once does not pass a second verification under the same conditions. Otherwise one could repeat verify
+// until a flaky engine passes. Another version of the program judges it anew.
 func TestRepeatingDoesNotPass(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{"a consistency check": "check-1-once", "the cases": "cases-"} {

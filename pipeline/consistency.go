@@ -40,7 +40,7 @@ type consistencyChecks struct {
 }
 
 // consistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
-// reference model on them. The reference model takes about so long for a case.
+// reference model on them. one is about the time of the reference model for one case.
 func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs, one time.Duration) (_ consistencyChecks, err error) {
 	if v.limits.V < consistencyFrom {
 		return consistencyChecks{}, nil
@@ -62,7 +62,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs,
 	return p, err
 }
 
-// draw draws sizes that nobody knows before.
+// draw picks cases and sizes at random, so that a builder cannot predict them.
 func (v verification) draw() func(int) int {
 	if v.p.draw != nil {
 		return v.p.draw

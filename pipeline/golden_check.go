@@ -20,8 +20,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Engines are compared with golden outputs, which a builder made. So a verifier runs the reference model itself, on
-// cases that nobody knows before, and compares what it computes with the golden outputs.
+// Engines are compared with golden outputs, which a builder made. So a verifier runs the reference model itself on random
+// cases, which a builder cannot predict, and compares its outputs with the golden outputs.
 const (
 	// goldenTime is what these runs may take, as far as that is known before.
 	goldenTime = 10 * time.Second
@@ -30,8 +30,8 @@ const (
 	goldenShare = 1e-3
 	// goldenDiffer is in how many cases one may differ.
 	goldenDiffer = 64
-	// goldenSlower is how many times slower the reference model is as it runs for golden outputs, on one thread and not optimized, than as
-	// it is timed. Where it is slower still, there are fewer cases: a part of them.
+	// goldenSlower is how many times slower the reference model is assumed to be on one thread and not optimized, as it runs for golden
+	// outputs, than when it is timed. A run that is slower still is repeated with this fraction of the cases.
 	goldenSlower = 4
 	goldenFewer  = 8
 )
@@ -39,9 +39,9 @@ const (
 // reasonGolden is the reason of a parity report whose golden outputs are not the reference model's.
 const reasonGolden = "golden_outputs"
 
-// checkGolden runs the reference model on some cases, each of which takes about so long, and compares its outputs with the golden ones.
-// Where that does not end in its time there are fewer cases, and where it cannot be run at all the check is undecided. Errors: those of ctx,
-// and of files.
+// checkGolden runs the reference model on random cases and compares its outputs with the golden outputs. one is about the time of
+// one case. A run that exceeds its time is repeated with fewer cases. If the model cannot be run at all, the check is undecided.
+// Errors: those of ctx, and of files.
 func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one time.Duration) (check registry.ConsistencyCheck, err error) {
 	check = registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictUndecided}
 	ctx, done := v.p.report().stepIn(ctx, "compare golden outputs with the reference model")
@@ -78,21 +78,13 @@ func goldenNote(c registry.ConsistencyCheck) string {
 	return fmt.Sprintf("%s, %s", c.Verdict, registry.Count(c.Cases, "case"))
 }
 
-// drawGolden draws cases, so many as fit the time if each takes so long.
+// drawGolden picks cases at random: as many as fit goldenTime if one case takes this long.
 func (v verification) drawGolden(one time.Duration) []int {
-	n := crossCheckCount(v.cases.bytes(), v.cases.set.Count)
+	n := crossCheckCount(sizeOfInputs(v.cases.inputs(toolchain.RoleCases)), v.cases.set.Count)
 	if one > 0 {
 		n = min(n, max(int(goldenTime/one), 1))
 	}
 	return rand.Perm(v.cases.set.Count)[:min(n, v.cases.set.Count)] //nolint:gosec // the system seeds it, so that no builder knows what is drawn
-}
-
-// bytes is what the files of a part take.
-func (m material) bytes() (n int64) {
-	for _, f := range m.files {
-		n += f.Size
-	}
-	return n
 }
 
 // referenceOn is a run of the reference model on cases, each in a file of its own, as it runs for golden outputs.
@@ -173,7 +165,8 @@ func compareGolden(pairs crossCheckPairs, allowed crossCheckTolerance, check *re
 	switch {
 	case check.Affected > check.Cases/goldenDiffer:
 		check.Verdict = registry.VerdictFail
-		check.Message = fmt.Sprintf("of %s the reference model computes something else than the golden outputs in %d: %s", registry.Count(check.Cases, "case"), check.Affected, check.Message)
+		check.Message = fmt.Sprintf("of %s the reference model computes something else than the golden outputs in %d: %s",
+			registry.Count(check.Cases, "case"), check.Affected, check.Message)
 	case check.Affected > 0:
 		check.Verdict = registry.VerdictRecorded
 	}

@@ -12,8 +12,9 @@ import (
 // unlike is how many times the spread of one column of scores may be that of another before they look like quantities.
 const unlike = 10
 
-// guessedScores warns of outputs that are guessed to be scores by their shape alone, and whose columns have spreads so different as quantities with units
-// of their own have: errors of scores are relative to the spread of all of them, so that small columns can be wrong.
+// guessedScores warns of outputs that are guessed to be scores by their shape alone, and whose columns have very different
+// spreads, as quantities with units of their own do. Errors of scores are relative to the spread of all columns, which hides
+// errors of the small ones.
 func (m maker) guessedScores(golden goldenSet) ([]string, error) {
 	var warnings []string
 	for _, output := range m.inputs.Interface.Outputs {

@@ -24,5 +24,6 @@ func randomNotes(what string, model *format.Model) []string {
 		return nil
 	}
 	slices.Sort(found)
-	return []string{fmt.Sprintf("%s draws numbers (%s), so that each run gives something else: export it without, or give the numbers as an input", what, strings.Join(found, ", "))}
+	return []string{fmt.Sprintf("%s draws numbers (%s), so that each run gives something else: export it without, or give the numbers as an input",
+		what, strings.Join(found, ", "))}
 }

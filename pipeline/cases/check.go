@@ -75,8 +75,8 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 	return nil
 }
 
-// unfit is the error of cases in which a dimension of an input, counted from 0, has a size that it cannot have. Of an open one it says which sizes
-// it has, since those are often what nobody chose, and how a spec lets it have this one.
+// unfit is the error about a dimension of an input, counted from 0, whose size the model does not take. For an open dimension it
+// names the allowed sizes, which are often a default, and the shapes: that allow this one.
 func unfit(shape []int64, input validators.TensorInfo, at int, got int64, iface validators.Interface) error {
 	dim := input.Shape[at]
 	err := registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v", shape, input.Shape)

@@ -46,8 +46,8 @@ type Options struct {
 	// Runner's to bound, by the engine's own time: one that loads slowly takes no check from others.
 	Budget, Run time.Duration
 	MaxBytes    int64 // of the inputs and outputs of one check; 0 means 256 MiB
-	// Draw draws one of the numbers [0, n), for cases and sizes of batches that nobody knows before; nil: no size is drawn, and
-	// the first of the cases is taken that are equally far apart.
+	// Draw returns a random number from 0 to n-1. It picks cases and batch sizes, so that a builder cannot predict them.
+	// If it is nil, no random size is run, and the cases are evenly spaced.
 	Draw func(n int) int
 }
 
