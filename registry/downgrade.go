@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // RequireNoDowngrade applies where a promotion would replace a newer version. A rollback goes back; what
@@ -35,9 +37,7 @@ func CompareTags(a, b string) int {
 	if !versionPattern.MatchString(x) || !versionPattern.MatchString(y) {
 		return 0
 	}
-	xCore, xPre, _ := strings.Cut(x, "-")
-	yCore, yPre, _ := strings.Cut(y, "-")
-	return cmp.Or(comparePrecedence(xCore, yCore), comparePrerelease(xPre, yPre), compareNumbers(xRevision, yRevision))
+	return cmp.Or(semver.Compare("v"+x, "v"+y), compareNumbers(xRevision, yRevision))
 }
 
 // cutRevision splits the tag of a later revision of a version; a first one has no revision.
@@ -46,43 +46,8 @@ func cutRevision(tag string) (version, revision string) {
 	return strings.TrimSuffix(tag, suffix), strings.TrimPrefix(suffix, "-r")
 }
 
-// comparePrerelease orders what follows the first hyphen. Nothing is more than something: 1.0.0 is newer than 1.0.0-rc.1.
-func comparePrerelease(a, b string) int {
-	if a == "" || b == "" {
-		return cmp.Compare(len(b), len(a))
-	}
-	return comparePrecedence(a, b)
-}
-
-// comparePrecedence compares identifiers between dots from the left. Of two lists that begin alike the longer one is more.
-func comparePrecedence(a, b string) int {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(x), len(y)) {
-		if c := compareIdentifiers(x[i], y[i]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(len(x), len(y))
-}
-
-// compareIdentifiers compares numbers by value and words by their bytes. Numbers are less than words.
-func compareIdentifiers(a, b string) int {
-	aNumber, bNumber := isDigits(a), isDigits(b)
-	switch {
-	case aNumber && bNumber:
-		return compareNumbers(a, b)
-	case aNumber:
-		return -1
-	case bNumber:
-		return 1
-	}
-	return strings.Compare(a, b)
-}
-
 // compareNumbers compares digits by value, however many they are. No digits are less than any.
 func compareNumbers(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
-
-func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
