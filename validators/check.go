@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -61,6 +62,19 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 		j.rate(name, "equal", limits.Equal.Min, r.EqualMisses, r.FullCases)
 		j.skill(name, r)
 	}
+	if limits.Close != nil {
+		j.close(name, limits.Close.Min, r)
+	}
+}
+
+// close checks the share of cases that are close to the reference.
+func (j *judgement) close(output string, limit float64, r tensor.Result) {
+	if r.NoFar {
+		j.undecided(registry.Reason{Code: ReasonNotRun, Output: output, Message: fmt.Sprintf(
+			"output %s has no share of close cases: its channels are more than 16, or another number in each case; per_channel: false takes all values together", output)})
+		return
+	}
+	j.rate(output, "close", limit, float64(r.FarCases), r.FullCases)
 }
 
 // figureSkill is by how much an engine misses fewer answers than a constant.
@@ -159,6 +173,7 @@ var words = map[string]string{
 	"maxAbs":     "the largest error",
 	"maxError":   "the largest error, in standard deviations of the reference's values,",
 	"systematic": "the offset or factor in the errors, in standard deviations of the reference's values,",
+	"close":      "the share of cases that are close to the reference",
 	"caseError":  "the error of the worst case, in standard deviations of the reference's values,",
 }
 
@@ -189,7 +204,7 @@ func (j *judgement) rate(output, figure string, limit, misses float64, cases int
 	if output != "" {
 		subject = "output " + output + ": "
 	}
-	said := fmt.Sprintf("%s%s is %s in %s", subject, figure, share(value), registry.Count(cases, "case"))
+	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(words[figure], figure), share(value), registry.Count(cases, "case"))
 	switch {
 	case math.IsNaN(misses):
 		check.Value, check.Verdict = registry.Figure(math.NaN()), registry.VerdictFail

@@ -98,6 +98,7 @@ func (l *loosening) output(where string, now, was OutputLimits) {
 	l.least(where, "top1", now.Top1, was.Top1)
 	l.least(where, "snr", now.SNRdB, was.SNRdB)
 	l.least(where, "equal", now.Equal, was.Equal)
+	l.least(where, "close", now.Close, was.Close)
 	l.most(where, "max_abs", now.MaxAbs, was.MaxAbs)
 	l.most(where, "max_error", now.MaxError, was.MaxError)
 	l.most(where, "case_error", now.CaseError, was.CaseError)

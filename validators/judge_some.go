@@ -65,7 +65,7 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 	p := l.Precisions[precision]
 	outputs, chance := maps.Clone(p.Outputs), make(map[string]float64)
 	for name, o := range outputs {
-		o.Systematic = nil
+		o.Systematic, o.Close = nil, nil
 		if m.Outputs[name].Top1Rows == 0 { // at another size of an open dimension a row can have one value
 			o.Top1 = nil
 		}

@@ -71,6 +71,8 @@ type OutputLimits struct {
 	// Systematic bounds tensor.Result.Systematic: offsets and factors of a channel, which single
 	// errors hide in.
 	Systematic *AtMost `json:"systematic,omitempty"`
+	// Close bounds the share of cases that are not among tensor.Result.FarCases; 0 to 1.
+	Close *AtLeast `json:"close,omitempty"`
 	// PerChannel takes the spread of each index along the last axis in place of that of all
 	// values. It is not a limit itself. False turns off that of a preset; stored limits have true or nil.
 	PerChannel *bool `json:"perChannel,omitempty"`
@@ -200,7 +202,7 @@ func (l Limits) validateOutputs() error {
 		for _, output := range slices.Sorted(maps.Keys(outputs)) {
 			err := outputs[output].Validate()
 			if l.V == 1 && outputs[output].since2() {
-				err = registry.Errorf(registry.CodeInvalid, "equal, maxError, caseError, systematic and perChannel are in version 2, and these are version 1")
+				err = registry.Errorf(registry.CodeInvalid, "equal, maxError, caseError, systematic, close and perChannel are in version 2, and these are version 1")
 			}
 			if err != nil {
 				return registry.Errorf(registry.CodeInvalid, "limits of %s, output %q: %s", precision, output, err.Error())
@@ -212,14 +214,14 @@ func (l Limits) validateOutputs() error {
 
 // since2 reports whether a limit of version 2 is there.
 func (o OutputLimits) since2() bool {
-	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.Systematic != nil || o.perChannel()
+	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.Systematic != nil || o.Close != nil || o.perChannel()
 }
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
 	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel}) {
 		return registry.Errorf(registry.CodeInvalid,
-			"no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic")
+			"no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic, close")
 	}
 	if o.Where != "" && !isName(o.Where) {
 		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)
@@ -229,7 +231,7 @@ func (o OutputLimits) Validate() error {
 		o.SNRdB.within("snr.min", -math.MaxFloat64, math.MaxFloat64),
 		o.MaxAbs.within("max_abs.max", math.MaxFloat64), o.Equal.within("equal.min", 0, 1),
 		o.MaxError.within("max_error.max", math.MaxFloat64), o.CaseError.within("case_error.max", math.MaxFloat64),
-		o.Systematic.within("systematic.max", math.MaxFloat64))
+		o.Systematic.within("systematic.max", math.MaxFloat64), o.Close.within("close.min", 0, 1))
 }
 
 // Validate checks that there is something to keep, by the rules of the newest version, and that the

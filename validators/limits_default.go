@@ -23,11 +23,17 @@ type tolerances struct {
 	// own: the channels of an output that is quantized share one grid.
 	perChannel float64
 	cosine     float64 // of an embedding, at least
-	rate       float64 // of cases with the same answer, at least, where the cases prove so much
+	// close is the rate of cases that are close to the reference, at least, of outputs of few values, where the cases prove so much; 0
+	// where the SNR says more.
+	close float64
+	rate  float64 // of cases with the same answer, at least, where the cases prove so much
 	// usual is the rate of cases that an engine that is right gives another answer for, since
 	// two classes have almost the same score.
 	usual float64
 }
+
+// usuallyFar is the rate of cases that are far from the reference in an engine that is right: where activations exceed the range that calibration saw.
+const usuallyFar = 0.01
 
 // stateSNR is how much more SNR a state has, in dB: it is an input of the next run, so that its
 // errors add up.
@@ -37,9 +43,9 @@ var defaults = map[string]tolerances{
 	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, perChannel: 1, cosine: 0.9999, rate: 0.99, usual: 0.001},
 	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, perChannel: 1, cosine: 0.995, rate: 0.97, usual: 0.01},
 	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, systematic: 0.01, perChannel: 1, cosine: 0.999, rate: 0.98, usual: 0.003},
-	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.03, perChannel: 1.5, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt4: {snr: 6, maxError: 2.5, caseError: 1.2, systematic: 0.15, perChannel: 1, cosine: 0.95, rate: 0.85, usual: 0.04},
+	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, close: 0.96, systematic: 0.08, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, close: 0.96, systematic: 0.03, perChannel: 1.5, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt4: {snr: 6, maxError: 2.5, caseError: 1.2, close: 0.96, systematic: 0.15, perChannel: 1, cosine: 0.95, rate: 0.85, usual: 0.04},
 }
 
 // ownPrecision has the precisions that numbers of an output have by their type. Engines that are right differ by a last
@@ -49,7 +55,7 @@ var ownPrecision = map[tensor.DType]string{tensor.Float16: PrecisionFP16, tensor
 // orLooser takes the looser of each two.
 func (t tolerances) orLooser(o tolerances) tolerances {
 	return tolerances{snr: min(t.snr, o.snr), maxError: max(t.maxError, o.maxError), caseError: max(t.caseError, o.caseError),
-		systematic: max(t.systematic, o.systematic), perChannel: t.perChannel, cosine: min(t.cosine, o.cosine), rate: min(t.rate, o.rate), usual: max(t.usual, o.usual)}
+		systematic: max(t.systematic, o.systematic), perChannel: t.perChannel, cosine: min(t.cosine, o.cosine), close: max(t.close, o.close), rate: min(t.rate, o.rate), usual: max(t.usual, o.usual)}
 }
 
 // DefaultLimits gives the limits of [PresetDefault] for an output, by its kind: errors relative to
@@ -64,7 +70,15 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 // differ.
 func (t tolerances) strict() tolerances {
 	return tolerances{snr: t.snr + 6, maxError: t.maxError / 2, caseError: t.caseError / 2, systematic: t.systematic / 2, perChannel: t.perChannel,
-		cosine: (1 + t.cosine) / 2, rate: (1 + t.rate) / 2, usual: t.usual}
+		cosine: halfway(t.cosine), close: halfway(t.close), rate: halfway(t.rate), usual: t.usual}
+}
+
+// halfway is between a share and 1; 0, which asks for nothing, stays.
+func halfway(share float64) float64 {
+	if share == 0 {
+		return 0
+	}
+	return (1 + share) / 2
 }
 
 // tolerancesOf returns those of a precision. A compressed engine computes another function than the reference model, whatever its
@@ -102,6 +116,9 @@ func presetLimits(preset, precision string, output TensorInfo, cases int) (Outpu
 	limits := OutputLimits{SNRdB: &AtLeast{t.snr}, MaxError: &AtMost{t.maxError}, CaseError: &AtMost{t.caseError}}
 	if output.few() {
 		limits.CaseError = &AtMost{t.maxError}
+		if t.close > 0 && !kind.Ranks() {
+			limits.Close = &AtLeast{ProvableRate(t.close, usuallyFar, cases)}
+		}
 	}
 	if kind != KindMask { // whose last axis is a place, not a channel
 		limits.Systematic = &AtMost{t.systematic}

@@ -195,6 +195,7 @@ func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	override(&o.MaxError, other.MaxError)
 	override(&o.CaseError, other.CaseError)
 	override(&o.Systematic, other.Systematic)
+	override(&o.Close, other.Close)
 	override(&o.PerChannel, other.PerChannel)
 	if !o.perChannel() {
 		o.PerChannel = nil // stored limits have true or nothing

@@ -136,7 +136,7 @@ func TestParseLimitsRefuses(t *testing.T) {
 		{`"v":1`, `"v":3`, "limits version 3: this program reads versions 1 to 2"},
 		{`"v":1`, `"v":2`, "confidence 0: want more than 0.5"},
 		{`"accuracy":`, `"confidence":0.95,"accuracy":`, "confidence is in version 2"},
-		{`"maxAbs":{"max":1}`, `"maxAbs":{"max":1},"maxError":{"max":1}`, "equal, maxError, caseError, systematic and perChannel are in version 2"},
+		{`"maxAbs":{"max":1}`, `"maxAbs":{"max":1},"maxError":{"max":1}`, "equal, maxError, caseError, systematic, close and perChannel are in version 2"},
 		{`"drop":{"max":0.005}`, `"drop":{"max":0.005},"min":{"min":0.5}`, "accuracy: version 1 has drop and nothing else"},
 		{`"drop":{"max":0.005},`, ``, "accuracy: version 1 has drop and nothing else"},
 		{`"v":1`, `"v":1,"x":1`, `unknown field "x"`},

@@ -22,7 +22,7 @@ func (l Limits) Loose(cases int) string {
 			for _, limit := range []struct {
 				figure string
 				*AtLeast
-			}{{"top1", outputs[name].Top1}, {"equal", outputs[name].Equal}} {
+			}{{"top1", outputs[name].Top1}, {"equal", outputs[name].Equal}, {"close", outputs[name].Close}} {
 				if limit.AtLeast != nil && limit.Min < looseRate && limit.Min != proven {
 					found = append(found, fmt.Sprintf("%s of output %q in %s is %s", limit.figure, name, precision, share(limit.Min)))
 				}

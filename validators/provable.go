@@ -23,7 +23,8 @@ func (l Limits) Provable(cases int) error {
 		outputs := l.Precisions[precision].Outputs
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
 			what := fmt.Sprintf("limits of %s, output %q: ", precision, name)
-			if err := cmp.Or(l.provable(what+"top1", outputs[name].Top1, cases), l.provable(what+"equal", outputs[name].Equal, cases)); err != nil {
+			if err := cmp.Or(l.provable(what+"top1", outputs[name].Top1, cases), l.provable(what+"equal", outputs[name].Equal, cases),
+				l.provable(what+"close", outputs[name].Close, cases)); err != nil {
 				return err
 			}
 		}

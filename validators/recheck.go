@@ -122,6 +122,7 @@ var boundedFigures = map[string]boundedFigure{
 	"systematic": {said: func(o registry.OutputFigures) registry.Figure { return o.Systematic }},
 	"top1":       {atLeast: true, rate: true},
 	"equal":      {atLeast: true, rate: true},
+	"close":      {atLeast: true, rate: true},
 	figureSkill:  {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return valueOrNaN(o.Skill) }},
 	"accuracy":   {atLeast: true, rate: true, ofAccuracy: true},
 	"drop":       {rate: true, ofAccuracy: true},

@@ -173,7 +173,7 @@ func (r *rejudgement) recountOutputs(each map[string][]tensor.CaseFigures, besid
 		r.same(what+": cosineMin", &said.CosineMin, total.cosine)
 		r.same(what+": caseError", &said.CaseError, total.caseError)
 		if beside.oneSpread(name) {
-			r.recountSpread(what, said, each[name])
+			r.recountSpread(name, said, each[name])
 		}
 		for _, c := range r.report.Checks {
 			if c.Output == name {

@@ -130,6 +130,7 @@ func (o OutputLimits) limits(name string) []limitOf {
 		add("top1", least(o.Top1))
 	}
 	add("equal", least(o.Equal))
+	add("close", least(o.Close))
 	return all
 }
 

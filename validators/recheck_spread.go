@@ -23,7 +23,8 @@ func (b Beside) oneSpread(output string) bool {
 }
 
 // recountSpread computes the figures that are relative to the spread again, from what the file has of each case.
-func (r *rejudgement) recountSpread(what string, said registry.OutputFigures, each []tensor.CaseFigures) {
+func (r *rejudgement) recountSpread(output string, said registry.OutputFigures, each []tensor.CaseFigures) {
+	what := "output " + output
 	follows, ok := tensor.Pool(each)
 	if !ok {
 		r.withinCases(what, said, each)
@@ -35,6 +36,11 @@ func (r *rejudgement) recountSpread(what string, said registry.OutputFigures, ea
 	r.same(what+": snrDb", &said.SpreadSNRdB, follows.SpreadSNR)
 	r.same(what+": maxError", &said.MaxError, follows.MaxError)
 	r.same(what+": caseError", &said.CaseError, follows.CaseError)
+	for _, c := range r.report.Checks {
+		if c.Output == output && c.Figure == "close" {
+			r.same(what+", close: misses", c.Misses, float64(follows.FarCases))
+		}
+	}
 }
 
 // withinCases is for files of earlier versions: it compares the figures that follow from sums over elements, which they do not have,

@@ -97,6 +97,8 @@ func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
 		o.Top1 = atLeastOf(o.Top1, math.Max(now, s.rateOf(c)))
 	case "equal":
 		o.Equal = atLeastOf(o.Equal, math.Max(now, s.rateOf(c)))
+	case "close":
+		o.Close = atLeastOf(o.Close, math.Max(now, s.rateOf(c)))
 	}
 	return o
 }
@@ -203,7 +205,7 @@ func (o OutputLimits) yaml() string {
 		min  *AtLeast
 		max  *AtMost
 	}{{"snr", o.SNRdB, nil}, {"max_error", nil, o.MaxError}, {"case_error", nil, o.CaseError}, {"systematic", nil, o.Systematic},
-		{"cosine", o.Cosine, nil}, {"top1", o.Top1, nil}, {"equal", o.Equal, nil}} {
+		{"cosine", o.Cosine, nil}, {"top1", o.Top1, nil}, {"equal", o.Equal, nil}, {"close", o.Close, nil}} {
 		switch {
 		case l.min != nil:
 			parts = append(parts, fmt.Sprintf("%s: {min: %.6g}", l.name, l.min.Min))

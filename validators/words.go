@@ -21,6 +21,7 @@ var figureWords = map[string]string{
 	"systematic": "offset or factor in the errors / spread",
 	"top1":       "same best class",
 	"equal":      "same answer",
+	"close":      "close to the reference",
 	"skill":      "wrong answers saved / a constant's",
 	"accuracy":   "accuracy",
 	"drop":       "drop of accuracy",
@@ -49,7 +50,7 @@ func isShare(c registry.Check) bool {
 	if c.Figure == "accuracy" {
 		return !c.Resampled
 	}
-	return slices.Contains([]string{"top1", "equal", "drop", "regression", "relative"}, c.Figure)
+	return slices.Contains([]string{"top1", "equal", "close", "drop", "regression", "relative"}, c.Figure)
 }
 
 // ValueText is a value of a check's figure with its unit.

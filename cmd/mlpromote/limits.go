@@ -103,7 +103,7 @@ func outputText(o validators.OutputLimits) string {
 	for _, limit := range []struct {
 		name string
 		min  *validators.AtLeast
-	}{{"cosine", o.Cosine}, {"top1", o.Top1}, {"equal", o.Equal}, {"snr dB", o.SNRdB}} {
+	}{{"cosine", o.Cosine}, {"top1", o.Top1}, {"equal", o.Equal}, {"close", o.Close}, {"snr dB", o.SNRdB}} {
 		if limit.min != nil {
 			parts = append(parts, fmt.Sprintf("%s >= %g", limit.name, limit.min.Min))
 		}

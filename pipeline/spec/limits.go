@@ -50,6 +50,7 @@ type OutputLimits struct {
 	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
 	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
 	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth, and what stands out of the other errors four times"`
+	Close      *AtLeast  `yaml:"close" doc:"Fraction of cases that are close to the reference, by what the cases prove: not further off than a quarter of the standard deviation, or than six times the error of the middle case"`
 	PerChannel *bool     `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own; false takes that of all values, also where the preset does not"`
 }
 
@@ -253,7 +254,7 @@ func (o OutputLimits) check() error {
 func (o OutputLimits) validators() validators.OutputLimits {
 	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators(),
 		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(),
-		Systematic: o.Systematic.validators(), PerChannel: o.PerChannel}
+		Systematic: o.Systematic.validators(), Close: o.Close.validators(), PerChannel: o.PerChannel}
 	if o.SNR != nil {
 		out.SNRdB = &validators.AtLeast{Min: o.SNR.Min}
 	}

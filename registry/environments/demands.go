@@ -65,7 +65,7 @@ type ceilings registry.Ceilings
 
 // spelled are the figures as mlpromote.yaml spells them, with their names in reports.
 var spelled = map[string]string{"cosine": "cosine", "top1": "top1", "equal": "equal", "snr": "snrDb", "max_abs": "maxAbs", "max_error": "maxError",
-	"case_error": "caseError", "systematic": "systematic"}
+	"case_error": "caseError", "systematic": "systematic", "close": "close"}
 
 // DecodeYAML reads the mapping.
 func (c *ceilings) DecodeYAML(n *strictyaml.Node) {

@@ -70,7 +70,7 @@ func newPool(each []CaseFigures, numbers []int, options Options) *pool {
 
 func (c *Comparison) pool() *pool { return newPool(c.each, c.numbers, c.options) }
 
-// Pool computes Spread, SpreadSNR, MaxError and CaseError of a [Result] again from the figures of each case, where the errors
+// Pool computes Spread, SpreadSNR, MaxError, CaseError and FarCases of a [Result] again from the figures of each case, where the errors
 // are relative to one spread, without Options.Channels and Options.Spreads. It reports false if the figures do not say enough for it:
 // those of files of earlier versions.
 func Pool(each []CaseFigures) (Result, bool) {
@@ -80,7 +80,11 @@ func Pool(each []CaseFigures) (Result, bool) {
 		}
 	}
 	var r Result
-	newPool(each, nil, Options{}).set(&r)
+	p := newPool(each, nil, Options{})
+	p.set(&r)
+	found := make(map[int]bool)
+	far(p.cases, r.Spread, func(at int) { found[at] = true })
+	r.FarCases = countable(each, found)
 	return r, true
 }
 

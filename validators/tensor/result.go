@@ -89,6 +89,11 @@ type Result struct {
 	// values; CaseErrorCase is the first case that has it, -1 if it is 0.
 	CaseError     float64
 	CaseErrorCase int
+	// FarCases counts, of FullCases, those whose error is above a quarter of the spread and above six times the error of the
+	// middle case: with Options.Channels in any channel. NoFar is true if that is not known, since there are more than 16 channels, or
+	// another number of them in each case.
+	FarCases int
+	NoFar    bool
 	// CaseErrors counts the cases by their root mean square error divided by the spread of all
 	// values, in decades: below 1e-8, from there to below 1e-7, and so on; the last of the
 	// [Decades] is 1 and above, with what has no finite error.

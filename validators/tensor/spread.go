@@ -51,6 +51,7 @@ func (c *Comparison) spread(r *Result) {
 	if c.options.Systematic {
 		c.systematic(r)
 	}
+	c.far(r, p)
 }
 
 // toSpread returns the signal to noise ratio in dB and the largest error, both relative to a

@@ -360,6 +360,11 @@ def faults(family, model, feeds):
         yield f"scaled-{factor}", scaled(np.full(width, factor))
     for offset in (0.1, 0.5):
         yield f"offset-{offset}", behind(family.main, lambda e, raw: [node("Add", [raw, e.weight("offset", offset * spread)])])
+    if isinstance(family, Regressor):
+        rare = float(np.quantile(given[:, 0], 0.95))
+        yield "dead-segment", behind("price", lambda e, raw: [
+            node("Gather", [source, e.weight("first", [0], "int64")], "fault_first", axis=1), node("Greater", ["fault_first", e.weight("rare", rare)], "fault_rare"),
+            node("Where", ["fault_rare", e.weight("usual", np.median(values["price"])), raw])])
     if family.answers:
         most = np.full(width, 1e4)
         most[0] = np.median(seen[:, 0])
