@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // reasonContradicted is the reason of an engine that passes where it failed before.
@@ -87,8 +88,17 @@ func failedExactly(report registry.ParityReport) string {
 			return "consistency check " + string(c.Kind)
 		}
 	}
+	for _, r := range report.Reasons {
+		if slices.Contains(wrongOutputs, r.Code) {
+			return r.Message
+		}
+	}
 	return ""
 }
+
+// wrongOutputs are the codes of failures that no check and no figure of a limit shows. A crash is none: the machine can be at fault, and
+// an engine that crashes on a node computes nothing wrong there.
+var wrongOutputs = []string{reasonShape, reasonPlainLoad, validators.ReasonNewNaN, validators.ReasonNewInf}
 
 // sameRun reports whether two reports are of the same sources, run alike by the same runtime and version of this program.
 func sameRun(a, b registry.ReportHead) bool {

@@ -45,6 +45,9 @@ func (v verification) extra(id string, outputs runOutputs, parts int) *extra {
 	return e
 }
 
+// more adds to the time.
+func (e *extra) more(d time.Duration) { e.total, e.left = e.total+d, e.left+d }
+
 // do does a run in its part of what is left of the time. Errors: [consistency.ErrNoTime] where that is
 // too little to load, and [consistency.ErrStopped] for a run that took it all, both CodeUnavailable.
 func (e *extra) do(ctx context.Context, run *engineRun, dir string) error {

@@ -2,14 +2,17 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // fetched is what a verification reads, each byte checked against its digest on the way.
@@ -120,12 +123,55 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 		return registry.Errorf(registry.CodeTrust,
 			"sources %s of %s do not describe their cases", f.release.Sources, repository)
 	}
+	if err := checkSets(*got); err != nil {
+		return registry.Errorf(registry.CodeOf(err), "sources %s of %s: %w", f.release.Sources, repository, err)
+	}
 	if got.referenceModel, err = got.reference.loadable(f.host.tools[onnxRuntime].Profile, referenceID); err != nil {
 		return err
 	}
 	program, err := f.program(ctx, repository, parts, got.limits.Accuracy)
 	got.scorer = newScorer(f.p, program, got.cases, got.golden)
 	return err
+}
+
+// checkSets checks that the cases are inputs of the model, and that there are golden outputs of each: builders made both. Errors: CodeInvalid, and CodeTrust
+// for two sets that do not go together.
+func checkSets(got fetched) error {
+	set := cases.Set{Record: *got.cases.set, Files: got.cases.inputs(toolchain.RoleCases)}
+	if err := set.Check(got.iface); err != nil {
+		return err
+	}
+	golden := got.golden.set.Shards
+	if !slices.EqualFunc(golden, set.Record.Shards, func(a, b registry.Shard) bool { return a.First == b.First && a.Count == b.Count }) {
+		return registry.Errorf(registry.CodeTrust, "the golden outputs are of %s in %s: want those of the %s in %s that there are",
+			registry.Count(got.golden.set.Count, "case"), registry.Count(len(golden), "file"),
+			registry.Count(set.Record.Count, "case"), registry.Count(len(set.Record.Shards), "file"))
+	}
+	for _, shard := range golden {
+		if err := checkGoldenShard(filepath.Join(got.golden.dir, filepath.FromSlash(shard.File)), shard.Count, got.iface); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "golden outputs %s: %w", shard.File, err)
+		}
+	}
+	return nil
+}
+
+// checkGoldenShard checks that a file has every output of the model, for so many cases.
+func checkGoldenShard(path string, count int, iface validators.Interface) error {
+	f, err := tensor.Open(path, tensor.Limits{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, output := range iface.Outputs {
+		info, ok := f.Info(output.Name)
+		switch {
+		case !ok:
+			return fmt.Errorf("there is no output %q", output.Name)
+		case len(info.Shape) == 0 || info.Shape[0] != int64(count):
+			return fmt.Errorf("output %q has shape %v: want %d first, one for each case", output.Name, info.Shape, count)
+		}
+	}
+	return nil
 }
 
 // program fetches the program that computes the metric of a limit; nil for a limit without one. Errors:

@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
-	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // Engines are compared with golden outputs, which a builder made. So a verifier runs the reference model itself on random
@@ -25,11 +23,6 @@ import (
 const (
 	// goldenTime is what these runs may take, as far as that is known before.
 	goldenTime = 10 * time.Second
-	// A golden output differs where more than this share of its elements are outside the tolerance: another processor can
-	// decide near ties otherwise.
-	goldenShare = 1e-3
-	// goldenDiffer is in how many cases one may differ.
-	goldenDiffer = 64
 	// goldenSlower is how many times slower the reference model is assumed to be on one thread and not optimized, as it runs for golden
 	// outputs, than when it is timed. A run that is slower still is repeated with this fraction of the cases.
 	goldenSlower = 4
@@ -51,11 +44,16 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 	defer os.RemoveAll(dir)
 	var sample []int
 	drawn := v.drawGolden(one)
-	for left := v.extra(referenceID, outputs, 2); ; drawn = drawn[:max(len(drawn)/goldenFewer, 1)] {
+	left := v.extra(referenceID, outputs, 2)
+	left.more(goldenSlower * goldenSlower * one)
+	for ; ; drawn = drawn[:max(len(drawn)/goldenFewer, 1)] {
 		sample = slices.Sorted(slices.Values(drawn))
 		at := filepath.Join(dir, strconv.Itoa(len(sample)))
 		if run, err = v.referenceOn(sample, at); err != nil {
 			return check, err
+		}
+		if len(sample) == 1 {
+			left.parts = 1 // no other run needs time
 		}
 		err := left.do(ctx, &run, filepath.Join(at, "out"))
 		if err == nil {
@@ -70,8 +68,8 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 	for _, shard := range golden.set.Shards {
 		golden.files = append(golden.files, toolchain.OutputFile{Path: filepath.Join(v.golden.dir, filepath.FromSlash(shard.File))})
 	}
-	err = compareGolden(crossCheckPairs{golden: golden, outcome: run.outcome, sample: sample}, v.goldenTolerance(), &check)
-	return check, err
+	comparison := goldenComparison{crossCheckPairs{golden: golden, outcome: run.outcome, sample: sample}, v.goldenTolerance(), quantities(v.limits)}
+	return check, comparison.compare(&check)
 }
 
 func goldenNote(c registry.ConsistencyCheck) string {
@@ -112,10 +110,28 @@ func (v verification) goldenTolerance() crossCheckTolerance {
 			continue
 		}
 		if model, err := readGraph(in.Path); err == nil {
-			return toleranceOf(model.Quantized().Nodes > 0, model)
+			return referenceTolerance(model)
 		}
 	}
 	return crossCheckFloat32
+}
+
+// heavyOperators are those that a quantized model has in 8 bits, or between quantize nodes.
+var heavyOperators = []string{"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN", "Attention"}
+
+// referenceTolerance is that for a reference model. Few quantize nodes in a model that computes in floats are no reason for
+// the tolerance of one that computes in 8 bits: a builder could add one.
+func referenceTolerance(model *format.Model) crossCheckTolerance {
+	quantized, floats := model.Quantized().Nodes, 0
+	for op, n := range model.Ops {
+		if slices.Contains(heavyOperators, op[strings.LastIndexByte(op, '.')+1:]) {
+			floats += n
+		}
+	}
+	if quantized > 0 && quantized < floats {
+		return crossCheckHalf
+	}
+	return toleranceOf(quantized > 0, model)
 }
 
 // readGraph reads an ONNX file by its name.
@@ -130,78 +146,4 @@ func readGraph(file string) (*format.Model, error) {
 		return nil, err
 	}
 	return format.ReadONNX(f, info.Size(), format.Limits{})
-}
-
-// compareGolden counts the cases that differ, of all outputs together.
-func compareGolden(pairs crossCheckPairs, allowed crossCheckTolerance, check *registry.ConsistencyCheck) error {
-	names, err := pairs.names()
-	if err != nil {
-		return err
-	}
-	differ := make(map[int]bool)
-	for _, name := range names {
-		dtype, values, err := pairs.values(name)
-		if err != nil {
-			return err
-		}
-		for i, number := range pairs.sample {
-			found, err := pairs.compareCase(name, i, allowed.options(dtype, values))
-			if err != nil {
-				return err
-			}
-			if found.maxAbs > float64(check.MaxAbs) {
-				check.MaxAbs, check.Output = registry.Figure(found.maxAbs), name
-			}
-			if found.said == "" {
-				continue
-			}
-			if len(differ) == 0 {
-				check.Message = registry.PlainText(fmt.Sprintf("output %s of case %d: %s", name, number, found.said))
-			}
-			differ[number] = true
-		}
-	}
-	check.Cases, check.Affected, check.Verdict = len(pairs.sample), len(differ), registry.VerdictPass
-	switch {
-	case check.Affected > check.Cases/goldenDiffer:
-		check.Verdict = registry.VerdictFail
-		check.Message = fmt.Sprintf("of %s the reference model computes something else than the golden outputs in %d: %s",
-			registry.Count(check.Cases, "case"), check.Affected, check.Message)
-	case check.Affected > 0:
-		check.Verdict = registry.VerdictRecorded
-	}
-	return nil
-}
-
-// differing is how a golden output of a case differs from what the reference model computed now: said is empty if it does not.
-type differing struct {
-	maxAbs float64
-	said   string
-}
-
-func (p crossCheckPairs) compareCase(name string, at int, options tensor.Options) (differing, error) {
-	golden, err := p.goldenRow(name, p.sample[at])
-	if err != nil {
-		return differing{}, err
-	}
-	file, ok := p.outcome.File(path.Join("outputs", referenceID, crossCheckFile(at)))
-	if !ok {
-		return differing{}, registry.Errorf(registry.CodeInternal, "the reference model left no outputs of case %d", p.sample[at])
-	}
-	now, err := readRow(file.Path, name, 0)
-	if err != nil {
-		return differing{math.Inf(1), "it cannot be read: " + err.Error()}, nil //nolint:nilerr // the model left something else
-	}
-	comparison := tensor.NewComparison(options)
-	if err := comparison.Add(p.sample[at], golden, now); errors.Is(err, tensor.ErrMismatch) {
-		return differing{math.Inf(1), err.Error()}, nil
-	} else if err != nil {
-		return differing{}, err
-	}
-	r := comparison.Result()
-	found := differing{maxAbs: r.MaxAbs}
-	if w := r.Worst; w != nil && float64(r.Failed) > goldenShare*float64(r.Elements) {
-		found.said = fmt.Sprintf("at %v it is %.6g, and the golden output %.6g", w.Index[min(1, len(w.Index)):], w.Engine, w.Reference)
-	}
-	return found, nil
 }

@@ -18,6 +18,9 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// reasonShape is the code of reasons about an engine whose outputs have another shape or type than the reference's.
+const reasonShape = "shape"
+
 // head is what every report says about what was found since a beginning.
 func (v verification) head(c candidate, began beginning) registry.ReportHead {
 	return registry.ReportHead{
@@ -65,7 +68,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	switch {
 	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
 		report.Verdict = registry.VerdictFail
-		report.Reasons = []registry.Reason{{Code: "shape",
+		report.Reasons = []registry.Reason{{Code: reasonShape,
 			Message: err.Error() + ": the engine has another interface than the reference"}}
 	case ctx.Err() != nil:
 		return registry.ParityReport{}, out, ctx.Err()

@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // tampering stores parts other than those that a build hands over, as a builder that is not
@@ -88,6 +89,12 @@ func TestVerifyRefusesATrap(t *testing.T) {
 		"no golden outputs":               {without: registry.PartGolden, code: registry.CodeTrust, text: "have no golden"},
 		"no cases":                        {without: registry.PartCases, code: registry.CodeTrust, text: "have no cases"},
 		"cases that are text":             {part: replaceText(registry.PartCases), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
+		"golden outputs of fewer cases":   {part: replaceShard(t, registry.PartGolden, "y", 2, 2), code: registry.CodeTrust, text: "the golden outputs are of 2 cases in 1 file: want those of the 3 cases in 1 file"},
+		"golden outputs of another name":  {part: replaceShard(t, registry.PartGolden, "z", 3, 3), code: registry.CodeInvalid, text: `there is no output "y"`},
+		"golden outputs without rows":     {part: replaceShard(t, registry.PartGolden, "y", 3, 1), code: registry.CodeInvalid, text: "want 3 first, one for each case"},
+		"cases without an input":          {part: replaceShard(t, registry.PartCases, "other", 3, 3), code: registry.CodeInvalid, text: `no tensor for the model's input "x"`},
+		"cases without rows":              {part: replaceShard(t, registry.PartCases, "x", 3, 2, 1), code: registry.CodeInvalid, text: "2 cases, and its set says 3"},
+		"a case without dimensions":       {part: replaceShard(t, registry.PartCases, "x", 3), code: registry.CodeInvalid, text: "shape is [], the model wants [1 1]"},
 		"golden outputs that are text":    {part: replaceText(registry.PartGolden), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +131,35 @@ func TestVerifyRefusesATrap(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// replaceShard replaces the files of a part by one with a tensor of this shape, of which its set says that it has count cases.
+func replaceShard(t *testing.T, role registry.PartKind, name string, count int, shape ...int64) func(p *registry.Part) {
+	t.Helper()
+	values := []float32{1, -2, 3}
+	if len(shape) == 0 {
+		values = values[:1]
+	} else {
+		values = values[:shape[0]]
+	}
+	of, err := tensor.New(values, shape...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := tensor.Write(&text, map[string]tensor.Tensor{name: of}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return func(p *registry.Part) {
+		if p.Role != role {
+			return
+		}
+		file := p.Files[0].Path
+		p.Files = []registry.PartFile{fileOf(file, text.String())}
+		set := *p.Set
+		set.Count, set.Shards = count, []registry.Shard{{File: file, Count: count}}
+		p.Set = &set
 	}
 }
 

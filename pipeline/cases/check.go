@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +12,29 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
+
+// Check checks that every file of a set that was fetched holds the inputs of the model, and as many cases as the record of the set says.
+// Errors: CodeInvalid.
+func (cs *Set) Check(iface validators.Interface) error {
+	if cs.Record.Count < 1 || len(cs.Files) != len(cs.Record.Shards) {
+		return registry.Errorf(registry.CodeInvalid, "the set of cases has %s in %s, of which %d are described",
+			registry.Count(cs.Record.Count, "case"), registry.Count(len(cs.Files), "file"), len(cs.Record.Shards))
+	}
+	for i, in := range cs.Files {
+		f, err := openShard(in)
+		if err != nil {
+			return registry.Errorf(registry.CodeInvalid, "%s: %w", in.Name, err)
+		}
+		count, err := checkShard(f, in.Name, iface)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		if want := cs.Record.Shards[i].Count; count != want {
+			return registry.Errorf(registry.CodeInvalid, "%s: %s, and its set says %d", in.Name, registry.Count(count, "case"), want)
+		}
+	}
+	return nil
+}
 
 // checkShard checks that a shard, from the file path, has every input of the model, with
 // the model's dtype and shape and one number of cases, and gives that number.

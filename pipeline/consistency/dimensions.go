@@ -116,7 +116,7 @@ func sized(i validators.Interface, cases []map[string]tensor.Tensor, at int, to 
 // there.
 func filled(cases []map[string]tensor.Tensor, at int, name string, rows int64) tensor.Tensor {
 	own := max(cases[at][name].Shape[0], 1)
-	parts := make([]tensor.Tensor, min(int64(len(cases)), (rows+own-1)/own))
+	parts := make([]tensor.Tensor, max(1, min(int64(len(cases)), (rows+own-1)/own)))
 	for i := range parts {
 		parts[i] = cases[(at+i)%len(cases)][name]
 	}

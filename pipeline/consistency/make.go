@@ -103,6 +103,9 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 		return left, err
 	}
 	own := first[s.Interface.Inputs[0].Name].Shape[0]
+	if own == 0 {
+		return left, nil // nothing is stacked
+	}
 	most := int(min(s.Interface.Dims[symbol].Max/own, largeBatch))
 	for i, b := range []struct {
 		size    int

@@ -95,6 +95,9 @@ func rowsOf(t tensor.Tensor, rows []int64) (tensor.Tensor, error) {
 	if rows == nil {
 		return t, nil
 	}
+	if len(t.Shape) == 0 {
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "labels have no dimensions: want that of the cases first")
+	}
 	kept := tensor.Tensor{DType: t.DType, Shape: append([]int64{int64(len(rows))}, t.Shape[1:]...)}
 	for _, row := range rows {
 		one, err := t.Rows(row, row+1)

@@ -116,6 +116,10 @@ func TestCompareRefuses(t *testing.T) {
 		"no file of labels":              {func(t *testing.T, run *parity.Run) { run.Labels.Dir = t.TempDir() }, fs.ErrNotExist, "", "a.safetensors"},
 		"no such labels":                 {func(_ *testing.T, run *parity.Run) { run.Labels.Tensor = "right" }, nil, registry.CodeInvalid, "labels: "},
 		"no such scored output":          {func(_ *testing.T, run *parity.Run) { run.Labels.Output = "best" }, tensor.ErrMismatch, "", "best"},
+		"labels without dimensions, beside a copy": {func(t *testing.T, run *parity.Run) {
+			run.Copies = map[int]bool{1: true}
+			run.Labels.Dir = shards(t, map[string]tensor.Tensor{"label": array[int64](t, nil, 1)})
+		}, nil, registry.CodeInvalid, "labels have no dimensions"},
 		"labels of other cases": {func(t *testing.T, run *parity.Run) {
 			run.Labels.Dir = shards(t, map[string]tensor.Tensor{"label": array[int64](t, []int64{3}, 0, 1, 2)})
 		}, nil, registry.CodeInvalid, "accuracy of output logits against labels label"},

@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+const (
+	// A golden output differs where more than this share of its elements are outside the tolerance: another processor can
+	// decide near ties otherwise. It also differs where one element is outside of this many times the tolerance.
+	goldenShare = 1e-3
+	goldenGross = 100
+	// goldenDiffer is in how many cases one may differ.
+	goldenDiffer = 64
+)
+
+// goldenComparison compares golden outputs with what the reference model computes now. A tolerance follows from what it computes
+// now: of the golden outputs a builder could make one value so large that nothing counts beside it.
+type goldenComparison struct {
+	crossCheckPairs
+	allowed    crossCheckTolerance
+	quantities map[string]bool // outputs whose channels have units of their own
+}
+
+// quantities are the outputs with limits on each channel.
+func quantities(l validators.Limits) map[string]bool {
+	names := make(map[string]bool)
+	for _, of := range l.Precisions {
+		for name, o := range of.Outputs {
+			if o.PerChannel != nil && *o.PerChannel {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}
+
+// compare counts the cases that differ, of all outputs together. The check names the first output that does, or else the one with the largest
+// difference.
+func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
+	names, err := g.names()
+	if err != nil {
+		return err
+	}
+	differ := make(map[int]bool)
+	for _, name := range names {
+		scales, err := g.scales(name)
+		if err != nil {
+			return err
+		}
+		for i, number := range g.sample {
+			found, err := g.compareCase(name, i, scales)
+			if err != nil {
+				return err
+			}
+			if found.maxAbs > float64(check.MaxAbs) {
+				check.MaxAbs = registry.Figure(found.maxAbs)
+				if len(differ) == 0 {
+					check.Output = name
+				}
+			}
+			if found.said == "" {
+				continue
+			}
+			if len(differ) == 0 {
+				check.Output, check.Message = name, registry.PlainText(fmt.Sprintf("output %s of case %d: %s", name, number, found.said))
+			}
+			differ[number] = true
+		}
+	}
+	check.Cases, check.Affected, check.Verdict = len(g.sample), len(differ), registry.VerdictPass
+	switch {
+	case check.Affected > check.Cases/goldenDiffer:
+		check.Verdict = registry.VerdictFail
+		check.Message = fmt.Sprintf("of %s the reference model computes something else than the golden outputs in %d: %s",
+			registry.Count(check.Cases, "case"), check.Affected, check.Message)
+	case check.Affected > 0:
+		check.Verdict = registry.VerdictRecorded
+	}
+	return nil
+}
+
+// now reads what the reference model computed for a case of the sample. Errors: of an output that it left in another form than a
+// tensor.
+func (g goldenComparison) now(name string, at int) (t tensor.Tensor, readable, err error) {
+	file, ok := g.outcome.File(path.Join("outputs", referenceID, crossCheckFile(at)))
+	if !ok {
+		return t, nil, registry.Errorf(registry.CodeInternal, "the reference model left no outputs of case %d", g.sample[at])
+	}
+	t, readable = readRow(file.Path, name, 0)
+	return t, readable, nil
+}
+
+// scales are those of the values that the reference model computes now.
+func (g goldenComparison) scales(name string) (scales, error) {
+	of := scales{each: g.quantities[name]}
+	var sizes tensor.Magnitudes
+	for _, collect := range []func(tensor.Tensor){sizes.Add, func(t tensor.Tensor) { of.add(t) }} {
+		of.below = min(sizes.Fill(tensor.FillsNear), extremeValue)
+		for at := range g.sample {
+			t, readable, err := g.now(name, at)
+			if err != nil {
+				return of, err
+			}
+			if readable == nil {
+				collect(t)
+			}
+		}
+	}
+	return of, nil
+}
+
+// differing is how a golden output of a case differs from what the reference model computed now: said is empty if it does not.
+type differing struct {
+	maxAbs float64
+	said   string
+}
+
+func (g goldenComparison) compareCase(name string, at int, scales scales) (differing, error) {
+	golden, err := g.goldenRow(name, g.sample[at])
+	if err != nil {
+		return differing{}, err
+	}
+	now, readable, err := g.now(name, at)
+	switch {
+	case err != nil:
+		return differing{}, err
+	case readable != nil:
+		return differing{math.Inf(1), "it cannot be read: " + readable.Error()}, nil
+	case golden.DType != now.DType || !slices.Equal(golden.Shape, now.Shape):
+		return differing{math.Inf(1), fmt.Sprintf("it is %s %v, and the golden output %s %v", now.DType, now.Shape, golden.DType, golden.Shape)}, nil
+	}
+	return g.elements(golden, now, scales), nil
+}
+
+// elements compares two tensors of one type and shape.
+func (g goldenComparison) elements(golden, now tensor.Tensor, scales scales) differing {
+	want, got, size := golden.Float64s(), now.Float64s(), golden.DType.Size()
+	var found differing
+	outside, worst, at := 0, 0.0, -1
+	for i := range want {
+		if bytes.Equal(golden.Data[i*size:(i+1)*size], now.Data[i*size:(i+1)*size]) || math.IsNaN(want[i]) && math.IsNaN(got[i]) {
+			continue
+		}
+		options := g.allowed.options(golden.DType, scales.at(i))
+		difference := math.Abs(want[i] - got[i])
+		times := difference / (options.ATol + options.RTol*math.Abs(got[i])) // +Inf where nothing is allowed
+		if !(difference <= math.MaxFloat64) {
+			difference, times = math.Inf(1), math.Inf(1)
+		}
+		found.maxAbs = max(found.maxAbs, difference)
+		if times > 1 {
+			outside++
+		}
+		if at < 0 || times > worst {
+			worst, at = times, i
+		}
+	}
+	gross := worst > goldenGross && golden.DType.Class() == tensor.ClassFloat
+	if gross || float64(outside) > goldenShare*float64(len(want)) {
+		found.said = fmt.Sprintf("at %v it is %.6g, and the golden output %.6g", place(at, now.Shape), got[at], want[at])
+	}
+	return found
+}
+
+// place is the index of an element of a case, whose first dimension is that of the cases.
+func place(at int, shape []int64) []int64 {
+	index := make([]int64, len(shape))
+	for axis := len(shape) - 1; axis >= 0; axis-- {
+		index[axis] = int64(at) % shape[axis]
+		at /= int(shape[axis])
+	}
+	return index[min(1, len(index)):]
+}

@@ -1,0 +1,167 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// comparisonOf is one of 64 cases whose golden outputs and whose outputs now are equal, but for what change changes.
+func comparisonOf(t *testing.T, width int, change func(number int, golden, now []float32)) goldenComparison {
+	t.Helper()
+	const count = 64
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(1, 2))
+	write := func(name string, values []float32, shape ...int64) toolchain.OutputFile {
+		y, err := tensor.New(values, shape...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := toolchain.OutputFile{Name: name, Path: filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))}
+		if err := cases.WriteShard(file.Path, map[string]tensor.Tensor{"y": y}); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	var all []float32
+	var pairs crossCheckPairs
+	for number := range count {
+		golden := make([]float32, width)
+		for i := range golden {
+			golden[i] = float32(random.NormFloat64())
+		}
+		now := append([]float32{}, golden...)
+		change(number, golden, now)
+		all = append(all, golden...)
+		pairs.outcome.Files = append(pairs.outcome.Files, write(fmt.Sprintf("outputs/%s/%s", referenceID, crossCheckFile(number)), now, 1, int64(width)))
+		pairs.sample = append(pairs.sample, number)
+	}
+	pairs.golden = &goldenSet{files: []toolchain.OutputFile{write("golden", all, count, int64(width))},
+		set: registry.CaseSet{Count: count, Shards: []registry.Shard{{Count: count}}}}
+	return goldenComparison{crossCheckPairs: pairs, allowed: crossCheckFloat32}
+}
+
+func TestCompareGolden(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	unrelated := func(values []float32) {
+		for i := range values {
+			values[i] = float32(random.NormFloat64())
+		}
+	}
+	for name, c := range map[string]struct {
+		width      int
+		quantities bool
+		change     func(number int, golden, now []float32)
+		want       registry.Verdict
+		affected   int
+	}{
+		"equal":     {2000, false, func(int, []float32, []float32) {}, registry.VerdictPass, 0},
+		"unrelated": {2000, false, func(_ int, golden, _ []float32) { unrelated(golden) }, registry.VerdictFail, 64},
+		"another order of sums": {2000, false, func(_ int, _, now []float32) {
+			for i := range now {
+				now[i] *= 1 + 1e-6*float32(random.NormFloat64())
+			}
+		}, registry.VerdictPass, 0},
+		"a huge golden value beside unrelated ones": {2000, false, func(number int, golden, _ []float32) {
+			unrelated(golden)
+			golden[0] = 1e6 * float32(1+number)
+		}, registry.VerdictFail, 64},
+		"a huge value on both sides beside unrelated ones": {2000, false, func(number int, golden, now []float32) {
+			unrelated(golden)
+			golden[0], now[0] = 1e6, 1e6
+		}, registry.VerdictFail, 64},
+		"a mask in one case beside unrelated ones": {2000, false, func(number int, golden, now []float32) {
+			if unrelated(golden); number == 5 {
+				golden[0], now[0] = -math.MaxFloat32, -math.MaxFloat32
+			}
+		}, registry.VerdictFail, 64},
+		"one value far off in each case":   {2000, false, func(_ int, golden, _ []float32) { golden[7] += 100 }, registry.VerdictFail, 64},
+		"one value far off in one case":    {2000, false, func(number int, golden, _ []float32) { golden[7] += 100 * float32(number/63) }, registry.VerdictRecorded, 1},
+		"one value of a thousand near tie": {2000, false, func(_ int, golden, _ []float32) { golden[7] += 0.1; golden[8] += 0.1 }, registry.VerdictPass, 0},
+		"three of two thousand":            {2000, false, func(_ int, golden, _ []float32) { golden[7] += 0.1; golden[8] += 0.1; golden[9] += 0.1 }, registry.VerdictFail, 64},
+		"NaN now":                          {2000, false, func(_ int, _, now []float32) { now[7] = float32(math.NaN()) }, registry.VerdictFail, 64},
+		"NaN on both sides": {2000, false, func(_ int, golden, now []float32) {
+			golden[7], now[7] = float32(math.NaN()), float32(math.NaN())
+		}, registry.VerdictPass, 0},
+		"a small quantity beside a large one": {2, true, func(_ int, golden, now []float32) {
+			golden[0] = 1e6 * (1 + golden[0])
+			now[0] = golden[0]
+			golden[1] = now[1] + 1
+		}, registry.VerdictFail, 64},
+		"few values far from most": {1000, false, func(_ int, golden, now []float32) {
+			for i := range golden {
+				if i > 0 {
+					golden[i] = 0
+				}
+			}
+			copy(now, golden)
+			now[0] *= 1 + 1e-6
+		}, registry.VerdictPass, 0},
+	} {
+		g := comparisonOf(t, c.width, c.change)
+		g.quantities = map[string]bool{"y": c.quantities}
+		var check registry.ConsistencyCheck
+		if err := g.compare(&check); err != nil || check.Verdict != c.want || check.Affected != c.affected || check.Cases != 64 || (check.Message != "") != (c.affected > 0) {
+			t.Errorf("%s: %+v, %v; want %s with %d cases", name, check, err, c.want, c.affected)
+		}
+	}
+}
+
+// Few quantize nodes in a model of floats do not give it the tolerance of a quantized one.
+func TestReferenceTolerance(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ops  map[string]int
+		want crossCheckTolerance
+	}{
+		"floats":              {map[string]int{"ai.onnx.Conv": 4}, crossCheckFloat32},
+		"one quantize node":   {map[string]int{"ai.onnx.Conv": 4, "ai.onnx.QuantizeLinear": 1, "ai.onnx.DequantizeLinear": 1}, crossCheckHalf},
+		"all between nodes":   {map[string]int{"ai.onnx.Conv": 4, "ai.onnx.QuantizeLinear": 5, "ai.onnx.DequantizeLinear": 9}, crossCheckQuantized},
+		"integers":            {map[string]int{"ai.onnx.QLinearConv": 4, "ai.onnx.Gemm": 1}, crossCheckQuantized},
+		"nothing but rounded": {map[string]int{"ai.onnx.QuantizeLinear": 1}, crossCheckQuantized},
+	} {
+		if got := referenceTolerance(&format.Model{Ops: c.ops}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// A failure that a check shows, or that its reason alone does, is one that a later pass contradicts. What chance decides, and a
+// crash, is none.
+func TestFailedExactly(t *testing.T) {
+	t.Parallel()
+	misses := registry.Figure(3)
+	for name, c := range map[string]struct {
+		report registry.ParityReport
+		want   bool
+	}{
+		"a figure":     {registry.ParityReport{Checks: []registry.Check{{Output: "y", Figure: "maxAbs", Verdict: registry.VerdictFail}}}, true},
+		"a rate":       {registry.ParityReport{Checks: []registry.Check{{Output: "y", Figure: "top1", Misses: &misses, Verdict: registry.VerdictFail}}}, false},
+		"consistency":  {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail}}}, true},
+		"golden":       {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictFail}}}, false},
+		"a crash":      {failedBy(reasonRun), false},
+		"a plain load": {failedBy(reasonPlainLoad), true},
+		"a shape":      {failedBy(reasonShape), true},
+		"NaN":          {failedBy("new_nan"), true},
+		"infinity":     {failedBy("new_inf"), true},
+		"nothing":      {registry.ParityReport{}, false},
+	} {
+		if got := failedExactly(c.report); (got != "") != c.want {
+			t.Errorf("%s: %q, want something: %v", name, got, c.want)
+		}
+	}
+}
+
+func failedBy(code string) registry.ParityReport {
+	return registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Code: code, Message: code}}}}
+}
