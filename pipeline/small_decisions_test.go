@@ -89,7 +89,7 @@ func TestPlainLoadOfHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := &registry.CaseSet{Shards: []registry.Shard{{File: shard, Count: 2}}}
-	v := verification{scratch: t.TempDir(), fetched: fetched{expected: expected{cases: material{dir: dir, set: set}, golden: material{dir: t.TempDir(), set: set}}}}
+	v := verification{p: &Pipeline{}, scratch: t.TempDir(), fetched: fetched{expected: expected{cases: material{dir: dir, set: set}, golden: material{dir: t.TempDir(), set: set}}}}
 	if load, err := v.plainLoad(t.Context(), candidate{}, nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load %+v, error %v; want that the golden outputs do not exist", load, err)
 	}

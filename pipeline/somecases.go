@@ -3,6 +3,7 @@ package pipeline
 import (
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -13,19 +14,20 @@ type someRows struct {
 	rows  []int // in the shard
 }
 
-// spreadOver picks n cases of a set, or all, at equal distances: by the shard that they are from.
-func spreadOver(shards []registry.Shard, n int) []someRows {
+// spreadOver draws n cases of a set, or all, one of each n-th part, so that nobody knows before which cases they are: by the
+// shard that they are from.
+func spreadOver(shards []registry.Shard, n int, draw func(n int) int) []someRows {
 	total := 0
 	for _, s := range shards {
 		total += s.Count
 	}
-	n = min(n, total)
+	numbers := consistency.Spread(total, n, draw)
 	var picked []someRows
-	first, next := 0, 0
+	first := 0
 	for _, s := range shards {
 		of := someRows{shard: s}
-		for ; next < n && next*total/n < first+s.Count; next++ {
-			of.rows = append(of.rows, next*total/n-first)
+		for ; len(numbers) > 0 && numbers[0] < first+s.Count; numbers = numbers[1:] {
+			of.rows = append(of.rows, numbers[0]-first)
 		}
 		if first += s.Count; len(of.rows) > 0 {
 			picked = append(picked, of)

@@ -21,14 +21,17 @@ func (s *Set) pick(n int) []slot {
 	return picked
 }
 
-// spread gives n of the numbers below count, or all: one of each n-th part.
-func (s *Set) spread(count, n int) []int {
+func (s *Set) spread(count, n int) []int { return Spread(count, n, s.Draw) }
+
+// Spread gives n of the numbers below count, or all, in order: one of each n-th part. draw gives a number below another; without it
+// the first of each part is taken.
+func Spread(count, n int, draw func(n int) int) []int {
 	n = min(n, count)
 	numbers := make([]int, n)
 	for i := range numbers {
 		first, next := i*count/n, (i+1)*count/n
-		if numbers[i] = first; s.Draw != nil {
-			numbers[i] += s.Draw(next - first)
+		if numbers[i] = first; draw != nil {
+			numbers[i] += draw(next - first)
 		}
 	}
 	return numbers
