@@ -95,6 +95,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
+	w.p.Draw(func(int) int { return 0 })
 	mask := make([]float32, 36)
 	mask[8], mask[17], mask[26], mask[35] = 1, -2, 3, 4 // between those that 32 of 36 are
 	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), mask)

@@ -26,7 +26,7 @@ func TestLostFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := fetched{expected: expected{cases: material{dir: dir, set: &registry.CaseSet{Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}
-	measured := verification{scratch: dir, fetched: lost}
+	measured := verification{p: &Pipeline{}, scratch: dir, fetched: lost}
 	for name, read := range map[string]func() error{
 		"a file of a spec": func() error { return specFiles{here}.look("lost.onnx", func(*os.File) error { return nil }) },
 		"cases to time":    func() error { return (&tuning{verify: measured}).time(context.Background()) },

@@ -137,6 +137,7 @@ func (w *world) rich(t *testing.T, imported bool) string {
 	if imported {
 		text = strings.Replace(text, "model.onnx", "{path: model.tflite, format: tflite}", 1)
 	}
+	text = strings.Replace(text, "limits: {", "limits: {outputs: {y: {close: {min: 80%}}}, ", 1)
 	return text + "calibration: calibration/\nassets: [words.txt]\n"
 }
 

@@ -94,25 +94,32 @@ func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
 	case "systematic": // of which the fewer cases are, the more is taken for chance
 		o.Systematic = atMostOf(o.Systematic, math.Min(now, math.Max(atMost(marginFactor), now/2)))
 	case "top1":
-		o.Top1 = atLeastOf(o.Top1, math.Max(now, s.rateOf(c)))
+		o.Top1 = atLeastOf(o.Top1, s.rateOf(c))
 	case "equal":
-		o.Equal = atLeastOf(o.Equal, math.Max(now, s.rateOf(c)))
+		o.Equal = atLeastOf(o.Equal, s.rateOf(c))
 	case "close":
-		o.Close = atLeastOf(o.Close, math.Max(now, s.rateOf(c)))
+		o.Close = atLeastOf(o.Close, s.rateOf(c))
 	}
 	return o
 }
 
-// rateOf is a rate that the cases of the verdict prove if they miss as often as these do at most.
+// rateOf is a rate that the cases of the verdict prove if they miss as often as these do at most. It is no looser than the limit of the
+// report, as far as these cases can prove that.
 func (s *Suggestion) rateOf(c registry.Check) float64 {
+	now := math.Min(float64(c.Limit), s.proven(0))
 	if c.Misses == nil || c.Cases < 1 {
-		return 0
+		return now
 	}
 	misses := math.Ceil(marginFactor * float64(*c.Misses) / float64(c.Cases) * float64(s.Verdict))
 	if misses == 0 && s.Verdict >= 10 {
 		misses = 1
 	}
-	return math.Floor(1000*(1-stats.UpperRate(math.Min(misses, float64(s.Verdict)), s.Verdict, DefaultConfidence))) / 1000
+	return math.Max(now, s.proven(math.Min(misses, float64(s.Verdict))))
+}
+
+// proven is the rate that the cases of the verdict prove with so many misses.
+func (s *Suggestion) proven(misses float64) float64 {
+	return math.Floor(1000*(1-stats.UpperRate(misses, s.Verdict, DefaultConfidence))) / 1000
 }
 
 // dropOf is a drop that the cases of the verdict prove if they come out like these.
