@@ -47,9 +47,9 @@ func readPart(raw []byte) (part, error) {
 	}
 	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: registry.PartKind(manifest.Annotations[keyRole])}
 	p.desc.ArtifactType = manifest.ArtifactType
-	shape, ok := shapeOf(p.role)
-	if !ok {
-		return part{}, registry.Errorf(registry.CodeInvalid, "its role is %q, which is none of format %s", p.role, format)
+	shape, err := shapeOfRole(p.role)
+	if err != nil {
+		return part{}, err
 	}
 	shape = shape.of(manifest.ArtifactType)
 	p.shape = shape
