@@ -31,3 +31,20 @@ func TestNewHash(t *testing.T) {
 		}
 	}
 }
+
+// Looking at the characters accepts and refuses what the regular expressions do.
+func TestValidDigest(t *testing.T) {
+	t.Parallel()
+	hex := strings.Repeat("0af9", 16)
+	for _, d := range []registry.Digest{
+		digest.FromString("engine"), digest.SHA512.FromString("engine"), digest.SHA384.FromString("engine"),
+		"", ":", "sha256", "sha256:", registry.Digest(hex), registry.Digest("sha256:" + hex[1:]), registry.Digest("sha256:" + hex + "0"),
+		registry.Digest("sha256:G" + hex[1:]), registry.Digest("sha256:" + hex[:30] + "zz" + hex[32:]), registry.Digest("sha256:A" + hex[1:]),
+		registry.Digest("sha256: " + hex[1:]), registry.Digest("sha256:" + hex[1:] + "\n"), registry.Digest("sha256:" + hex[:63] + "é"),
+		registry.Digest("sha512:" + hex), "sha256:../../../../../../../../../../../../../../../../../etc/passwd",
+	} {
+		if got, want := registry.ValidDigest(d), d.Validate(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q: %v, want %v", d, got, want)
+		}
+	}
+}

@@ -136,7 +136,7 @@ type descriptorKey struct {
 
 // checkReference checks one blob or one entry of an index.
 func (h *handler) checkReference(ctx context.Context, repository string, d descriptor, inIndex bool) error {
-	if err := d.Digest.Validate(); err != nil {
+	if err := registry.ValidDigest(d.Digest); err != nil {
 		return problemf(400, codeManifestInvalid, "digest %q in the manifest: %w", d.Digest, err)
 	}
 	size, err := h.sizeOf(ctx, repository, d.Digest, inIndex)

@@ -73,7 +73,7 @@ func isRepository(name string) bool {
 // parseDigest parses a digest with a supported algorithm.
 func parseDigest(s string) (registry.Digest, error) {
 	d := registry.Digest(s)
-	if err := d.Validate(); err != nil {
+	if err := registry.ValidDigest(d); err != nil {
 		return "", problemf(400, codeDigestInvalid, "digest %q: %w", s, err)
 	}
 	if a := d.Algorithm(); a != digest.SHA256 && a != digest.SHA512 {

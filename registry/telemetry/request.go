@@ -161,7 +161,7 @@ func digestOf(r *http.Request, answer *answer) string {
 		return d
 	}
 	last := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	if strings.Contains(last, ":") && registry.Digest(last).Validate() == nil {
+	if strings.Contains(last, ":") && registry.ValidDigest(registry.Digest(last)) == nil {
 		return last
 	}
 	return ""
