@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -17,6 +18,8 @@ const (
 // forgets all of them as soon as anybody commits.
 type steady struct {
 	versions versions
+	commits  atomic.Int64 // of pushes by this process
+	regarded atomic.Int64 // the commits at the last lookup
 
 	mu    sync.Mutex
 	at    version // of known
@@ -27,14 +30,19 @@ func newSteady() *steady { return &steady{known: map[any]any{}} }
 
 // recall returns what read returned before for the same key, if no commit came since, and
 // otherwise what read returns now. Each query has a type of key of its own. The version is asked
-// for first: if somebody commits while read runs, the next call reads again.
+// for first: if somebody commits while read runs, the next call reads again. If this process
+// committed since the last lookup, nothing that is remembered counts, so recall does not ask.
 func recall[K comparable, V any](ctx context.Context, s *steady, key K, read func() (V, error)) (V, error) {
-	at, isNewest, ok := s.version(ctx)
-	if !ok {
-		return read()
-	}
-	if v, ok := s.get(at, key); ok {
-		return v.(V), nil
+	var at version
+	var isNewest bool
+	if !s.committed() {
+		var ok bool
+		if at, isNewest, ok = s.version(ctx); !ok {
+			return read()
+		}
+		if v, ok := s.get(at, key); ok {
+			return v.(V), nil
+		}
 	}
 	v, err := read()
 	if i := registry.InstantOf(ctx); i != nil {
@@ -44,6 +52,13 @@ func recall[K comparable, V any](ctx context.Context, s *steady, key K, read fun
 		s.put(at, key, v)
 	}
 	return v, err
+}
+
+// committed reports whether this process committed a push since the last lookup. It saves asking
+// for a version that is new for certain. What is remembered never depends on it.
+func (s *steady) committed() bool {
+	commits := s.commits.Load()
+	return s.regarded.Swap(commits) != commits
 }
 
 // version returns the version for a read, and whether what is read may be remembered for it. A

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,43 @@ func TestSteadyRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(2)
+}
+
+// Right after a commit of the same process nothing is remembered, nor asked for. A process that has
+// not committed since remembers again.
+func TestSteadyAfterOwnCommits(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	reads, pushes := 0, 0
+	ask := func() {
+		t.Helper()
+		if _, err := recall(registry.AtOneInstant(t.Context()), db.steady, "key", func() (int, error) { reads++; return reads, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push := func() {
+		t.Helper()
+		pushes++
+		if err := db.AddBlob(t.Context(), "staging/a", digest.FromString(strconv.Itoa(pushes)), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // reads, remembers, recalls
+		push()
+		ask()
+		ask()
+		ask()
+	}
+	if reads != 4 {
+		t.Errorf("it was read %d times, want 4", reads)
+	}
+	for range 3 {
+		push()
+		ask()
+	}
+	if reads != 7 {
+		t.Errorf("between commits it was read %d times, want 7", reads)
+	}
 }
 
 // Every resolve asks whether anything was restricted, and mostly nothing was. That is remembered too.

@@ -108,6 +108,7 @@ func (t *together) commit(ctx context.Context, all []*write) error {
 
 // synced makes changes durable in one transaction.
 func (db *DB) synced(ctx context.Context, changes []change) error {
+	defer db.steady.commits.Add(1)
 	return db.transaction(ctx, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
 }
 
@@ -116,6 +117,7 @@ func (db *DB) synced(ctx context.Context, changes []change) error {
 // holds the connection of the writer, so that changes of this process do not poll for the lock
 // of the database.
 func (db *DB) unsynced(ctx context.Context, changes []change) (err error) {
+	defer db.steady.commits.Add(1)
 	turn, err := db.writer.Conn(ctx)
 	if err != nil {
 		return err

@@ -44,7 +44,12 @@ type allTokens struct{}
 
 // ListTokens lists tokens by ID. A service without tokens calls it for every request.
 func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
-	rows, err := recall(ctx, db.steady, allTokens{}, func() ([]dbsqlc.Token, error) { return db.read().TokenList(ctx) })
+	rows, err := recall(ctx, db.steady, allTokens{}, func() ([]dbsqlc.Token, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return db.read().TokenList(context.WithoutCancel(ctx)) // to watch ctx takes longer than to read a short list
+	})
 	if err != nil {
 		return nil, db.interpretError("tokens", err)
 	}
