@@ -56,6 +56,10 @@ type Derived struct {
 type Members interface {
 	// AddBlob makes d, of size bytes, belong to the repository. It succeeds if d already does.
 	AddBlob(ctx context.Context, repository string, d Digest, size int64) error
+	// AddUploaded ends an upload that brought d in one request and makes d belong to its repository,
+	// atomically, and reports whether it did. It does nothing if there is no such upload of the
+	// owner, or if [UploadStates.SwapUpload] has changed it: then it may have bytes in the storage.
+	AddUploaded(ctx context.Context, owner UploadOwner, id string, d Digest, size int64) (added bool, err error)
 	// Blob returns the size of a blob of the repository. Errors: CodeNotFound.
 	Blob(ctx context.Context, repository string, d Digest) (int64, error)
 }

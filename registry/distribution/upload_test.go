@@ -197,6 +197,25 @@ func TestPushWrongDigest(t *testing.T) {
 	})
 }
 
+// A request that has all bytes of a digest does not end an upload that has other bytes already,
+// or one that is not there.
+func TestPushWholeIntoUpload(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		const content = "all bytes"
+		d := digest.FromString(content)
+		location := w.begin(t, repo)
+		w.do(t, "PATCH", location, strings.NewReader("x")).want(t, 202, "")
+		w.do(t, "PUT", location+"?digest="+d.String(), strings.NewReader(content)).want(t, 400, "DIGEST_INVALID")
+		ended := w.begin(t, repo)
+		w.do(t, "DELETE", ended, nil).want(t, 204, "")
+		w.do(t, "PUT", ended+"?digest="+d.String(), strings.NewReader(content)).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
+		w.do(t, "GET", at(repo, "blobs", d), nil).want(t, 404, "BLOB_UNKNOWN")
+		w.do(t, "PUT", w.begin(t, repo)+"?digest="+d.String(), strings.NewReader(content)).want(t, 201, "")
+		w.do(t, "GET", at(repo, "blobs", d), nil).want(t, 200, "")
+	})
+}
+
 // Without a digest, or with one that is none, the upload is as it was.
 func TestPushMalformedDigest(t *testing.T) {
 	t.Parallel()

@@ -130,6 +130,16 @@ func (r safeRefs) AddBlob(ctx context.Context, repository string, d registry.Dig
 	return r.verify(ctx, d, size)
 }
 
+func (r safeRefs) AddUploaded(
+	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+) (added bool, err error) {
+	added, err = r.RepositoryRecords.AddUploaded(ctx, owner, id, d, size)
+	if !added || err != nil {
+		return false, err
+	}
+	return true, r.verify(ctx, d, size)
+}
+
 func (r safeRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	if err := r.RepositoryRecords.PutManifest(ctx, repository, m, tags...); err != nil {
 		return err

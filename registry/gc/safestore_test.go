@@ -55,6 +55,14 @@ func TestWritesWaitForRemovals(t *testing.T) {
 		"a member": func(w *world, ctx context.Context) error {
 			return w.safe().Refs(w.DB, w.blobs).AddBlob(ctx, "staging/m", d, int64(len(text)))
 		},
+		"an uploaded member": func(w *world, ctx context.Context) error {
+			upload := registry.NewUpload(registry.UploadOwner{Repository: "staging/m"})
+			if err := w.CreateUpload(context.Background(), upload); err != nil {
+				return err
+			}
+			_, err := w.safe().Refs(w.DB, w.blobs).AddUploaded(ctx, upload.Owner, upload.ID, d, int64(len(text)))
+			return err
+		},
 		"a manifest": func(w *world, ctx context.Context) error {
 			return w.safe().Refs(w.DB, w.blobs).PutManifest(ctx, "staging/m", registry.Manifest{Digest: d, Size: int64(len(text))})
 		},

@@ -18,12 +18,35 @@ func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest,
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.addBlob(repository, d, size)
+	return nil
+}
+
+// addBlob records a membership. The caller holds the lock.
+func (db *DB) addBlob(repository string, d registry.Digest, size int64) {
 	key := member{repository, d}
 	if _, ok := db.blobs[key]; !ok {
 		db.blobs[key] = size
 	}
 	db.put(recordKey{key, false})
-	return nil
+}
+
+// AddUploaded ends an upload and records the membership.
+func (db *DB) AddUploaded(
+	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+) (added bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	s, ok := db.uploads[id]
+	if !ok || s.Owner != owner || s.Version != catalog.NewUploadVersion {
+		return false, nil
+	}
+	delete(db.uploads, id)
+	db.addBlob(owner.Repository, d, size)
+	return true, nil
 }
 
 // Blob gives the size that the membership was recorded with, and unmarks.

@@ -24,6 +24,7 @@ func TestUploadStates(t *testing.T, open Clocked[registry.UploadStates]) {
 		"taken identifier":      testStatesTaken,
 		"swap by version":       testStatesSwap,
 		"end by version":        testStatesEnd,
+		"end with its blob":     testStatesEndWithBlob,
 		"stale ones":            testStatesStale,
 		"many stale ones":       testStatesManyStale,
 		"counted by principal":  testStatesCount,
@@ -139,6 +140,44 @@ func testStatesEnd(t *testing.T, states registry.UploadStates, _ func(time.Durat
 	wantCode(t, states.EndUpload(t.Context(), s.ID, 2), registry.CodeNotFound)
 	wantCode(t, states.SwapUpload(t.Context(), s), registry.CodeNotFound)
 	wantState(t, states, other)
+}
+
+// A blob that came in one request is recorded, and its upload ends, if the upload is one of the
+// same owner that nobody wrote to.
+func testStatesEndWithBlob(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	members, ok := states.(registry.Members)
+	if !ok {
+		t.Fatalf("%T does not record blobs", states)
+	}
+	stays, swapped, ends := createUpload(t, states), createUpload(t, states), createUpload(t, states)
+	must(t, states.SwapUpload(t.Context(), swapped))
+	swapped.Version = 2
+	bob := registry.UploadOwner{Repository: alice.Repository, Principal: "bob"}
+	elsewhere := registry.UploadOwner{Repository: "staging/b", Principal: alice.Principal}
+	for i, c := range []struct {
+		owner registry.UploadOwner
+		id    string
+		added bool
+	}{
+		{alice, "none", false}, {alice, "\x00", false}, {bob, stays.ID, false}, {elsewhere, stays.ID, false}, {alice, swapped.ID, false},
+		{alice, ends.ID, true}, {alice, ends.ID, false},
+	} {
+		blob := d(fmt.Sprint("blob ", i))
+		added, err := members.AddUploaded(t.Context(), c.owner, c.id, blob, 4)
+		must(t, err)
+		wantEqual(t, added, c.added)
+		size, err := members.Blob(t.Context(), c.owner.Repository, blob)
+		if !c.added {
+			wantCode(t, err, registry.CodeNotFound)
+			continue
+		}
+		must(t, err)
+		wantEqual(t, size, int64(4))
+	}
+	wantState(t, states, stays)
+	wantState(t, states, swapped)
+	_, err := states.Upload(t.Context(), alice, ends.ID)
+	wantCode(t, err, registry.CodeNotFound)
 }
 
 func testStatesStale(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {

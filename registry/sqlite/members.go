@@ -12,10 +12,30 @@ import (
 // AddBlob records a membership. If it exists, AddBlob only unmarks it.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	err := db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		return q.BlobAdd(ctx,
-			dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: db.now().UnixMicro()})
+		return db.addBlob(ctx, q, repository, d, size)
 	})
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+}
+
+func (db *DB) addBlob(ctx context.Context, q *dbsqlc.Queries, repository string, d registry.Digest, size int64) error {
+	return q.BlobAdd(ctx,
+		dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: db.now().UnixMicro()})
+}
+
+// AddUploaded ends an upload and records the membership in one transaction.
+func (db *DB) AddUploaded(
+	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+) (added bool, err error) {
+	err = db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		n, err := q.UploadEndOwned(ctx, dbsqlc.UploadEndOwnedParams{
+			ID: id, Repository: owner.Repository, Principal: owner.Principal, Version: catalog.NewUploadVersion,
+		})
+		if added = n > 0; !added || err != nil {
+			return err
+		}
+		return db.addBlob(ctx, q, owner.Repository, d, size)
+	})
+	return added && err == nil, db.interpretError(fmt.Sprintf("blob %s in %s", d, owner.Repository), err)
 }
 
 // Blob returns the size that the membership was recorded with, and unmarks it.

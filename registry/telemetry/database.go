@@ -70,6 +70,10 @@ func (r timedRefs) AddBlob(ctx context.Context, repository string, d registry.Di
 	return timedOnly(r.t, "add_blob", func() error { return r.RepositoryRecords.AddBlob(ctx, repository, d, size) })
 }
 
+func (r timedRefs) AddUploaded(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64) (bool, error) {
+	return timed(r.t, "add_blob", func() (bool, error) { return r.RepositoryRecords.AddUploaded(ctx, owner, id, d, size) })
+}
+
 func (r timedRefs) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	return timed(r.t, "blob", func() (int64, error) { return r.RepositoryRecords.Blob(ctx, repository, d) })
 }

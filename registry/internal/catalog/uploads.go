@@ -2,6 +2,9 @@ package catalog
 
 import "mlpromote.dev/mlpromote/registry"
 
+// NewUploadVersion is the version of an upload that nobody swapped. It has no bytes anywhere.
+const NewUploadVersion = 1
+
 // ChangeUpload changes the row of an upload at a version, or returns why there is none. change
 // returns the number of rows that it changed. version reads the version that the row has now.
 func ChangeUpload(id string, change, version func() (int64, error)) error {

@@ -21,6 +21,10 @@ WHERE id = @id AND version = @version;
 -- name: UploadEnd :execrows
 DELETE FROM uploads WHERE id = @id AND version = @version;
 
+-- name: UploadEndOwned :execrows
+DELETE FROM uploads
+WHERE id = @id AND repository = @repository AND principal = @principal AND version = @version;
+
 -- name: UploadCount :one
 SELECT count(*) FROM uploads WHERE touched >= catalog_in(0 - @within::bigint) AND principal = @principal;
 

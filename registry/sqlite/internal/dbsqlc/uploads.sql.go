@@ -70,6 +70,31 @@ func (q *Queries) UploadEnd(ctx context.Context, arg UploadEndParams) (int64, er
 	return result.RowsAffected()
 }
 
+const uploadEndOwned = `-- name: UploadEndOwned :execrows
+DELETE FROM uploads
+WHERE id = ?1 AND repository = ?2 AND principal = ?3 AND version = ?4
+`
+
+type UploadEndOwnedParams struct {
+	ID         string
+	Repository string
+	Principal  string
+	Version    int64
+}
+
+func (q *Queries) UploadEndOwned(ctx context.Context, arg UploadEndOwnedParams) (int64, error) {
+	result, err := q.db.ExecContext(ctx, uploadEndOwned,
+		arg.ID,
+		arg.Repository,
+		arg.Principal,
+		arg.Version,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 const uploadGet = `-- name: UploadGet :one
 SELECT id, repository, principal, arrived, hash, place, version, touched FROM uploads WHERE id = ?1 AND repository = ?2 AND principal = ?3
 `
