@@ -35,8 +35,12 @@ type DraftModel struct {
 	gguf   *format.GGUFHeader // nil for other formats
 }
 
+// TrustPickle is what a person trusts in place of types: the pickles of a file that init otherwise refuses.
+const TrustPickle = "pickle"
+
 // DraftFormat recognizes the format of a model's file or folder by its content. Errors:
-// CodeInvalid for what no spec can be written for, with what to do; CodeUnsafe for a pickle.
+// CodeInvalid for what no spec can be written for, with what to do; CodeUnsafe for a pickle. A format beside that error is one of
+// a file that can be drafted by who trusts its pickles ([TrustPickle]).
 func DraftFormat(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -69,9 +73,9 @@ func DraftFormat(file string) (string, error) {
 			"name its folder: mlpromote init %s", filepath.Dir(file))
 	case format.PickleZip:
 		if format.IsTorchExport(f, info.Size()) {
-			return "", byHand(registry.Errorf(registry.CodeUnsafe,
+			return spec.FormatTorchExport, registry.WithHint(registry.Errorf(registry.CodeUnsafe,
 				"%s: its bytes are a program of PyTorch, with pickles that can run code when it is loaded", file),
-				ifKnown, "source: {path: FILE, format: torch-export, trust: {pickle: true}}")
+				"%smlpromote init %s --trust %s", ifKnown, file, TrustPickle)
 		}
 		if format.IsTorchScript(f, info.Size()) {
 			return "", byHand(registry.Errorf(registry.CodeUnsafe,
@@ -184,7 +188,7 @@ func checkOutputs(model *format.Model) error {
 }
 
 // OpenDraft reads a model in a format that has to be imported, by the toolchain of that format.
-// trusted are types in a skops file that may be loaded. Errors: those of the importer.
+// trusted are types in a skops file that may be loaded, or [TrustPickle]. Errors: those of the importer.
 func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, trusted []string) (DraftModel, error) {
 	folder, err := confined.New(filepath.Dir(file), "the folder of the model")
 	if err != nil {
@@ -195,7 +199,7 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 		return DraftModel{}, err
 	}
 	defer os.RemoveAll(scratch)
-	d := DraftModel{file: file, source: spec.Source{Format: sourceFormat, Trust: spec.Trust{Types: trusted}}}
+	d := DraftModel{file: file, source: spec.Source{Format: sourceFormat, Trust: trustOf(trusted)}}
 	source := d.source
 	source.Path.Written = filepath.Base(file)
 	m, err := p.imported(ctx, &spec.Spec{Files: folder, Source: source}, worker{scratch, nil})
@@ -219,7 +223,16 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 	inputs, outputs := make(map[string][]string), make(map[string][]string)
 	d.notes = append(d.notes, m.addNames(d.iface, inputs, outputs)...)
 	d.iface, err = d.iface.WithNames(inputs, outputs)
+	d.iface = m.allowed().drafted(d.iface)
 	return d, err
+}
+
+// trustOf is what a spec says of what a person trusts.
+func trustOf(trusted []string) spec.Trust {
+	if slices.Equal(trusted, []string{TrustPickle}) {
+		return spec.Trust{Pickle: true}
+	}
+	return spec.Trust{Types: trusted}
 }
 
 // tokenizerOf are the files of a folder of transformers that turn text, images or sound into tensors.
@@ -251,7 +264,7 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 	if err != nil {
 		return Drafted{}, err
 	}
-	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types,
+	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types, TrustPickle: d.source.Trust.Pickle,
 		Target: target, Kinds: draftedKinds(d.model)}
 	for _, name := range d.assets {
 		options.Assets = append(options.Assets, path.Join(relative, name))

@@ -95,7 +95,7 @@ func TestDraftFormat(t *testing.T) {
 		"a SavedModel":             {map[string]string{"m/saved_model.pb": savedModel()}, "m", spec.FormatSavedModel, "", ""},
 		"Keras":                    {map[string]string{"m.zip": kerasArchive(t)}, "m.zip", spec.FormatKeras, "", ""},
 		"JAX":                      {map[string]string{"m.bin": recorded(t, "jax/digits.jax")}, "m.bin", spec.FormatJAX, "", ""},
-		"a program of PyTorch":     {map[string]string{"m.onnx": recorded(t, "torch/digits.pt2")}, "m.onnx", "", registry.CodeUnsafe, "format: torch-export, trust: {pickle: true}"},
+		"a program of PyTorch":     {map[string]string{"m.onnx": recorded(t, "torch/digits.pt2")}, "m.onnx", spec.FormatTorchExport, registry.CodeUnsafe, "m.onnx --trust pickle"},
 		"weights of PyTorch":       {map[string]string{"m.onnx": recorded(t, "torch/weights.pt")}, "m.onnx", "", registry.CodeUnsafe, "torch.export.save("},
 		"TorchScript":              {map[string]string{"m.onnx": recorded(t, "torch/script.pt")}, "m.onnx", "", registry.CodeUnsafe, "format: torchscript"},
 		"a folder of transformers": {map[string]string{"m/config.json": `{"architectures": ["BertModel"], "model_type": "bert"}`}, "m", spec.FormatHuggingFace, "", ""},
@@ -372,13 +372,12 @@ func TestInputsOfSpec(t *testing.T) {
 	}{
 		"open":             {text("model.onnx", ""), 64, ""},
 		"with its sizes":   {text("model.onnx", "shapes: {b: [1, 2, 8]}\n"), 8, ""},
-		"another format":   {text("{path: model.tflite, format: tflite}", ""), 0, "has the format tflite: want onnx"},
 		"no model":         {text("text.onnx", ""), 0, "text.onnx"},
 		"inputs of no use": {text("sequence.onnx", ""), 0, "sequence.onnx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := pipeline.InputsOfSpec(folder(t, c.text, files))
+			got, err := new(pipeline.Pipeline).InputsOfSpec(t.Context(), folder(t, c.text, files))
 			if (err == nil) != (c.error == "") || err != nil && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.error)) {
 				t.Fatalf("error %v (%s), want %q", err, registry.CodeOf(err), c.error)
 			}

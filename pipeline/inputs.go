@@ -67,7 +67,11 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if s.Source.Format == spec.FormatHuggingFace && len(s.Assets) == 0 {
 		in.Notes = append(in.Notes, tokenizerNotes(tokenizerOf(m.source.files))...)
 	}
-	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
+	dims, err := m.allowed().dims(s)
+	if err != nil {
+		return inputs{}, err
+	}
+	if in.Interface, err = bare.WithDims(dims); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
 	if err := in.readStudents(s, bare); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,8 @@ MODEL is an ONNX file, a skops file of scikit-learn, a model of XGBoost (.json, 
 LightGBM (.txt), PMML, a TensorFlow Lite file, a .keras file, a file of jax.export, or the
 folder of a TensorFlow SavedModel or of save_pretrained of transformers. All but ONNX are imported by a toolchain, which is installed
 if need be. --trust names types in a skops file that may be loaded although skops does not know
-them.
+them. --trust pickle takes a program of torch.export (.pt2), which holds pickles: they can run code, so
+say it of files alone whose origin you know.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:
   x.npz          an array per input, with a row per case, from numpy.savez
@@ -42,12 +44,13 @@ them.
 They are converted to the types and shapes that the model wants, and written to cases/ beside
 the spec. Without --cases, the spec has random ones generated.
 
-Weights in safetensors, programs of torch.export, TorchScript and pickles have specs written by hand: see
+Weights in safetensors, TorchScript and pickles have specs written by hand: see
 docs/reference/spec.md.`,
 		Example: `  mlpromote init resnet50.onnx
   mlpromote init churn.onnx --cases test.csv --label churned
   mlpromote init digits.onnx --cases test.npz --label y
   mlpromote init churn.skops --cases test.csv --label churned
+  mlpromote init digits.pt2 --trust pickle --cases test.npz
   mlpromote init booster.json --cases test.parquet --label churned`,
 		Args: command.AtMost("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -64,7 +67,7 @@ docs/reference/spec.md.`,
 	c.Flags().StringVarP(&o.file, "file", "f", "mlpromote.yaml", "spec to write")
 	c.Flags().BoolVar(&o.force, "force", false, "replace an existing spec")
 	c.Flags().StringVar(&o.cases, "cases", "", "file of cases to import: .npz, .csv, .parquet or .safetensors")
-	c.Flags().StringSliceVar(&o.trusted, "trust", nil, "types in a skops file that may be loaded: MODULE.NAME,...")
+	c.Flags().StringSliceVar(&o.trusted, "trust", nil, "types in a skops file that may be loaded: MODULE.NAME,...; or pickle")
 	c.Flags().StringVar(&o.label, "label", "", "array or column of that file that has the labels (default label or labels, if it is there)")
 	return c
 }
@@ -82,10 +85,14 @@ type draftFlags struct {
 // openDraft reads the model, and imports it if it is not ONNX.
 func (a *app) openDraft(ctx context.Context, model string, trusted []string) (pipeline.DraftModel, error) {
 	format, err := pipeline.DraftFormat(model)
-	if err != nil {
+	pickle := slices.Equal(trusted, []string{pipeline.TrustPickle})
+	switch {
+	case err != nil && (format == "" || !pickle):
 		return pipeline.DraftModel{}, err
-	}
-	if len(trusted) > 0 && format != spec.FormatSkops {
+	case pickle && err == nil:
+		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid,
+			"--trust %s: %s is of format %s: pickles are trusted in programs of torch.export only", pipeline.TrustPickle, model, format)
+	case len(trusted) > 0 && !pickle && format != spec.FormatSkops:
 		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid,
 			"--trust: %s is of format %s: types are trusted in skops files only", model, format)
 	}

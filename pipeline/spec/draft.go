@@ -15,19 +15,21 @@ import (
 
 // DraftOptions say what a first spec is about.
 type DraftOptions struct {
-	Source    string               // path of the model's file, relative to the folder of the spec; needed
-	Format    string               // of the source; empty for ONNX
-	Trusted   []string             // types in a skops file that may be loaded
-	Interface validators.Interface // the zero Interface leaves shapes out
-	Target    string               // "linux/arm64"; empty means linux/amd64/v1
-	Cases     string               // folder of recorded cases; empty generates some
-	Labels    string               // their tensor of labels; empty without any
-	Accuracy  string               // a limit on accuracy to propose, in YAML; empty for none
-	Quantized string               // precision of a model that stays as it is, such as one that is quantized already; empty if it does not
-	Toolchain string               // of the target; empty for the default
-	Kinds     []DraftedKind        // of the outputs, in the order of the graph
-	Sizes     string               // why open dimensions have the sizes of Interface; may be empty
-	Assets    []string             // files that every engine needs, such as a tokenizer; may be empty
+	Source  string   // path of the model's file, relative to the folder of the spec; needed
+	Format  string   // of the source; empty for ONNX
+	Trusted []string // types in a skops file that may be loaded
+	// TrustPickle is true if the pickles in the source may be loaded.
+	TrustPickle bool
+	Interface   validators.Interface // the zero Interface leaves shapes out
+	Target      string               // "linux/arm64"; empty means linux/amd64/v1
+	Cases       string               // folder of recorded cases; empty generates some
+	Labels      string               // their tensor of labels; empty without any
+	Accuracy    string               // a limit on accuracy to propose, in YAML; empty for none
+	Quantized   string               // precision of a model that stays as it is, such as one that is quantized already; empty if it does not
+	Toolchain   string               // of the target; empty for the default
+	Kinds       []DraftedKind        // of the outputs, in the order of the graph
+	Sizes       string               // why open dimensions have the sizes of Interface; may be empty
+	Assets      []string             // files that every engine needs, such as a tokenizer; may be empty
 }
 
 // DraftedKind is the kind that an output is guessed to be.
@@ -116,6 +118,9 @@ func draftSource(o DraftOptions, path string) string {
 			types[i] = quoteIfNeeded(t)
 		}
 		text += ", trust: {types: [" + strings.Join(types, ", ") + "]}"
+	}
+	if o.TrustPickle {
+		text += ", trust: {pickle: true}"
 	}
 	return text + "}"
 }

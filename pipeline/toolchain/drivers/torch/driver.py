@@ -29,6 +29,7 @@ def probe(_request):
 
 def import_(request):
     options = options_of(request, scripted.OPTIONS)
+    sizes = {}
     if options["names"]:
         names = {}
         model, dims = of_script(scripted.opened(model_of(request, scripted.SUFFIX)), scripted.declared(options))
@@ -42,10 +43,11 @@ def import_(request):
         program = exported.opened(model_of(request, exported.SUFFIX))
         inputs, names = list(exported.inputs_of(program)), {}
         model, dims = converted(program, inputs, exported.outputs_of(program)), exported.open_dims(program)
+        sizes = exported.sizes_of(program)
     called(model, dims)
     checked(model)
     write(request, "model.onnx", model.SerializeToString(deterministic=True))
-    return {"operators": len(model.graph.node), "names": names}
+    return {"operators": len(model.graph.node), "names": names, "sizes": sizes_by_name(model, sizes)}
 
 
 def of_script(module, inputs):
@@ -129,6 +131,21 @@ def called(model, names):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in new:
                 dim.dim_param = new[dim.dim_param]
+
+
+def sizes_by_name(model, sizes):
+    """The same as {name of a dimension: [least, most]}. A dimension of several inputs has the bounds of all."""
+    found = {}
+    for value in model.graph.input:
+        for position, bounds in sizes.get(value.name, {}).items():
+            dims = value.type.tensor_type.shape.dim
+            if position < len(dims) and dims[position].dim_param:
+                found.setdefault(dims[position].dim_param, []).append(bounds)
+    return {name: [tightest(max, (b[0] for b in of)), tightest(min, (b[1] for b in of))] for name, of in found.items()}
+
+
+def tightest(which, bounds):
+    return which((b for b in bounds if b is not None), default=None)
 
 
 def run_(request):

@@ -3,6 +3,7 @@
 from protocol import Refused
 
 SUFFIX = ".torch-export"
+UNBOUNDED = 2**31  # what some versions write in place of infinity is larger
 
 
 def opened(path):
@@ -43,6 +44,21 @@ def open_dims(program):
     first = [(name, shape[0]) for name, shape in shapes.items() if len(shape)]
     same = first and all(number(size) is None and size.node.expr.is_symbol and str(size) == str(first[0][1]) for _, size in first)
     return {first[0][0]: {0: "batch"}} if same else {}
+
+
+def sizes_of(program):
+    """{input: {position: [least, most]}} of open dimensions, by torch.export.Dim(min=, max=). None is no bound: a least size of 2 is none,
+    since torch.export writes it for most dimensions, and a program that has it runs with 1 too."""
+    from torch.utils._sympy.value_ranges import bound_sympy
+
+    found = {}
+    for name, node in inputs_of(program).items():
+        for position, size in enumerate(getattr(node.meta["val"], "shape", ())):
+            if number(size) is None:
+                bounds = bound_sympy(size.node.expr, program.range_constraints)
+                least, most = bounds.lower, bounds.upper
+                found.setdefault(name, {})[position] = [int(least) if least > 2 else None, int(most) if most < UNBOUNDED else None]
+    return found
 
 
 def outputs_of(program):

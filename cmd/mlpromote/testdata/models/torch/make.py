@@ -3,6 +3,7 @@ torch (pipeline/toolchain/drivers/torch/requirements.lock).
 
 digits.pt2   the trained network of examples/digits as PyTorch has it, for any batch, by torch.export
 graph.pt2    sums over the edges of a graph of any size, which has no batch
+bounded.pt2  means over sequences of 4 to 12 steps, in batches of 2 to 16
 weights.pt   its weights alone
 script.pt    the same as TorchScript
 branches.pt  a module of TorchScript with a branch and a loop, which torch.export does not take
@@ -71,6 +72,11 @@ class Graph(torch.nn.Module):
         return {"sums": torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])}
 
 
+class Means(torch.nn.Module):
+    def forward(self, x):
+        return {"means": x.mean(1), "largest": x.amax(1)}
+
+
 def main():
     model = Digits().eval()
     trained = {i.name: torch.tensor(onnx.numpy_helper.to_array(i)) for i in onnx.load(digits / "digits.onnx").graph.initializer}
@@ -81,6 +87,8 @@ def main():
     sizes = {"x": {0: torch.export.Dim("nodes")}, "edges": {1: torch.export.Dim("edges")}}
     program = torch.export.export(Graph().eval(), (torch.zeros(4, 3), torch.zeros(2, 5, dtype=torch.int64)), dynamic_shapes=sizes)
     torch.export.save(program, here / "graph.pt2")
+    sizes = {"x": {0: torch.export.Dim("batch", min=2, max=16), 1: torch.export.Dim("steps", min=4, max=12)}}
+    torch.export.save(torch.export.export(Means().eval(), (torch.zeros(3, 5, 6),), dynamic_shapes=sizes), here / "bounded.pt2")
     torch.save(model.state_dict(), here / "weights.pt")
     torch.jit.script(model).save(str(here / "script.pt"))
     torch.manual_seed(1)
