@@ -49,7 +49,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs,
 	p := consistencyChecks{v: v, outputs: outputs, dir: filepath.Join(v.scratch, "consistency")}
 	reference := candidate{id: referenceID, tool: v.tools[onnxRuntime], model: v.referenceModel}
 	var held []string
-	defer func() { done("", err, held...) }()
+	defer func() { done(v.iface.NoBatches(), err, held...) }()
 	p.set, err = consistency.New(consistency.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards,
 		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median(), Draw: v.draw()})
 	if err != nil {
@@ -208,17 +208,19 @@ func (p consistencyChecks) runOn(c candidate, inputs []consistency.Input) (engin
 
 // consistencyNote says how many checks there are, which say nothing, and whether runs differ.
 func consistencyNote(checks []registry.ConsistencyCheck) string {
-	note := registry.Count(len(checks), "check")
 	var undecided []string
-	jitter := 0
+	checked, jitter := len(checks), 0
 	for _, c := range checks {
-		switch c.Verdict {
-		case registry.VerdictUndecided:
+		switch {
+		case c.NotForModel():
+			checked--
+		case c.Verdict == registry.VerdictUndecided:
 			undecided = append(undecided, strings.TrimSpace(string(c.Kind)+" "+c.What))
-		case registry.VerdictRecorded:
+		case c.Verdict == registry.VerdictRecorded:
 			jitter++
 		}
 	}
+	note := registry.Count(checked, "check")
 	if len(undecided) > 0 {
 		note += fmt.Sprintf(", %d undecided: %s", len(undecided), strings.Join(undecided, "; "))
 	}

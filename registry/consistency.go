@@ -23,9 +23,12 @@ type ConsistencyCheck struct {
 	// For golden it is how many differ beyond what another processor explains.
 	Affected int `json:"affected,omitempty"`
 	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
-	// that is within the limits.
+	// that is within the limits, or for a kind of checks that there is none of for the model.
 	Verdict Verdict `json:"verdict"`
 	MaxAbs  Figure  `json:"maxAbs"`           // largest difference, of all outputs
 	Output  string  `json:"output,omitempty"` // that has it
 	Message string  `json:"message,omitempty"`
 }
+
+// NotForModel reports whether there is no such check for the model, as of batches where it has no dimension for them. The message says why.
+func (c ConsistencyCheck) NotForModel() bool { return c.Verdict == VerdictRecorded && c.Cases == 0 }

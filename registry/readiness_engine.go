@@ -226,12 +226,15 @@ func (c *checklist) plainLoad(e Engine, pass report) {
 func (c *checklist) consistency(e Engine, pass report) {
 	item := ReadinessItem{Name: readyConsistency, Subject: e.Label(), State: Missing, Detail: "nothing was run beyond the cases",
 		Command: commandVerify + c.in.Ref}
-	var ran, open []string
+	var ran, open, none []string
 	for _, check := range pass.Consistency {
 		what := strings.TrimSpace(string(check.Kind) + " " + check.What)
-		if check.Verdict == VerdictPass || check.Verdict == VerdictRecorded {
+		switch {
+		case check.NotForModel():
+			none = append(none, check.Message)
+		case check.Verdict == VerdictPass || check.Verdict == VerdictRecorded:
 			ran = append(ran, what)
-		} else {
+		default:
 			open = append(open, what)
 		}
 	}
@@ -240,6 +243,9 @@ func (c *checklist) consistency(e Engine, pass report) {
 		item.Detail = "tried: " + PlainText(strings.Join(ran, ", "))
 		if len(open) > 0 {
 			item.Detail = PlainText("not tried: " + strings.Join(open, ", "))
+		}
+		if len(none) > 0 {
+			item.Detail += "; " + PlainText(strings.Join(none, "; "))
 		}
 	}
 	c.add(item)

@@ -45,10 +45,11 @@ which build will install. Only a source that has to be imported takes its toolch
 // planned is a plan with what building it takes.
 type planned struct {
 	plan.Plan
-	Kinds    []plannedKind     `json:"kinds"`              // of the outputs, in the order of the graph
-	Proves   *validators.Proof `json:"proves,omitempty"`   // what the cases can prove; absent by limits of version 1
-	Installs []neededInstall   `json:"installs,omitempty"` // toolchains that build will install
-	Taken    []takenVersion    `json:"taken,omitempty"`    // where the version is another release, so that this one cannot be promoted
+	Kinds     []plannedKind     `json:"kinds"`               // of the outputs, in the order of the graph
+	Proves    *validators.Proof `json:"proves,omitempty"`    // what the cases can prove; absent by limits of version 1
+	Unbatched string            `json:"unbatched,omitempty"` // why verify checks no batches of cases; absent where it does
+	Installs  []neededInstall   `json:"installs,omitempty"`  // toolchains that build will install
+	Taken     []takenVersion    `json:"taken,omitempty"`     // where the version is another release, so that this one cannot be promoted
 }
 
 // plannedKind is what an output means.
@@ -122,7 +123,7 @@ func (a *app) plan(ctx context.Context, file string, own toolchains.Replacements
 	}
 	taken := a.takenHere(ctx, plan)
 	a.warnTaken(taken)
-	return a.ui.Result(planText(plan)+installsText(needed), planned{plan, kindsOf(plan), plan.Limits.Proof(plan.Cases.Count), needed, taken})
+	return a.ui.Result(planText(plan)+installsText(needed), planned{plan, kindsOf(plan), plan.Limits.Proof(plan.Cases.Count), plan.Interface.NoBatches(), needed, taken})
 }
 
 func installsText(needed []neededInstall) string {
@@ -153,7 +154,15 @@ func planText(p plan.Plan) string {
 		loads += loadText(e.Target.Name+"/"+e.Variant, e.Load)
 	}
 	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n%s\n%s%s\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin,
-		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), compressed+loads, kindsText(p)+namesText(namesOf(p.Interface)), limitsText(p.Limits))
+		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), compressed+loads, kindsText(p)+namesText(namesOf(p.Interface)), limitsText(p.Limits)+unbatchedText(p))
+}
+
+// unbatchedText is a line on why verify checks no batches of cases; empty where it does.
+func unbatchedText(p plan.Plan) string {
+	if why := p.Interface.NoBatches(); why != "" {
+		return ui.Plain(why) + "\n"
+	}
+	return ""
 }
 
 // loadText is a line on how nodes load an engine; empty where its runtime decides.

@@ -371,15 +371,18 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// Without open dimensions only the repeats are left.
+// Without open dimensions only the repeats are left, and it is said why there are no batches.
 func TestFixedShape(t *testing.T) {
 	t.Parallel()
 	w := setup(t, false)
 	fixed := []validators.Dim{{Size: 1}, {Size: values}}
 	w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape, w.o.Interface.Dims = fixed, fixed, nil
 	checks, _, err := w.engine(t, honest)
-	if want := []string{"repeat", "process"}; err != nil || !slices.Equal(whats(checks), want) {
-		t.Errorf("checks %q, error %v; want %q", whats(checks), err, want)
+	if want := []string{"repeat", "process", "batch"}; err != nil || !slices.Equal(whats(checks), want) {
+		t.Fatalf("checks %q, error %v; want %q", whats(checks), err, want)
+	}
+	if batch := checks[2]; !batch.NotForModel() || !strings.Contains(batch.Message, `input "x" has the fixed size 1 in front`) {
+		t.Errorf("batches %+v, want none for this model", batch)
 	}
 }
 

@@ -51,6 +51,11 @@ func (s *Set) leaveFor(kind registry.ConsistencyKind, what, reason string) {
 		Verdict: registry.VerdictUndecided, Message: "left out: " + reason})
 }
 
+// leaveOut names a kind of checks that there is none of for this model. That is no gap, as a check is that could not run.
+func (s *Set) leaveOut(kind registry.ConsistencyKind, why string) {
+	s.leftOut = append(s.leftOut, registry.ConsistencyCheck{Kind: kind, Verdict: registry.VerdictRecorded, Message: why})
+}
+
 // makeRepeat writes the same cases twice, the first time in reverse, and the first of them for loads. They have the form that they
 // have in the cases, so that outputs are comparable with those of the cases.
 func (s *Set) makeRepeat(n int) error {
@@ -94,7 +99,8 @@ func (s *Set) fitting(picked []slot) []slot {
 // are allowed. It returns what is left of the time.
 func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 	symbol := batchSymbol(s.Interface)
-	if symbol == "" {
+	if why := s.Interface.NoBatches(); why != "" {
+		s.leaveOut(registry.ConsistencyBatch, why)
 		return left, nil
 	}
 	picked := s.fitting(s.pick(otherCases))
@@ -107,6 +113,10 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 		return left, nil // nothing is stacked
 	}
 	most := int(min(s.Interface.Dims[symbol].Max/own, largeBatch))
+	if most < 2 {
+		s.leaveOut(registry.ConsistencyBatch, fmt.Sprintf("batches are not checked, since the largest size of %q is %d, and a case has %d of it",
+			symbol, s.Interface.Dims[symbol].Max, own))
+	}
 	for i, b := range []struct {
 		size    int
 		swapped bool

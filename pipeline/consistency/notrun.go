@@ -51,7 +51,9 @@ func (f *findings) broke(p *registry.ConsistencyCheck, note, code, failed string
 
 // nothing leaves the engine undecided if no check could be done and time is a cause.
 func (f *findings) nothing() {
-	ran := slices.ContainsFunc(f.checks, func(p registry.ConsistencyCheck) bool { return p.Verdict != registry.VerdictUndecided })
+	ran := slices.ContainsFunc(f.checks, func(p registry.ConsistencyCheck) bool {
+		return p.Verdict != registry.VerdictUndecided && !p.NotForModel()
+	})
 	if ran || !f.late || len(f.open) > 0 {
 		return
 	}

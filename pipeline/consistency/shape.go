@@ -13,19 +13,9 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// batchSymbol returns the symbol that leads all inputs and outputs and appears nowhere else; empty
-// if there is none.
+// batchSymbol is the symbol along which cases are put together; empty if there is none.
 func batchSymbol(i validators.Interface) string {
-	symbol := ""
-	for n, t := range slices.Concat(i.Inputs, i.Outputs) {
-		if len(t.Shape) == 0 || t.Shape[0].Symbol == "" || (n > 0 && t.Shape[0].Symbol != symbol) {
-			return ""
-		}
-		symbol = t.Shape[0].Symbol
-		if slices.ContainsFunc(t.Shape[1:], func(d validators.Dim) bool { return d.Symbol == symbol }) {
-			return ""
-		}
-	}
+	symbol, _ := i.Batch()
 	return symbol
 }
 
