@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"context"
+	"maps"
 	"os"
+	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
@@ -16,33 +19,41 @@ func InputsOfModel(file string) (validators.Interface, error) {
 	return d.iface, err
 }
 
-// InputsOfSpec returns the inputs of the ONNX file that a spec names, with the sizes of open dimensions that
-// it says. Errors: CodeInvalid, also for a source of another format; CodeUnsafe for one that runs code.
-func InputsOfSpec(s *spec.Spec) (validators.Interface, error) {
-	where := s.Source.Path.Written
-	if s.Source.Format != spec.FormatONNX {
-		return validators.Interface{}, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s: source %s has the format %s: want onnx, which says the inputs", s.File, where, s.Source.Format),
-			"a folder of .npz files whose arrays are called as the inputs that mlpromote plan prints is a folder of cases as it is (docs/how-to/cases.md)")
+// InputsOfSpec returns the inputs of the model that a spec names, with the sizes of open dimensions that it says. A model that is not
+// ONNX is imported, or taken from the build cache. Errors: CodeInvalid; CodeUnsafe for a format that runs code; those of the importer.
+func (p *Pipeline) InputsOfSpec(ctx context.Context, s *spec.Spec) (validators.Interface, error) {
+	m := importedModel{}
+	var err error
+	if s.Source.Format == spec.FormatONNX {
+		files := specFiles{s.Files}
+		err = files.look(s.Source.Path.Written, func(f *os.File) (err error) {
+			m.model, err = files.readModel(s.Source, f)
+			return err
+		})
+	} else {
+		m, err = p.importedAlone(ctx, s)
 	}
-	var model *format.Model
-	files := specFiles{s.Files}
-	err := files.look(where, func(f *os.File) (err error) {
-		model, err = files.readModel(s.Source, f)
-		return err
-	})
 	if err != nil {
 		return validators.Interface{}, err
 	}
-	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})
+	iface, err := interfaceOf(&format.Model{Inputs: m.model.Inputs})
 	if err != nil {
-		return validators.Interface{}, registry.Errorf(registry.CodeInvalid, "%s: %w", where, err)
+		return validators.Interface{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
-	sizes := make(map[string]validators.DimRange)
-	for _, symbol := range iface.Symbols() {
-		if size, ok := s.Shapes.Dims()[symbol]; ok {
-			sizes[symbol] = size
-		}
+	dims, err := m.allowed().dims(s)
+	if err != nil {
+		return validators.Interface{}, err
 	}
-	return iface.WithDims(sizes)
+	maps.DeleteFunc(dims, func(name string, _ validators.DimRange) bool { return !slices.Contains(iface.Symbols(), name) }) // of outputs
+	return iface.WithDims(dims)
+}
+
+// importedAlone imports the source of a spec, of which nothing is built.
+func (p *Pipeline) importedAlone(ctx context.Context, s *spec.Spec) (importedModel, error) {
+	scratch, err := os.MkdirTemp("", "mlpromote-inputs-*")
+	if err != nil {
+		return importedModel{}, err
+	}
+	defer os.RemoveAll(scratch)
+	return p.imported(ctx, s, worker{scratch, budgets(s)})
 }

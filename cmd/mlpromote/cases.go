@@ -1,10 +1,17 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 func (a *app) casesCommand() *cobra.Command {
@@ -25,7 +32,7 @@ sample over the whole time. gRPC is not recorded.
 With --from, makes cases of a file (.npz, .csv, .parquet, .safetensors), converted to what the model
 takes, or of a folder of PNG and JPEG images, whose subfolders are their classes.
 
-The model is MODEL.onnx, or that of a spec (-f). With --proxy it may be left out; then the
+The model is MODEL.onnx, or that of a spec (-f), which may be of another format and is then imported. With --proxy it may be left out; then the
 service is asked for the shapes.
 
 Cases hold the data of your users. They become sources of a release, which stay in the first
@@ -40,12 +47,28 @@ environment and are not promoted. --input records only the inputs that it names.
 			if len(args) == 1 {
 				model = args[0]
 			}
-			return flags.Run(c, a.ui, a.tools().LoadSpec, model)
+			return flags.Run(c, a.ui, a.inputsOfSpec, model)
 		},
 	}
 	flags.Define(c)
 	command.Required(c, "to")
 	return c
+}
+
+// inputsOfSpec gives the inputs of the model of a spec, which is imported if it is not ONNX.
+func (a *app) inputsOfSpec(ctx context.Context, file string) (validators.Interface, error) {
+	s, err := a.tools().LoadSpec(file)
+	if err != nil {
+		return validators.Interface{}, registry.WithHint(err, "MODEL.onnx in place of a spec says the inputs too")
+	}
+	if s.Source.Format == spec.FormatONNX { // which takes no toolchain
+		return new(pipeline.Pipeline).InputsOfSpec(ctx, s)
+	}
+	m, err := a.tools().OpenLocal()
+	if err != nil {
+		return validators.Interface{}, err
+	}
+	return a.localPipeline(m, toolchains.Replacements{}.Or(s), a.tools().InstallMissing).InputsOfSpec(ctx, s)
 }
 
 func (a *app) casesSplitCommand() *cobra.Command {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
 // oneBlock is the block of a kind on the page about cases.
@@ -67,6 +68,21 @@ func TestCasesPageParquet(t *testing.T) {
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(programtest.Program(t))+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "wrote 20 cases to tabled") {
 		t.Errorf("error %v, want 20 cases:\n%s", err, out)
+	}
+}
+
+// TestCasesPageTorch records what a module of PyTorch gets as the page about cases says.
+func TestCasesPageTorch(t *testing.T) {
+	t.Parallel()
+	record, err := (&install.Installer{Root: programtest.Cache(t)}).Find("torch")
+	if err != nil {
+		t.Skip("torch is not installed: mlpromote toolchain install torch")
+	}
+	folders := []string{filepath.Dir(programtest.Program(t)), filepath.Dir(record.Interpreter()), os.Getenv("PATH")}
+	cmd := exec.CommandContext(t.Context(), "sh", "-euc", oneBlock(t, "torch"))
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "PATH="+strings.Join(folders, ":"))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "wrote 1000 cases to converted") {
+		t.Errorf("error %v, want 1000 cases:\n%s", err, out)
 	}
 }
 

@@ -15,12 +15,12 @@ type Block struct {
 	Text string // what is typed
 }
 
-var fence = regexp.MustCompile("^```sh(?: (served|node|postgres|move|proxy|images|parquet|ten))?(?: exit=([0-9]+))?$")
+var fence = regexp.MustCompile("^```sh(?: (served|node|postgres|move|proxy|images|parquet|torch|ten))?(?: exit=([0-9]+))?$")
 
 // Blocks finds the blocks of a page that start with ```sh, with the exit code that the info
 // string asks for. Those of the kind "served" want a service at $URL, those of the kind
 // "node" one that knows a node type, those of the kinds "postgres" and "move" a database, those of "proxy" a service
-// of models, those of "images" some. The page is a path in the repository.
+// of models, those of "images" some, those of "torch" a Python that has PyTorch. The page is a path in the repository.
 func Blocks(tb testing.TB, page, kind string) []Block {
 	tb.Helper()
 	data, err := os.ReadFile(Root(page))

@@ -3,6 +3,7 @@
 package recording
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -94,8 +95,11 @@ func (f *Flags) Define(c *cobra.Command) {
 	flags.StringVar(&f.classes, "classes", "", "file with the classes in the model's order, one on a line (default subfolders by name)")
 }
 
+// OfSpec gives the inputs of the model of a spec.
+type OfSpec func(ctx context.Context, file string) (validators.Interface, error)
+
 // Run records as the flags say. model is an ONNX file, or empty.
-func (f *Flags) Run(c *cobra.Command, u *ui.UI, load func(file string) (*spec.Spec, error), model string) error {
+func (f *Flags) Run(c *cobra.Command, u *ui.UI, inputs OfSpec, model string) error {
 	if err := f.check(c, model); err != nil {
 		return err
 	}
@@ -106,7 +110,7 @@ func (f *Flags) Run(c *cobra.Command, u *ui.UI, load func(file string) (*spec.Sp
 	if f.from != "" && model == "" && f.File == "" {
 		f.File = spec.File
 	}
-	iface, err := f.inputsOf(model, load)
+	iface, err := f.inputsOf(c.Context(), model, inputs)
 	if err != nil {
 		return err
 	}
@@ -162,18 +166,14 @@ func (f *Flags) check(c *cobra.Command, model string) error {
 }
 
 // inputsOf gives the inputs of the model that was named, or nil.
-func (f *Flags) inputsOf(model string, load func(file string) (*spec.Spec, error)) (*validators.Interface, error) {
+func (f *Flags) inputsOf(ctx context.Context, model string, inputs OfSpec) (*validators.Interface, error) {
 	var iface validators.Interface
 	var err error
 	switch {
 	case model != "":
 		iface, err = pipeline.InputsOfModel(model)
 	case f.File != "":
-		var s *spec.Spec
-		if s, err = load(f.File); err != nil {
-			return nil, registry.WithHint(err, "MODEL.onnx in place of a spec says the inputs too")
-		}
-		iface, err = pipeline.InputsOfSpec(s)
+		iface, err = inputs(ctx, f.File)
 	default:
 		return nil, nil
 	}
