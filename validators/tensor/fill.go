@@ -101,9 +101,15 @@ func (f magnitudes) fill(by Fills, others float64) bool {
 // leaveOut makes fill values of both sides that agree the same infinity, which counts for nothing.
 func leaveOut(ref, eng []float64, fill float64) {
 	for i, r := range ref {
-		if size := math.Abs(r); size >= fill && math.Abs(eng[i]-r) <= fillAgrees*size {
+		if filled(r, eng[i], fill) {
 			ref[i] = math.Copysign(math.Inf(1), r)
 			eng[i] = ref[i]
 		}
 	}
+}
+
+// filled reports whether both sides have a fill value. An infinity is none: no number is within a part of it.
+func filled(ref, eng, fill float64) bool {
+	size := math.Abs(ref)
+	return size >= fill && size <= math.MaxFloat64 && math.Abs(eng-ref) <= fillAgrees*size
 }

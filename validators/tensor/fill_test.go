@@ -109,3 +109,19 @@ func TestFillValuesHideNothing(t *testing.T) {
 		t.Errorf("without the rule %.1f dB", r.SpreadSNR)
 	}
 }
+
+// Beside fill values an infinity of the reference is still one: no number, and no other infinity, is equal to it.
+func TestFillValuesKeepInfinities(t *testing.T) {
+	t.Parallel()
+	for _, fill := range []float64{0, 1e4, tensor.NoFill} {
+		for engine, failed := range map[float64]int64{-inf: 0, 5: 1, inf: 1, -1e4: 1, nan: 1} {
+			c := tensor.NewComparison(tensor.Options{Fill: fill, RTol: 1})
+			if err := c.Add(0, rowOf(t, []float64{-inf, -1e4, 1}), rowOf(t, []float64{engine, -1e4, 1})); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Result(); got.Failed != failed || math.IsInf(got.MaxAbs, 1) != (failed > 0) {
+				t.Errorf("fill %g, engine %g: %d failed, largest error %g; want %d", fill, engine, got.Failed, got.MaxAbs, failed)
+			}
+		}
+	}
+}
