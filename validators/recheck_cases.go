@@ -168,7 +168,7 @@ func (r *rejudgement) recountOutputs(each map[string][]tensor.CaseFigures, besid
 				fmt.Sprintf("those of an output of the report, of %s", registry.Count(r.report.Cases.Ran, "case")))
 			continue
 		}
-		total := summed(each[name])
+		total := summed(each[name], said.Top1 != nil)
 		r.same(what+": maxAbs", &said.MaxAbs, total.maxAbs)
 		r.same(what+": cosineMin", &said.CosineMin, total.cosine)
 		r.same(what+": caseError", &said.CaseError, total.caseError)
@@ -199,8 +199,9 @@ type totals struct {
 	full, ranked              int     // cases with elements, and with rows to rank
 }
 
-// summed adds the figures of cases in their order.
-func summed(each []tensor.CaseFigures) totals {
+// summed adds the figures of cases in their order. An output without rows has no misses of them, and one whose rows all say
+// nothing has none that were missed.
+func summed(each []tensor.CaseFigures, rows bool) totals {
 	t := totals{cosine: 1}
 	for i, of := range each {
 		t.failed += of.Failed
@@ -215,7 +216,7 @@ func summed(each []tensor.CaseFigures) totals {
 			t.ranked, t.top1 = t.ranked+1, t.top1+of.Top1
 		}
 	}
-	if t.ranked == 0 {
+	if !rows {
 		t.top1 = math.NaN()
 	}
 	return t

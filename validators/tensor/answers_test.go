@@ -57,8 +57,8 @@ func TestOtherAnswers(t *testing.T) {
 	}
 }
 
-// NaN, infinities and fill values that both sides have are no answers, and rows that have no largest value on either side
-// are none that agree.
+// NaN, infinities and fill values that both sides have are no answers, and rows that have no largest value on either side,
+// or no value above another, are none that agree.
 func TestCasesThatSayNothing(t *testing.T) {
 	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(-1)
@@ -68,8 +68,15 @@ func TestCasesThatSayNothing(t *testing.T) {
 		equal, top1       float64 // misses
 	}{
 		"all NaN":                    {[]float64{nan, nan}, []float64{nan, nan}, 0, 0, 0, 0},
-		"infinities":                 {[]float64{inf, inf}, []float64{inf, inf}, 0, 1, 0, 0},
-		"fill values":                {[]float64{-1e9, -1e9}, []float64{-1e9, -1e9}, 0, 1, 0, 0},
+		"infinities":                 {[]float64{inf, inf}, []float64{inf, inf}, 0, 0, 0, 0},
+		"other infinities":           {[]float64{inf, inf}, []float64{-inf, inf}, 1, 1, 0.5, 0},
+		"an infinity and a number":   {[]float64{inf, 1}, []float64{3, 1}, 1, 1, 0.5, 1},
+		"fill values":                {[]float64{-1e9, -1e9}, []float64{-1e9, -1e9}, 0, 0, 0, 0},
+		"fill values nearly":         {[]float64{-1.001e9, -1e9}, []float64{-1e9, -1.001e9}, 0, 0, 0, 0},
+		"fill values and others":     {[]float64{-1e9, 1}, []float64{-1e9, 1}, 1, 1, 0, 0},
+		"fill values of one side":    {[]float64{-1e9, -1e9}, []float64{-1e9, -1e8}, 1, 1, 0.5, 1},
+		"zeros":                      {[]float64{0, 0}, []float64{0, 0}, 1, 0, 0, 0},
+		"zeros in the engine alone":  {[]float64{0, 1}, []float64{0, 0}, 1, 1, 0.5, 1},
 		"NaN in the reference alone": {[]float64{nan, nan}, []float64{1, 2}, 1, 1, 1, 1},
 		"NaN in the engine alone":    {[]float64{1, 2}, []float64{nan, nan}, 1, 1, 1, 1},
 		"a NaN in the row":           {[]float64{nan, 2}, []float64{nan, 2}, 1, 0, 0, 0},

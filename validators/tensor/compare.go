@@ -41,6 +41,14 @@ func (o Options) limit() float64 {
 	return extreme
 }
 
+// fill is Fill, or NoFill where it is not known.
+func (o Options) fill() float64 {
+	if o.Fill > 0 {
+		return o.Fill
+	}
+	return NoFill
+}
+
 // Comparison accumulates the differences between an engine's output and the reference model's,
 // over the cases of one output. All arithmetic is in float64. It is not safe for concurrent
 // use.
@@ -91,7 +99,7 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 	}
 	c.begin(reference)
 	k := newKernel(c.options, c.firstOf(reference))
-	rows := newTop1(reference.Shape)
+	rows := newTop1(reference.Shape, c.options.fill())
 	k.again, rows.again = again, again
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
@@ -106,8 +114,8 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 		if reference.DType.Class() != ClassFloat && !again {
 			c.answers.add(ref, n)
 		}
-		if c.options.Fill > 0 && c.options.Fill != NoFill {
-			leaveOut(ref, eng, c.options.Fill)
+		if fill := c.options.fill(); fill != NoFill {
+			leaveOut(ref, eng, fill)
 		}
 		k.run(ref, eng, int64(at))
 		c.channels.feed(ref, eng)
@@ -168,7 +176,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	r.NewInf += k.newInf
 	r.Top1Rows += rows.rows
 	c.agreed += rows.agreed
-	if misses := rows.misses(); misses == misses {
+	if misses := rows.misses(); k.says() && misses == misses {
 		r.Top1Cases++
 		r.Top1Misses += misses
 		c.prefixes += float64(rows.prefix) / float64(rows.rows)

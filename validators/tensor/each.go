@@ -58,9 +58,8 @@ func relative(e, spread float64) float64 {
 func (c *Comparison) note(number int, k *kernel, rows top1, elements int) {
 	of := CaseFigures{Failed: k.failed, MaxAbs: k.maxAbs, Cosine: k.cosine(), Equal: math.NaN(), Top1: math.NaN()}
 	if k.says() {
-		of.Equal = float64(k.sums.differ) / float64(elements)
+		of.Equal, of.Top1 = float64(k.sums.differ)/float64(elements), rows.misses()
 	}
-	of.Top1 = rows.misses()
 	k.moments(&of)
 	c.each, c.numbers = append(c.each, of), append(c.numbers, number)
 }

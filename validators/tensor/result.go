@@ -60,7 +60,8 @@ type Result struct {
 	// integers and booleans; 0 where all are the same, and for floats.
 	OtherAnswers float64
 	// Top1Cases and FullCases count the cases that have such rows, and that have elements: those of which
-	// both sides are NaN, the same infinity or a fill value do not count, nor do rows with a NaN on both sides.
+	// both sides are NaN, the same infinity or a fill value do not count. Nor do rows with a NaN on both sides, of
+	// fill values alone, or in which each side has one value throughout: they are left out of Top1Misses, too.
 	Top1Cases, FullCases int
 	// Spread is the standard deviation of the reference's values: of all, or with
 	// Options.Channels the smallest one of a channel. It is their root mean square where all

@@ -144,23 +144,25 @@ func integer(t Tensor, i int) (uint64, bool) {
 type top1 struct {
 	width, at    int64
 	ref, eng     peak
+	row          ranked
 	rows, agreed int64
-	silent       int64 // rows of which neither side has a largest value: they agree and say nothing
-	prefix       int64 // rows before the first that does not agree
-	again        bool  // the case is a copy of another
+	silent       int64   // rows that agree and say nothing
+	prefix       int64   // rows before the first that does not agree
+	fill         float64 // the magnitude from which values are fill values
+	again        bool    // the case is a copy of another
 }
 
 // newTop1 returns a counter for rows along the last axis. It counts nothing if a row has fewer
 // than two elements.
-func newTop1(shape []int64) top1 {
-	t := top1{ref: newPeak(), eng: newPeak()}
+func newTop1(shape []int64, fill float64) top1 {
+	t := top1{ref: newPeak(), eng: newPeak(), fill: fill}
 	if len(shape) > 0 && shape[len(shape)-1] > 1 {
 		t.width = shape[len(shape)-1]
 	}
 	return t
 }
 
-// misses returns the share of rows with another argmax, of those in which a side has one; NaN without any.
+// misses returns the share of rows with another argmax, of those that say something; NaN without any.
 func (t *top1) misses() float64 {
 	if t.again || t.rows == t.silent {
 		return math.NaN()
@@ -177,6 +179,7 @@ func (t *top1) feed(ref, eng []float64) {
 		n := min(t.width-t.at, int64(len(ref)))
 		t.ref.scan(ref[:n])
 		t.eng.scan(eng[:n])
+		t.row.look(ref[:n], eng[:n], t.fill)
 		ref, eng = ref[n:], eng[n:]
 		if t.at += n; t.at < t.width {
 			return
@@ -184,14 +187,33 @@ func (t *top1) feed(ref, eng []float64) {
 		t.rows++
 		if ref := t.ref.argmax(); ref == t.eng.argmax() {
 			t.agreed++
-			if ref < 0 {
+			if ref < 0 || !t.row.differs || !t.row.there {
 				t.silent++
 			}
 			if t.agreed == t.rows {
 				t.prefix++
 			}
 		}
-		t.at, t.ref, t.eng = 0, newPeak(), newPeak()
+		t.at, t.ref, t.eng, t.row = 0, newPeak(), newPeak(), ranked{}
+	}
+}
+
+// ranked is what a row has to rank. One with a single value throughout, as padding has, or of fill values alone, has nothing
+// that an engine could get wrong.
+type ranked struct {
+	begun          bool
+	ref, eng       float64 // the first values
+	differs, there bool    // a side has another value than its first; there is more than fill values
+}
+
+// look looks at the next elements of a row, mostly two of them.
+func (r *ranked) look(ref, eng []float64, fill float64) {
+	if !r.begun {
+		r.begun, r.ref, r.eng = true, ref[0], eng[0]
+	}
+	for i := 0; i < len(ref) && !(r.differs && r.there); i++ {
+		r.differs = r.differs || ref[i] != r.ref || eng[i] != r.eng
+		r.there = r.there || !filled(ref[i], eng[i], fill)
 	}
 }
 

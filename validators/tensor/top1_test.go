@@ -47,6 +47,50 @@ func TestTop1Agreement(t *testing.T) {
 	}
 }
 
+// Rows of padding are none that agree, whatever the padding is: a case with one real row has only that.
+func TestRowsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		width   int
+		padding func(side, at int) float64
+		silent  bool
+	}{
+		"zeros":                      {5, func(int, int) float64 { return 0 }, true},
+		"infinities":                 {5, func(int, int) float64 { return -inf }, true},
+		"fill values":                {5, func(int, int) float64 { return -1e4 }, true},
+		"fill values added to":       {5, func(side, at int) float64 { return -1e4 - float64((at+side)%3) }, true},
+		"a value of each side's own": {5, func(side, _ int) float64 { return float64(side) }, true},
+		"longer than a piece":        {1300, func(int, int) float64 { return 0 }, true},
+		"others than the first":      {1300, func(_, at int) float64 { return -float64(at / 1299) }, false},
+		"of one side alone":          {5, func(side, at int) float64 { return -float64(side * at) }, false},
+	} {
+		compared := tensor.NewComparison(tensor.Options{Fill: 1e4})
+		for n := range 3 {
+			var sides [2]tensor.Tensor
+			for side := range sides {
+				values := make([]float64, 10*c.width)
+				for i := range values {
+					values[i] = c.padding(side, i%c.width)
+				}
+				if n == 0 { // the last row is real, and wrong
+					values[len(values)-1-side] = 7
+				}
+				sides[side] = must(tensor.New(values, 1, 10, int64(c.width)))
+			}
+			if err := compared.Add(n, sides[0], sides[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cases, misses := 3, 0.1
+		if c.silent {
+			cases, misses = 1, 1
+		}
+		if r := compared.Result(); r.Top1Cases != cases || math.Abs(r.Top1Misses-misses) > 1e-12 || r.Top1Rows != 30 {
+			t.Errorf("%s: misses %v in %d cases, %d rows; want %v in %d", name, r.Top1Misses, r.Top1Cases, r.Top1Rows, misses, cases)
+		}
+	}
+}
+
 // A prefix ends at the first row with another argmax, in each case anew.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
