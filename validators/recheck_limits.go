@@ -45,13 +45,8 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 	if !near(float64(r.found.Confidence), l.Confidence) {
 		differ("confidence of the limits", number(float64(r.found.Confidence)), number(l.Confidence))
 	}
-	if r.report.Cases.Ran < l.MinCases {
-		differ("cases", fmt.Sprint(r.report.Cases.Ran), fmt.Sprintf("at least %d", l.MinCases))
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.report.Outputs)) {
-		if most, checked := r.mostCases(name); checked && most < l.MinCases {
-			differ("cases of output "+name, fmt.Sprint(most), fmt.Sprintf("at least %d", l.MinCases))
-		}
+	for _, d := range r.tooFewCases(l.MinCases) {
+		differ(d.What, d.Said, d.Follows)
 	}
 	for _, reason := range r.lackingConsistency(*l) {
 		differ("consistency", notThere, reason.Message)
@@ -75,10 +70,29 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 	return missing
 }
 
-// mostCases is the largest number of cases that a check of an output has; false without a check.
+// tooFewCases says where there are fewer cases than the limits ask for. A report that is no pass, and has a reason that no check
+// has, says so itself, or why none ran.
+func (r *rejudgement) tooFewCases(least int) (differences []Difference) {
+	if r.report.Verdict != registry.VerdictPass && r.hasOtherReasons() {
+		return nil
+	}
+	want := fmt.Sprintf("at least %d", least)
+	if r.report.Cases.Ran < least {
+		differences = append(differences, Difference{"cases", fmt.Sprint(r.report.Cases.Ran), want})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.report.Outputs)) {
+		if most, checked := r.mostCases(name); checked && most < least {
+			differences = append(differences, Difference{"cases of output " + name, fmt.Sprint(most), want})
+		}
+	}
+	return differences
+}
+
+// mostCases is the largest number of cases that a check of an output has; false without a check. Those of top1 are fewer where
+// rows of cases say nothing.
 func (r *rejudgement) mostCases(output string) (most int, checked bool) {
 	for _, c := range r.report.Checks {
-		if c.Output == output {
+		if c.Output == output && c.Figure != "top1" {
 			most, checked = max(most, c.Cases), true
 		}
 	}
@@ -107,6 +121,9 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 	var want []limitOf
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		want = append(want, outputs[name].limits(name)...)
+		if skill := valueOrNaN(r.report.Outputs[name].Skill); outputs[name].Equal != nil && skill == skill {
+			want = append(want, limitOf{output: name, figure: figureSkill, limit: limit{leastSkill, true, true}})
+		}
 	}
 	return r.compareChecks(want, func(c registry.Check) bool { return c.Output != "" })
 }
@@ -199,9 +216,6 @@ func (r *rejudgement) compareChecks(want []limitOf, some func(registry.Check) bo
 		checks = slices.Delete(checks, at, at+1)
 	}
 	for _, c := range checks {
-		if c.Figure == figureSkill { // which comes with every limit on equal answers
-			continue
-		}
 		differences = append(differences, Difference{limitOf{output: c.Output, figure: c.Figure, slice: c.Slice}.String(),
 			"a check", "nothing: the limits do not bound it"})
 	}

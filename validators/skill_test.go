@@ -82,6 +82,47 @@ func TestFewerCasesThatCount(t *testing.T) {
 		if err != nil || again.Verdict != want {
 			t.Errorf("%d cases that count, judged again: %s, %+v (%v); want %s", full, again.Verdict, again.Differences, err, want)
 		}
+		report.Verdict, report.Reasons = got.Verdict, got.Reasons
+		again, err = validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
+		if err != nil || again.Verdict != want || len(again.Differences) > 0 {
+			t.Errorf("%d cases that count, which the report says: %s, %+v (%v); want %s without a difference", full, again.Verdict, again.Differences, err, want)
+		}
+	}
+}
+
+// A report that says itself that there were too few cases, or why none ran, differs from no limit; one that passes does, and so
+// does one with other reasons.
+func TestRejudgeTooFewCases(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
+	limits.MinCases = 300
+	for name, c := range map[string]struct {
+		ran     int
+		verdict registry.Verdict
+		code    string // of a reason
+		want    registry.Verdict
+		differs bool
+	}{
+		"enough":                     {300, registry.VerdictPass, "", registry.VerdictPass, false},
+		"too few":                    {299, registry.VerdictUndecided, validators.ReasonTooFewCases, registry.VerdictUndecided, false},
+		"none ran":                   {0, registry.VerdictFail, "run_failed", registry.VerdictFail, false},
+		"too few that pass":          {299, registry.VerdictPass, "", registry.VerdictUndecided, true},
+		"too few, which is a reason": {299, registry.VerdictPass, validators.ReasonTooFewCases, registry.VerdictUndecided, true},
+		"too few for another reason": {299, registry.VerdictUndecided, validators.ReasonNotEnough, registry.VerdictUndecided, true},
+	} {
+		result := tensor.Result{Cases: c.ran, FullCases: c.ran, Elements: int64(c.ran), SpreadSNR: math.Inf(1)}
+		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: c.verdict}, Rules: 2, Confidence: 0.95, Attempts: 1,
+			Cases: registry.CasesRun{Count: c.ran, Ran: c.ran}, Outputs: map[string]registry.OutputFigures{"logits": {}}}
+		if c.ran > 0 {
+			report.Checks = limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.ran}).Checks
+		}
+		if c.code != "" {
+			report.Reasons = []registry.Reason{{Code: c.code}}
+		}
+		got, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
+		if err != nil || got.Verdict != c.want || (len(got.Differences) > 0) != c.differs {
+			t.Errorf("%s: %s, %+v (%v); want %s", name, got.Verdict, got.Differences, err, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,117 @@
+package validators_test
+
+import (
+	"slices"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/percase"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// answersReport is the report on an output "logits" that was compared in cases of this shape, with its per-case figures.
+func answersReport[T tensor.Scalar](t *testing.T, o validators.OutputLimits, shape []int64, reference, engine [][]T) percaseReport {
+	t.Helper()
+	comparison := tensor.NewComparison(tensor.Options{})
+	for i := range reference {
+		want, errWant := tensor.New(reference[i], shape...)
+		got, errGot := tensor.New(engine[i], shape...)
+		if err := comparison.Add(i, want, got); err != nil || errWant != nil || errGot != nil {
+			t.Fatal(err, errWant, errGot)
+		}
+	}
+	n, l, result := len(reference), limits2(o), comparison.Result()
+	j := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: n})
+	file, leftOut, err := percase.Figures{Outputs: map[string][]tensor.CaseFigures{"logits": comparison.Each()}}.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return percaseReport{file: file, limits: l, report: registry.ParityReport{
+		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Cases: registry.CasesRun{Count: n, Ran: n},
+		Outputs: map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)}, Rules: l.V,
+		Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut),
+	}}
+}
+
+// repeated are so many cases with the same values.
+func repeated[T any](n int, values ...T) [][]T {
+	all := make([][]T, n)
+	for i := range all {
+		all[i] = values
+	}
+	return all
+}
+
+// Rows that say nothing prove no share of equal best classes, and no report that says so is doubted.
+func TestRecountRowsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	limits := validators.OutputLimits{Top1: &validators.AtLeast{Min: 0.9}}
+	for name, c := range map[string]struct {
+		shape  []int64
+		values []float32
+		cases  int
+		want   registry.Verdict
+	}{
+		"rows":              {[]int64{1, 2, 2}, []float32{1, 2, 0, 0}, 60, registry.VerdictPass},
+		"silent rows alone": {[]int64{1, 2, 2}, []float32{2, 2, 0, 0}, 0, registry.VerdictUndecided},
+		"no rows":           {[]int64{1, 4, 1}, []float32{1, 2, 0, 0}, 0, registry.VerdictFail},
+	} {
+		cases := repeated(60, c.values...)
+		p := answersReport(t, limits, c.shape, cases, cases)
+		got, err := p.again()
+		if err != nil || p.report.Verdict != c.want || got.Verdict != c.want || len(got.Differences) > 0 {
+			t.Errorf("%s: %s, and judged again %s with %+v (%v); want %s without a difference",
+				name, p.report.Verdict, got.Verdict, got.Differences, err, c.want)
+		}
+		if ranked := p.report.Checks[0].Cases; ranked != c.cases {
+			t.Errorf("%s: %d cases, want %d", name, ranked, c.cases)
+		}
+	}
+}
+
+// A report of an engine that is no better than a constant does not pass by leaving that out.
+func TestRejudgeWithoutSkill(t *testing.T) {
+	t.Parallel()
+	limits := validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}}
+	reference := append(repeated(380, int64(0)), repeated(20, int64(1))...)
+	for name, c := range map[string]struct {
+		engine [][]int64
+		left   bool // whether the check is left out
+		want   registry.Verdict
+	}{
+		"a constant":                    {repeated(400, int64(0)), false, registry.VerdictFail},
+		"a constant, left out":          {repeated(400, int64(0)), true, registry.VerdictUndecided},
+		"half of the others":            {append(repeated(390, int64(0)), repeated(10, int64(1))...), false, registry.VerdictPass},
+		"half of the others, left out":  {append(repeated(390, int64(0)), repeated(10, int64(1))...), true, registry.VerdictUndecided},
+		"fewer than half of the others": {append(repeated(391, int64(0)), repeated(9, int64(1))...), false, registry.VerdictFail},
+	} {
+		for _, precision := range []string{"fp32", ""} {
+			p := answersReport(t, limits, []int64{1}, reference, c.engine)
+			if c.left {
+				p.report.Checks = slices.DeleteFunc(p.report.Checks, func(c registry.Check) bool { return c.Figure == "skill" })
+				p.report.Verdict, p.report.Reasons = registry.VerdictPass, nil
+			}
+			got, err := validators.RejudgeWith(p.report, validators.Beside{Figures: p.file, Limits: &p.limits, Precision: precision})
+			missing := slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == "output logits, skill" })
+			if err != nil || got.Verdict != c.want || missing != c.left || !c.left && len(got.Differences) > 0 {
+				t.Errorf("%s, precision %q: %s, %+v (%v); want %s", name, precision, got.Verdict, got.Differences, err, c.want)
+			}
+		}
+	}
+}
+
+// A check of skill is one that limits on equal answers ask for, and no other.
+func TestRejudgeSkillWithoutLimit(t *testing.T) {
+	t.Parallel()
+	reference := append(repeated(380, int64(0)), repeated(20, int64(1))...)
+	p := answersReport(t, validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}}, []int64{1}, reference, reference)
+	p.limits = limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
+	got, err := p.again()
+	if err != nil || !slices.ContainsFunc(got.Differences, func(d validators.Difference) bool {
+		return d.What == "output logits, skill" && d.Said == "a check"
+	}) {
+		t.Errorf("%+v (%v); want a difference in skill", got, err)
+	}
+}
