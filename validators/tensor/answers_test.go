@@ -37,23 +37,104 @@ func TestOtherAnswers(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got.OtherAnswers, c.want)
 		}
 	}
-	many := tensor.NewComparison(tensor.Options{})
-	for n := range 200 {
-		values := make([]int64, 1000) // more than are counted; the most frequent one comes first
-		for i := range values {
-			values[i] = int64(1000 + 1000*n + i)
+	for places, want := range map[bool]float64{true: 198.8, false: 199.8} { // with an answer of each place, one of 200 is right
+		many := tensor.NewComparison(tensor.Options{})
+		for n := range 200 {
+			values := make([]int64, 1000) // more than are counted; the most frequent one comes first
+			for i := range values {
+				values[i] = int64(1000 + 1000*n + i)
+			}
+			values[0] = 999
+			x := ints(values...)
+			if !places && n == 0 {
+				x.Shape = []int64{1, 2, 500}
+			}
+			if err := many.Add(n, x, x); err != nil {
+				t.Fatal(err)
+			}
 		}
-		values[0] = 999
-		if err := many.Add(n, ints(values...), ints(values...)); err != nil {
-			t.Fatal(err)
+		if got := many.Result().OtherAnswers; math.Abs(got-want) > 1e-6 {
+			t.Errorf("of many answers %v, want %v", got, want)
 		}
-	}
-	if got := many.Result().OtherAnswers; math.Abs(got-199.8) > 1e-6 {
-		t.Errorf("of many answers %v, want 199.8", got)
 	}
 	floats := tensor.NewComparison(tensor.Options{})
 	if err := floats.Add(0, rowOf(t, []float64{1, 2}), rowOf(t, []float64{1, 2})); err != nil || floats.Result().OtherAnswers != 0 {
 		t.Errorf("floats: %v (%v), want 0", floats.Result().OtherAnswers, err)
+	}
+}
+
+// A value is frequent whenever it comes, however many others came before.
+func TestOtherAnswersComeLate(t *testing.T) {
+	t.Parallel()
+	for _, before := range []int{1 << 16, 5 << 16} {
+		compared := tensor.NewComparison(tensor.Options{})
+		values := make([]int64, 1<<19)
+		for i := range values {
+			if values[i] = 999; i < before {
+				values[i] = int64(1000 + i)
+			}
+		}
+		x := must(tensor.New(values, 1, 1<<19))
+		if err := compared.Add(0, x, x); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := compared.Result().OtherAnswers, float64(before)/(1<<19); math.Abs(got-want) > 1e-5 {
+			t.Errorf("after %d others: %v, want %v", before, got, want)
+		}
+	}
+}
+
+// Where all cases have one shape, an engine that always gives the same answer at each place is no better than a constant.
+func TestOtherAnswersAtEachPlace(t *testing.T) {
+	t.Parallel()
+	labels := func(n int) []int64 { return []int64{1, 0, min(int64(n%33), 1)} } // the last is another in one case of 33
+	rows := func(n int, of func(int) []int64) (all [][]int64) {
+		for i := range n {
+			all = append(all, of(i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		cases [][]int64
+		shape func(n int) []int64 // nil: of one row
+		want  float64
+	}{
+		"labels":                        {rows(330, labels), nil, 10. / 3},
+		"of twenty cases":               {rows(20, labels), nil, 1. / 3},
+		"of fewer":                      {rows(19, labels), nil, 19 - 37./3},
+		"one answer everywhere":         {rows(330, func(n int) []int64 { return []int64{1, 1, min(int64(n%33), 1)} }), nil, 10. / 3},
+		"tokens between fixed ones":     {rows(300, func(n int) []int64 { return []int64{101, int64(1000 + n%3), 102} }), nil, 200. / 3},
+		"more answers than are counted": {rows(1000, func(n int) []int64 { return []int64{7, int64(1000 + min(n, 400))} }), nil, 200},
+		"another shape in one case":     {rows(330, labels), func(n int) []int64 { return [][]int64{{1, 3}, {3, 1}}[n/329] }, 330 - (330+320)/3.},
+		"an empty case":                 {append(rows(330, labels), nil), nil, 10. / 3},
+		"more places than are counted": {rows(20, func(n int) []int64 {
+			values := make([]int64, 1<<14+1)
+			values[0] = 1
+			return values
+		}), nil, 20. / (1<<14 + 1)},
+		"as many places": {rows(20, func(n int) []int64 {
+			values := make([]int64, 1<<14)
+			values[0] = 1
+			return values
+		}), nil, 0},
+	} {
+		compared := tensor.NewComparison(tensor.Options{})
+		for n, values := range c.cases {
+			shape := []int64{1, int64(len(values))}
+			if c.shape != nil {
+				shape = c.shape(n)
+			}
+			x := must(tensor.New(values, shape...))
+			if err := compared.Add(n, x, x); err != nil {
+				t.Fatal(err)
+			}
+			if err := compared.AddCopy(n, x, x); err != nil { // which counts for nothing
+				t.Fatal(err)
+			}
+		}
+		if got := compared.Result().OtherAnswers; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -101,6 +101,9 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 	k := newKernel(c.options, c.firstOf(reference))
 	rows := newTop1(reference.Shape, c.options.fill())
 	k.again, rows.again = again, again
+	if reference.DType.Class() != ClassFloat && !again {
+		c.answers.begin(reference.Shape)
+	}
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
 		m := min(chunk, n-at)
@@ -112,7 +115,7 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 		}
 		rows.feed(ref, eng)
 		if reference.DType.Class() != ClassFloat && !again {
-			c.answers.add(ref, n)
+			c.answers.add(ref, at, n)
 		}
 		if fill := c.options.fill(); fill != NoFill {
 			leaveOut(ref, eng, fill)

@@ -57,7 +57,8 @@ type Result struct {
 	// element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
 	// OtherAnswers is what EqualMisses is of an engine that always gives the reference's most frequent value, for
-	// integers and booleans; 0 where all are the same, and for floats.
+	// integers and booleans; 0 where all are the same, and for floats. Of 20 cases on that have one shape of at most 16384
+	// elements, it is what one misses that always gives the most frequent value of each element, where that is less.
 	OtherAnswers float64
 	// Top1Cases and FullCases count the cases that have such rows, and that have elements: those of which
 	// both sides are NaN, the same infinity or a fill value do not count. Nor do rows with a NaN on both sides, of
