@@ -387,8 +387,14 @@ func failed(e VerifiedEngine) error {
 	case len(lines) == 0:
 		return registry.Errorf(registry.CodeLimit, "%s %s", e.Label, what)
 	}
+	if more := len(lines) - mostReasons; more > 1 {
+		lines = append(lines[:mostReasons], fmt.Sprintf("and %d more reasons, which `mlpromote report show` lists", more))
+	}
 	return registry.Errorf(registry.CodeLimit, "%s %s:\n  %s", e.Label, what, strings.Join(lines, "\n  "))
 }
+
+// mostReasons is how many reasons of an engine an error lists: one that is wrong at every size of its inputs has many.
+const mostReasons = 8
 
 // engineID names the i-th candidate among the engines of a run.
 func engineID(i int) string { return fmt.Sprintf("engine-%d", i) }
