@@ -70,7 +70,7 @@ func (v verification) contradicted(c candidate, report *registry.ParityReport) {
 		}
 		report.Verdict = registry.VerdictUndecided
 		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonContradicted, Message: registry.PlainText(fmt.Sprintf(
-			"the engine passes, and with the same cases and limits, runtime and kind of machine it failed on %s (%s): it does not compute the same each time; "+
+			"the engine passes, and with the same cases and limits, runtime and kind of machine it failed on %s (%s): it does not compute the same each time, or a sample of the cases showed more then; "+
 				"find out why, and build another engine or verify with other cases", before.FinishedOn.UTC().Format(time.RFC3339), what))})
 		return
 	}
@@ -84,7 +84,7 @@ func failedExactly(report registry.ParityReport) string {
 		}
 	}
 	for _, c := range report.Consistency {
-		if c.Verdict == registry.VerdictFail && c.Kind != registry.ConsistencyGolden {
+		if c.Verdict == registry.VerdictFail {
 			return "consistency check " + string(c.Kind)
 		}
 	}

@@ -37,6 +37,7 @@ type consistencyChecks struct {
 	set     *consistency.Set
 	dir     string
 	golden  registry.ConsistencyCheck // of the golden outputs, for all engines
+	rerun   rerun                     // by which each engine is judged, where golden passes
 }
 
 // consistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
@@ -58,7 +59,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs,
 	if err := p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs, 2), &held)); err != nil {
 		return p, err
 	}
-	p.golden, err = v.checkGolden(ctx, outputs, max(outputs.median(), goldenSlower*one))
+	p.golden, p.rerun, err = v.checkGolden(ctx, outputs, max(outputs.median(), goldenSlower*one))
 	return p, err
 }
 
@@ -93,8 +94,18 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	if err != nil {
 		return err
 	}
-	report.Consistency = append(found.Checks, p.golden)
-	p.judgeGolden(report)
+	golden := p.golden
+	if golden.Verdict == registry.VerdictPass || golden.Verdict == registry.VerdictRecorded {
+		message, err := p.rerun.judge(ctx, p.v, c, p.outputs.dir(c.id), comparison, whole)
+		if err != nil {
+			return err
+		}
+		if message != "" {
+			golden.Verdict, golden.Message = registry.VerdictFail, message
+		}
+	}
+	report.Consistency = append(found.Checks, golden)
+	judgeGolden(golden, report)
 	if len(found.Failed) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, found.Failed...)
 	}
@@ -109,10 +120,11 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	return nil
 }
 
-// judgeGolden fails an engine whose golden outputs are not the reference model's. Where that is not known, it does not pass.
-func (p consistencyChecks) judgeGolden(report *registry.ParityReport) {
-	reason := registry.Reason{Code: reasonGolden, Output: p.golden.Output, Message: p.golden.Message}
-	switch p.golden.Verdict {
+// judgeGolden fails an engine whose golden outputs are not the reference model's, or that is off from what that computes now. Where that is
+// not known, it does not pass.
+func judgeGolden(check registry.ConsistencyCheck, report *registry.ParityReport) {
+	reason := registry.Reason{Code: reasonGolden, Output: check.Output, Message: check.Message}
+	switch check.Verdict {
 	case registry.VerdictPass, registry.VerdictRecorded:
 		return
 	case registry.VerdictFail:

@@ -33,15 +33,15 @@ const (
 const reasonGolden = "golden_outputs"
 
 // checkGolden runs the reference model on random cases and compares its outputs with the golden outputs. one is about the time of
-// one case. A run that exceeds its time is repeated with fewer cases. If the model cannot be run at all, the check is undecided.
+// one case. A run that exceeds its time is repeated with fewer cases. If the model cannot be run at all, the check is undecided. What the
+// model computed is kept for the engines, if it agrees with the golden outputs.
 // Errors: those of ctx, and of files.
-func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one time.Duration) (check registry.ConsistencyCheck, err error) {
+func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one time.Duration) (check registry.ConsistencyCheck, computed rerun, err error) {
 	check = registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictUndecided}
 	ctx, done := v.p.report().stepIn(ctx, "compare golden outputs with the reference model")
 	var run engineRun
 	defer func() { done(goldenNote(check), err, run.held...) }()
 	dir := filepath.Join(v.scratch, "golden-check")
-	defer os.RemoveAll(dir)
 	var sample []int
 	drawn := v.drawGolden(one)
 	left := v.extra(referenceID, outputs, 2)
@@ -50,7 +50,7 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 		sample = slices.Sorted(slices.Values(drawn))
 		at := filepath.Join(dir, strconv.Itoa(len(sample)))
 		if run, err = v.referenceOn(sample, at); err != nil {
-			return check, err
+			return check, computed, err
 		}
 		if len(sample) == 1 {
 			left.parts = 1 // no other run needs time
@@ -61,7 +61,7 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 		}
 		if !errors.Is(err, consistency.ErrStopped) || len(sample) == 1 {
 			check.Message = registry.PlainText("the reference model was not run: " + err.Error())
-			return check, context.Cause(ctx)
+			return check, computed, context.Cause(ctx)
 		}
 	}
 	golden := &goldenSet{set: *v.golden.set}
@@ -69,7 +69,11 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 		golden.files = append(golden.files, toolchain.OutputFile{Path: filepath.Join(v.golden.dir, filepath.FromSlash(shard.File))})
 	}
 	comparison := goldenComparison{crossCheckPairs{golden: golden, outcome: run.outcome, sample: sample}, v.goldenTolerance(), quantities(v.limits)}
-	return check, comparison.compare(&check)
+	if err := comparison.compare(&check); err != nil || check.Verdict == registry.VerdictFail {
+		return check, computed, err
+	}
+	computed, err = v.keep(comparison, filepath.Join(dir, "rows"))
+	return check, computed, err
 }
 
 func goldenNote(c registry.ConsistencyCheck) string {

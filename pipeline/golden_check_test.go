@@ -140,3 +140,44 @@ func TestVerifyCannotCompareGoldenOutputs(t *testing.T) {
 		t.Errorf("without outputs: error %v", err)
 	}
 }
+
+// An engine may differ from what the reference model computes here by no more than its limits, although golden outputs may by more: within
+// that a builder could hide another model. It is judged by what the reference model computes of drawn cases, too.
+func TestVerifyJudgesByTheReferenceModel(t *testing.T) {
+	t.Parallel()
+	const off = 1.0004 // golden outputs may be off by a thousandth of the range, and fp32 engines by a ten thousandth of the spread
+	w := setup(t, 1.5)
+	given, golden := filepath.Join(t.TempDir(), "cases"), filepath.Join(t.TempDir(), "golden")
+	writeCases(t, given, []float32{1, -2, 3})
+	if _, err := scale(given, golden, 1.5*off); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.p.Parts = tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
+		if p.Role == registry.PartGolden {
+			p.Files = []registry.PartFile{fileOf(p.Files[0].Path, string(data))}
+		}
+	}}
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	w.run = func(job toolchain.Job, outDir string) error {
+		if job.Verb == toolchain.VerbRun {
+			change(t, job, outDir, ".safetensors", func(y []float32) {
+				for i := range y {
+					y[i] *= off
+				}
+			})
+		}
+		return nil
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if want := "against what the reference model computes here, for 3 cases that were drawn: output y: the signal to noise ratio in dB is 67.5"; !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), want) {
+		t.Fatalf("error %v, want CodeLimit with %q", err, want)
+	}
+	report := verified.Engines[0].Parity
+	if got := goldenCheck(verified.Engines[0]); got.Verdict != registry.VerdictFail || report.Outputs["y"].SpreadSNRdB < 80 {
+		t.Errorf("check %+v, %v dB against the golden outputs; want a failure of the check alone", got, report.Outputs["y"].SpreadSNRdB)
+	}
+}

@@ -148,7 +148,7 @@ func TestFailedExactly(t *testing.T) {
 		"a figure":     {registry.ParityReport{Checks: []registry.Check{{Output: "y", Figure: "maxAbs", Verdict: registry.VerdictFail}}}, true},
 		"a rate":       {registry.ParityReport{Checks: []registry.Check{{Output: "y", Figure: "top1", Misses: &misses, Verdict: registry.VerdictFail}}}, false},
 		"consistency":  {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail}}}, true},
-		"golden":       {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictFail}}}, false},
+		"golden":       {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictFail}}}, true},
 		"a crash":      {failedBy(reasonRun), false},
 		"a plain load": {failedBy(reasonPlainLoad), true},
 		"a shape":      {failedBy(reasonShape), true},

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -98,19 +96,5 @@ func (v verification) judgePlain(ctx context.Context, c candidate, dir string,
 		return registry.VerdictUndecided, "", err
 	}
 	compared.Engine = filepath.Join(dir, "run", "outputs", c.id)
-	compared.Golden, compared.Shards, compared.Labels = filepath.Join(dir, "golden"), shards, parity.Labels{}
-	compared.Masks.Dir, compared.Masks.Shards = filepath.Join(dir, "cases"), compared.Shards
-	result, err := parity.Compare(ctx, compared)
-	if errors.Is(err, tensor.ErrMismatch) {
-		return registry.VerdictFail, registry.PlainText(err.Error()), nil
-	}
-	if err != nil {
-		return registry.VerdictUndecided, "", err
-	}
-	judged := v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: result.Outputs, Whole: whole, Cases: result.Cases})
-	var said []string
-	for _, r := range judged.Reasons {
-		said = append(said, registry.PlainText(r.Message))
-	}
-	return judged.Verdict, strings.Join(said, "; "), nil
+	return v.judgeSome(ctx, c, someOf(compared, dir, shards), whole)
 }

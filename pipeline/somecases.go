@@ -14,14 +14,17 @@ type someRows struct {
 	rows  []int // in the shard
 }
 
-// spreadOver draws n cases of a set, or all, one of each n-th part, so that nobody knows before which cases they are: by the
-// shard that they are from.
+// spreadOver draws n cases of a set, or all, one of each n-th part, so that nobody knows before which cases they are.
 func spreadOver(shards []registry.Shard, n int, draw func(n int) int) []someRows {
 	total := 0
 	for _, s := range shards {
 		total += s.Count
 	}
-	numbers := consistency.Spread(total, n, draw)
+	return rowsIn(shards, consistency.Spread(total, n, draw))
+}
+
+// rowsIn finds cases, in order, by the shard that they are from.
+func rowsIn(shards []registry.Shard, numbers []int) []someRows {
 	var picked []someRows
 	first := 0
 	for _, s := range shards {
