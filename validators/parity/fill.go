@@ -10,7 +10,8 @@ import (
 )
 
 // fills looks for fill values in the golden outputs of all cases, for outputs whose options ask for it and do not
-// say what they are. Elements that a mask leaves out count for nothing.
+// say what they are. Elements that a mask leaves out count for nothing, and so do copies of a case: what a single case has is
+// there twice by them.
 func (run Run) fills(ctx context.Context) (map[string]*tensor.Magnitudes, error) {
 	found := make(map[string]*tensor.Magnitudes)
 	for name, options := range run.Outputs {
@@ -46,13 +47,13 @@ func (run Run) fillsOf(i int, shard registry.Shard, found map[string]*tensor.Mag
 		defer masks.Close()
 	}
 	for name, of := range found {
-		for from := 0; from < shard.Count; from += rowsAtOnce {
-			t, err := golden.Rows(name, int64(from), int64(min(from+rowsAtOnce, shard.Count)))
+		for _, span := range run.spans(shard) {
+			t, err := golden.Rows(name, int64(span.from), int64(span.to))
 			if err != nil {
 				return registry.Errorf(registry.CodeInvalid, "golden output %s: %w", name, err)
 			}
 			if mask := run.Masks.Inputs[name]; mask != "" {
-				if t, err = masked(masks, mask, from, t); err != nil {
+				if t, err = masked(masks, mask, span.from, t); err != nil {
 					return err
 				}
 			}
@@ -60,6 +61,24 @@ func (run Run) fillsOf(i int, shard registry.Shard, found map[string]*tensor.Mag
 		}
 	}
 	return nil
+}
+
+// span is rows of a shard.
+type span struct{ from, to int }
+
+// spans are the rows of a shard that are no copies, as many behind each other as are in memory at a time.
+func (run Run) spans(shard registry.Shard) (spans []span) {
+	for row := range shard.Count {
+		last := len(spans) - 1
+		switch {
+		case run.Copies[shard.First+row]:
+		case last >= 0 && spans[last].to == row && row-spans[last].from < rowsAtOnce:
+			spans[last].to++
+		default:
+			spans = append(spans, span{row, row + 1})
+		}
+	}
+	return spans
 }
 
 // masked returns the elements of rows that count. Of a mask that does not fit, the comparison tells.

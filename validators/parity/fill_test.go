@@ -61,3 +61,44 @@ func TestCompareFindsFillValues(t *testing.T) {
 		t.Errorf("error %v without golden outputs", err)
 	}
 }
+
+// A value that one case has is no fill value by the copies of that case, wherever they are and however many cases there are.
+func TestCopiesMakeNoFillValues(t *testing.T) {
+	t.Parallel()
+	const n = 150 // more than are read at a time
+	for name, c := range map[string]struct {
+		at     []int // cases with the value
+		copies map[int]bool
+		fill   float64
+	}{
+		"two cases":                  {[]int{3, 140}, nil, 1e4},
+		"a copy":                     {[]int{3, 140}, map[int]bool{140: true}, math.Inf(1)},
+		"copies at the ends":         {[]int{0, 3, 149}, map[int]bool{0: true, 149: true}, math.Inf(1)},
+		"copies around what is read": {[]int{3, 63, 64, 128}, map[int]bool{63: true, 64: true, 128: true}, math.Inf(1)},
+		"two cases beside copies":    {[]int{62, 63, 64, 65}, map[int]bool{63: true, 64: true}, 1e4},
+		"the last of what is read":   {[]int{63, 127}, map[int]bool{10: true}, 1e4},
+	} {
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = float32(i % 5)
+		}
+		for _, at := range c.at {
+			values[at] = -1e4
+		}
+		y := map[string]tensor.Tensor{"y": array(t, []int64{n, 1}, values...)}
+		found, err := parity.Compare(t.Context(), parity.Run{Golden: shards(t, y), Engine: shards(t, y), Copies: moved(c.copies, 1000),
+			Shards: []registry.Shard{{File: "a.safetensors", First: 1000, Count: n}}, Outputs: map[string]tensor.Options{"y": {Fills: tensor.FillsEqual}}})
+		if err != nil || found.Outputs["y"].Fill != c.fill {
+			t.Errorf("%s: fill %g (%v), want %g", name, found.Outputs["y"].Fill, err, c.fill)
+		}
+	}
+}
+
+// moved are numbers of cases that begin at another one.
+func moved(numbers map[int]bool, by int) map[int]bool {
+	all := make(map[int]bool, len(numbers))
+	for n := range numbers {
+		all[n+by] = true
+	}
+	return all
+}
