@@ -207,10 +207,9 @@ func (r *Replayed) summarize(v verification, c candidate, report *registry.Parit
 		}
 		r.Outputs = append(r.Outputs, shown)
 	}
-	judged := v.limits.Judge(c.engine.Precision, validators.Measured{Outputs: results, Cases: 1})
-	for _, check := range judged.Checks {
+	for _, check := range v.limits.CheckOne(c.engine.Precision, results) {
 		for i, output := range r.Outputs {
-			if output.Name == check.Output && check.Low == nil && check.High == nil && check.Figure != "systematic" {
+			if output.Name == check.Output {
 				r.Outputs[i].Checks = append(r.Outputs[i].Checks, check)
 			}
 		}

@@ -33,11 +33,7 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 		l.Confidence = 1 - (1-l.Confidence)/someTries
 		chance = l.allow(precision, m)
 	}
-	m.Outputs = maps.Clone(m.Outputs)
-	for name, r := range m.Outputs { // whether an engine is better than a constant is for all cases to say
-		r.OtherAnswers = 0
-		m.Outputs[name] = r
-	}
+	m.Outputs = withoutSkill(m.Outputs)
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	for i, r := range j.Reasons {
@@ -57,6 +53,25 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 		j.Verdict = registry.VerdictPass
 	}
 	return j
+}
+
+// CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and skill are for
+// all cases to say: in one that is almost all background an engine that misses less than it may is no better than a constant.
+func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) []registry.Check {
+	judged := l.Judge(precision, Measured{Outputs: withoutSkill(outputs), Cases: 1})
+	return slices.DeleteFunc(judged.Checks, func(c registry.Check) bool {
+		return boundedFigures[c.Figure].rate || c.Figure == "systematic"
+	})
+}
+
+// withoutSkill leaves out of results whether an engine is better than a constant.
+func withoutSkill(outputs map[string]tensor.Result) map[string]tensor.Result {
+	outputs = maps.Clone(outputs)
+	for name, r := range outputs {
+		r.OtherAnswers = 0
+		outputs[name] = r
+	}
+	return outputs
 }
 
 // allow loosens the limits of a precision to what some of the cases can show, and returns by how many

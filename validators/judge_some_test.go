@@ -1,6 +1,7 @@
 package validators_test
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -126,5 +127,31 @@ func TestJudgeSomeLoosensTheCosine(t *testing.T) {
 				t.Errorf("over all cases: verdict %s for a cosine of %v and a limit of %v", whole.Verdict, c.cosine, c.limit)
 			}
 		})
+	}
+}
+
+// A single case can exceed limits on errors, and none on what all cases together say.
+func TestCheckOne(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.95}, Close: &validators.AtLeast{Min: 0.95}, Top1: &validators.AtLeast{Min: 0.95},
+		Systematic: &validators.AtMost{Max: 0.1}, SNRdB: &validators.AtLeast{Min: 12}, MaxAbs: &validators.AtMost{Max: 1}})
+	limits.MinCases = 300
+	for name, c := range map[string]struct {
+		most float64
+		want registry.Verdict
+	}{"at the limit": {1, registry.VerdictPass}, "above it": {math.Nextafter(1, 2), registry.VerdictFail}} {
+		// 3 of 1000 pixels are missed, where 4 of them are no background.
+		outputs := map[string]tensor.Result{"logits": {Cases: 1, FullCases: 1, Elements: 1000, EqualMisses: 0.003, OtherAnswers: 0.004, FarCases: 1,
+			Top1Rows: 1, Top1Cases: 1, Top1Misses: 1, Systematic: 1, SpreadSNR: 12, MaxAbs: c.most}}
+		got := map[string]registry.Verdict{}
+		for _, check := range limits.CheckOne("fp32", outputs) {
+			got[check.Figure] = check.Verdict
+		}
+		if want := map[string]registry.Verdict{"snrDb": registry.VerdictPass, "maxAbs": c.want}; !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+		if outputs["logits"].OtherAnswers == 0 {
+			t.Errorf("%s: the results themselves changed", name)
+		}
 	}
 }
