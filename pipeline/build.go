@@ -234,10 +234,10 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, o BuildO
 		return prepared{}, err
 	}
 	planned, err := plan.New(in.Inputs, seen)
-	if few := planned.Limits.Few(planned.Cases.Count); err == nil && few != "" {
+	if few := planned.Limits.Few(in.Cases.Distinct()); err == nil && few != "" {
 		p.warn("cases: " + few)
 	}
-	if loose := planned.Limits.Loose(planned.Cases.Count); err == nil && loose != "" {
+	if loose := planned.Limits.Loose(in.Cases.Distinct()); err == nil && loose != "" {
 		p.warn("limits: " + loose)
 	}
 	return prepared{in, found, planned, lacking, seen, parts}, err
