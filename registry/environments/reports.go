@@ -11,26 +11,30 @@ import (
 
 // reports are how fresh reports must be, of how many verifiers, and on how many cases.
 type reports struct {
-	MaxAge    age  `yaml:"max-age"`
-	Verifiers *int `yaml:"verifiers"`
-	Cases     *int `yaml:"cases"`
+	MaxAge    age    `yaml:"max-age"`
+	Verifiers amount `yaml:"verifiers"`
+	Cases     amount `yaml:"cases"`
 }
 
 func (r reports) rule() registry.ReportRule {
-	rule := registry.ReportRule{MaxAge: time.Duration(r.MaxAge)}
-	if r.Verifiers != nil {
-		rule.Verifiers = *r.Verifiers
+	return registry.ReportRule{MaxAge: time.Duration(r.MaxAge), Verifiers: int(r.Verifiers), Cases: int(r.Cases)}
+}
+
+// amount is how many of something there must be; 0 where the key is absent.
+type amount int
+
+// DecodeYAML reads the number. A 0 that is written would ask for nothing.
+func (a *amount) DecodeYAML(node *strictyaml.Node) {
+	node.Decode((*int)(a))
+	if n, err := strconv.Atoi(node.Text()); err == nil && n == 0 {
+		node.Problemf("0 asks for nothing: want at least 1, or no such key")
 	}
-	if r.Cases != nil {
-		rule.Cases = *r.Cases
-	}
-	return rule
 }
 
 // coverage are the node types that must get an engine which was shown on them.
 type coverage struct {
 	NodeTypes nodeTypes `yaml:"node-types,required"`
-	Witnesses *int      `yaml:"witnesses"`
+	Witnesses amount    `yaml:"witnesses"`
 }
 
 // nodeTypes are names of node types, at least one.
@@ -52,11 +56,7 @@ func (ns *nodeTypes) DecodeYAML(n *strictyaml.Node) {
 }
 
 func (c coverage) rule() registry.CoverageRule {
-	rule := registry.CoverageRule{NodeTypes: c.NodeTypes}
-	if c.Witnesses != nil {
-		rule.Witnesses = *c.Witnesses
-	}
-	return rule
+	return registry.CoverageRule{NodeTypes: c.NodeTypes, Witnesses: int(c.Witnesses)}
 }
 
 // age is a number of days, such as 90d, or a duration as Go writes it, such as 36h.
