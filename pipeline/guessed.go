@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -34,26 +35,72 @@ func (m maker) guessedScores(golden goldenSet) ([]string, error) {
 	return warnings, nil
 }
 
-// spreadsOf are the smallest and the largest spread of a column of an output that changes.
+// guessedRows is how many cases are in memory at a time.
+const guessedRows = 64
+
+// spreadsOf are the smallest and the largest spread of a column of an output, of those that change: infinity and 0 where
+// none does.
 func (g goldenSet) spreadsOf(name string) (least, most float64, err error) {
-	comparison := tensor.NewComparison(tensor.Options{Channels: true})
+	found := columns{compared: tensor.NewComparison(tensor.Options{Channels: true})}
 	for i, file := range g.files {
-		f, err := tensor.Open(file.Path, tensor.Limits{})
-		if err != nil {
-			return 0, 0, cases.TensorError(err)
-		}
-		t, err := f.Rows(name, 0, int64(g.set.Shards[i].Count))
-		_ = f.Close()
-		if err != nil {
-			return 0, 0, cases.TensorError(err)
-		}
-		if err := comparison.Add(i, t, t); err != nil {
+		if err := found.read(file.Path, name, g.set.Shards[i].Count); err != nil {
 			return 0, 0, cases.TensorError(err)
 		}
 	}
 	least = math.Inf(1)
-	for _, spread := range comparison.Result().Spreads {
-		least, most = min(least, spread), max(most, spread)
+	for i, spread := range found.compared.Result().Spreads {
+		if i < len(found.changes) && found.changes[i] {
+			least, most = min(least, spread), max(most, spread)
+		}
 	}
 	return least, most, nil
+}
+
+// columns are the indices along the last axis of an output.
+type columns struct {
+	compared *tensor.Comparison
+	cases    int
+	first    []float64 // row
+	changes  []bool    // whether another row has another value
+}
+
+// read adds the cases of a file.
+func (c *columns) read(path, name string, count int) (err error) {
+	f, err := tensor.Open(path, tensor.Limits{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for from := 0; from < count; from += guessedRows {
+		rows, err := f.Rows(name, int64(from), int64(min(from+guessedRows, count)))
+		if err != nil {
+			return err
+		}
+		for row := range rows.Shape[0] {
+			one, err := rows.Rows(row, row+1)
+			if err != nil {
+				return err
+			}
+			if err := c.add(one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add adds a case.
+func (c *columns) add(one tensor.Tensor) error {
+	values := one.Float64s()
+	width := int(one.Shape[len(one.Shape)-1])
+	if c.first == nil && len(values) > 0 {
+		c.first, c.changes = values[:width], make([]bool, width)
+	}
+	for i, v := range values {
+		if at := i % width; at < len(c.first) && v != c.first[at] {
+			c.changes[at] = true
+		}
+	}
+	c.cases++
+	return c.compared.Add(c.cases-1, one, one)
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Two quantities that are taken for scores by their shape alone are a warning; scores are not, nor is what the spec says.
+// Two quantities that are taken for scores by their shape alone are a warning; scores are not, nor is what the spec says, nor
+// columns that never change.
 func TestGuessedScores(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -21,13 +23,19 @@ func TestGuessedScores(t *testing.T) {
 		kind    validators.Kind
 		warns   string
 	}{
-		"unlike":               {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindScores, `output "y" is guessed to be scores (it has a row of numbers for each case), and its columns have spreads from 0.0816 to 327: if they are quantities, write outputs: {y: {kind: value}}`},
-		"alike":                {[]float32{1, 2, 3, 5, 4, 4}, validators.GuessedRow, validators.KindScores, ""},
-		"its name says scores": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "its name has logit", validators.KindScores, ""},
-		"the spec says scores": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "", validators.KindScores, ""},
-		"guessed to be values": {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindValue, ""},
+		"unlike":                    {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindScores, `output "y" is guessed to be scores (it has a row of numbers for each case), and its columns have spreads from 0.0816 to 327: if they are quantities, write outputs: {y: {kind: value}}`},
+		"beside a column of zeros":  {[]float32{1, 0, 3, 0, 4, 0}, validators.GuessedRow, validators.KindScores, ""},
+		"beside a constant":         {[]float32{1, 5000, 3, 5000, 4, 5000}, validators.GuessedRow, validators.KindScores, ""},
+		"constants alone":           {[]float32{1, 5000, 1, 5000, 1, 5000}, validators.GuessedRow, validators.KindScores, ""},
+		"unlike in one case alone":  {append(slices.Repeat([]float32{1, 2, 2, 3}, 40), 1, 5000), validators.GuessedRow, validators.KindScores, ""},
+		"constant but for the last": {append(slices.Repeat([]float32{1, 500, 900, 500}, 40), 1, 501), validators.GuessedRow, validators.KindScores, `output "y" is guessed to be scores`},
+		"alike":                     {[]float32{1, 2, 3, 5, 4, 4}, validators.GuessedRow, validators.KindScores, ""},
+		"its name says scores":      {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "its name has logit", validators.KindScores, ""},
+		"the spec says scores":      {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "", validators.KindScores, ""},
+		"guessed to be values":      {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindValue, ""},
 	} {
-		y, err := tensor.New(c.values, 3, 2)
+		n := len(c.values) / 2
+		y, err := tensor.New(c.values, int64(n), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +48,7 @@ func TestGuessedScores(t *testing.T) {
 		if c.guessed != "" {
 			m.plan.Guessed = map[string]string{"y": c.guessed}
 		}
-		got, err := m.guessedScores(goldenSet{files: []toolchain.OutputFile{{Path: file}}, set: registry.CaseSet{Shards: []registry.Shard{{Count: 3}}}})
+		got, err := m.guessedScores(goldenSet{files: []toolchain.OutputFile{{Path: file}}, set: registry.CaseSet{Shards: []registry.Shard{{Count: n}}}})
 		if err != nil || strings.Join(got, "") != "" != (c.warns != "") || !strings.HasPrefix(strings.Join(got, ""), c.warns) {
 			t.Errorf("%s: warnings %q (%v), want %q", name, got, err, c.warns)
 		}
