@@ -340,6 +340,24 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// Where one size is at its smallest, the others still become smaller.
+func TestBytesOfAllSizes(t *testing.T) {
+	t.Parallel()
+	w := setup(t, false)
+	w.o.Interface.Dims["batch"] = validators.DimRange{Min: 2, Opt: 2, Max: 3}
+	w.o.Interface.Dims["seq"] = validators.DimRange{Min: 1 << 17, Opt: 1 << 17, Max: 1<<18 - 1}
+	for most, fits := range map[int64]bool{2 << 20: true, 2<<20 - 1: false} { // 2 times 2^17 elements of 4 bytes, in and out
+		w.o.MaxBytes = most
+		checks, _, err := w.engine(t, honest)
+		i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool {
+			return p.What == fmt.Sprintf("all max: batch=2, seq=%d", 1<<17) && !strings.Contains(p.Message, "one case takes more")
+		})
+		if err != nil || (i >= 0) != fits {
+			t.Errorf("%d bytes: checks %+v (%v), want one of all sizes that fits: %t", most, checks, err, fits)
+		}
+	}
+}
+
 // What a mask leaves out does not count, in batches and at other sizes neither.
 func TestMask(t *testing.T) {
 	t.Parallel()

@@ -56,8 +56,8 @@ func (s *Set) leaveOut(kind registry.ConsistencyKind, why string) {
 	s.leftOut = append(s.leftOut, registry.ConsistencyCheck{Kind: kind, Verdict: registry.VerdictRecorded, Message: why})
 }
 
-// makeRepeat writes the same cases twice, the first time in reverse, and the first of them for loads. They have the form that they
-// have in the cases, so that outputs are comparable with those of the cases.
+// makeRepeat writes the same cases twice, the first time in reverse, and others for loads, which are drawn apart. They have the
+// form that they have in the cases, so that outputs are comparable with those of the cases.
 func (s *Set) makeRepeat(n int) error {
 	picked := s.fitting(s.pick(n))
 	for turn, name := range []string{"again", "once"} {

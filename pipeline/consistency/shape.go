@@ -117,19 +117,20 @@ func bytesAt(i validators.Interface, at map[string]int64) float64 {
 	return total
 }
 
-// fit makes the largest of the moved symbols smaller until one case fits in so many bytes, and
+// fit makes the largest of the moved symbols that can be smaller so, until one case fits in so many bytes, and
 // reports whether it does then.
 func (s *setting) fit(i validators.Interface, most int64) (note string, fits bool) {
 	before := s.name()
 	for bytesAt(i, s.sizes) > float64(most) {
-		symbol := slices.MaxFunc(s.moved, func(a, b string) int {
-			return cmp.Compare(s.sizes[a]/max(i.Dims[a].Min, 1), s.sizes[b]/max(i.Dims[b].Min, 1))
-		})
-		smaller := max(s.sizes[symbol]/2, i.Dims[symbol].Min)
-		if smaller == s.sizes[symbol] {
+		least := func(symbol string) int64 { return max(i.Dims[symbol].Min, 1) } // half of 1 makes nothing smaller
+		larger := slices.DeleteFunc(slices.Clone(s.moved), func(symbol string) bool { return s.sizes[symbol] <= least(symbol) })
+		if len(larger) == 0 {
 			return "", false
 		}
-		s.sizes[symbol] = smaller
+		symbol := slices.MaxFunc(larger, func(a, b string) int {
+			return cmp.Compare(s.sizes[a]/least(a), s.sizes[b]/least(b))
+		})
+		s.sizes[symbol] = max(s.sizes[symbol]/2, least(symbol))
 	}
 	if after := s.name(); after != before {
 		return fmt.Sprintf("declared is %s, which takes more than %d MiB", before, most>>20), true
