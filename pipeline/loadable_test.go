@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -130,6 +132,28 @@ func TestSameOutputsWithoutCases(t *testing.T) {
 	}
 	if err := sameOutputs(golden, engine); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("error %v for an engine that left nothing", err)
+	}
+}
+
+// A step that cannot begin leaves none open, which would report every second that it goes on.
+func TestStepsAgainEnd(t *testing.T) {
+	t.Parallel()
+	for name, scratch := range map[string]string{"a step": t.TempDir(), "no room for it": filepath.Join(t.TempDir(), "missing")} {
+		open := 0
+		to := reporter{now: time.Now, to: func(s progress.Step) {
+			switch s.State {
+			case progress.Started:
+				open++
+			case progress.Moving:
+			default:
+				open--
+			}
+		}}
+		step := takenStep{name: "compile", driver: otherBytes{times: new(int)}, outcome: toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.so"}}}}
+		err := maker{worker: worker{scratch: scratch}}.again(t.Context(), to, &step, runnable{})
+		if (err == nil) != (name == "a step") || open != 0 {
+			t.Errorf("%s: error %v, %d steps are open", name, err, open)
+		}
 	}
 }
 

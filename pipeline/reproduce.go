@@ -91,11 +91,11 @@ func (r runnable) candidate(id string, files []toolchain.OutputFile) (candidate,
 
 // again does a step once more. by runs what it leaves.
 func (m maker) again(ctx context.Context, to reporter, s *takenStep, by runnable) error {
-	done := to.step("again: " + s.name)
 	dir, err := os.MkdirTemp(m.scratch, "again-*")
 	if err != nil {
 		return err
 	}
+	done := to.step("again: " + s.name)
 	var same func(context.Context, toolchain.Outcome) (bool, error)
 	if by.tool.Timing != nil {
 		same = func(ctx context.Context, second toolchain.Outcome) (bool, error) {
