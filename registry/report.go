@@ -167,7 +167,7 @@ func (s Statement) CheckFigures(data []byte) error {
 // PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in
 // its place and in a process of its own.
 type PlainLoad struct {
-	Cases   int     `json:"cases"` // that were run, or tried: the first of the set
+	Cases   int     `json:"cases"` // that were run, or tried: spread over the set
 	Verdict Verdict `json:"verdict"`
 	Message string  `json:"message,omitempty"` // why it did not pass
 }

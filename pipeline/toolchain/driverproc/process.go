@@ -66,7 +66,7 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 // short is a duration with at most one digit after the point: a part of what is left of a budget has nine.
 func short(d time.Duration) time.Duration {
 	unit := time.Second
-	for unit > d {
+	for unit > max(d.Abs(), 1) {
 		unit /= 1000
 	}
 	return d.Round(max(unit/10, 1))

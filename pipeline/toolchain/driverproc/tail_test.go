@@ -27,6 +27,7 @@ func TestShort(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		1680348610: "1.7s", 3 * time.Second: "3s", 90*time.Second + 12345678: "1m30s", 12345678: "12.3ms", 1: "1ns", 0: "0s",
+		-1: "-1ns", -12345678: "-12.3ms", -1680348610: "-1.7s",
 	} {
 		if got := short(d).String(); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
