@@ -51,7 +51,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs,
 	reference := candidate{id: referenceID, tool: v.tools[onnxRuntime], model: v.referenceModel}
 	var held []string
 	defer func() { done(v.iface.NoBatches(), err, held...) }()
-	p.set, err = consistency.New(consistency.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards,
+	p.set, err = consistency.New(consistency.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards, Copies: v.copies,
 		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median(), Draw: v.draw()})
 	if err != nil {
 		return p, err

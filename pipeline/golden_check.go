@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // Engines are compared with golden outputs, which a builder made. So a verifier runs the reference model itself on random
@@ -27,6 +29,8 @@ const (
 	// outputs, than when it is timed. A run that is slower still is repeated with this fraction of the cases.
 	goldenSlower = 4
 	goldenFewer  = 8
+	// goldenTries is how many cases are looked at for each one that is drawn.
+	goldenTries = 16
 )
 
 // reasonGolden is the reason of a parity report whose golden outputs are not the reference model's.
@@ -43,7 +47,10 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 	defer func() { done(goldenNote(check), err, run.held...) }()
 	dir := filepath.Join(v.scratch, "golden-check")
 	var sample []int
-	drawn := v.drawGolden(one)
+	drawn, err := v.drawGolden(one)
+	if err != nil {
+		return check, computed, err
+	}
 	left := v.extra(referenceID, outputs, 2)
 	left.more(goldenSlower * goldenSlower * one)
 	for ; ; drawn = drawn[:max(len(drawn)/goldenFewer, 1)] {
@@ -80,13 +87,53 @@ func goldenNote(c registry.ConsistencyCheck) string {
 	return fmt.Sprintf("%s, %s", c.Verdict, registry.Count(c.Cases, "case"))
 }
 
-// drawGolden picks cases at random: as many as fit goldenTime if one case takes this long.
-func (v verification) drawGolden(one time.Duration) []int {
-	n := crossCheckCount(sizeOfInputs(v.cases.inputs(toolchain.RoleCases)), v.cases.set.Count)
+// drawGolden draws cases that are no copies of an earlier one: as many as fit goldenTime if one case takes this long. A case whose golden
+// outputs are those of another drawn one is taken only if there are not enough others: many cases that differ in nothing that
+// counts must not hide a few.
+func (v verification) drawGolden(one time.Duration) ([]int, error) {
+	own := ownCases(v.cases.set.Count, v.copies)
+	n := crossCheckCount(sizeOfInputs(v.cases.inputs(toolchain.RoleCases)), len(own))
 	if one > 0 {
 		n = min(n, max(int(goldenTime/one), 1))
 	}
-	return rand.Perm(v.cases.set.Count)[:min(n, v.cases.set.Count)] //nolint:gosec // the system seeds it, so that no builder knows what is drawn
+	rand.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
+	known := make(map[[sha256.Size]byte]bool)
+	var drawn, alike []int
+	for _, number := range own[:min(len(own), goldenTries*n)] {
+		sum, err := v.goldenSum(number)
+		if err != nil {
+			return nil, err
+		}
+		if known[sum] {
+			alike = append(alike, number)
+			continue
+		}
+		known[sum] = true
+		if drawn = append(drawn, number); len(drawn) == n {
+			break
+		}
+	}
+	return append(drawn, alike[:min(len(alike), n-len(drawn))]...), nil
+}
+
+// goldenSum is a checksum of the golden outputs of a case.
+func (v verification) goldenSum(number int) (sum [sha256.Size]byte, err error) {
+	shard := v.golden.set.Shards[shardOf(v.golden.set.Shards, number)]
+	f, err := tensor.Open(filepath.Join(v.golden.dir, filepath.FromSlash(shard.File)), tensor.Limits{})
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	for _, name := range f.Names() {
+		row := int64(number - shard.First)
+		t, err := f.Rows(name, row, row+1)
+		if err != nil {
+			return sum, err
+		}
+		h.Write(t.Data)
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
 // referenceOn is a run of the reference model on cases, each in a file of its own, as it runs for golden outputs.

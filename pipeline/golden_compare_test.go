@@ -98,6 +98,13 @@ func TestCompareGolden(t *testing.T) {
 			now[0] = golden[0]
 			golden[1] = now[1] + 1
 		}, registry.VerdictFail, 64},
+		"rounding of few large values": {1000, false, func(number int, golden, now []float32) {
+			for i := range golden {
+				golden[i] = 1e-6 * float32(random.NormFloat64())
+				now[i] = 1e-6 * float32(random.NormFloat64())
+			}
+			golden[0], now[0] = 100+float32(3*number), 100+float32(3*number)
+		}, registry.VerdictPass, 0},
 		"few values far from most": {1000, false, func(_ int, golden, now []float32) {
 			for i := range golden {
 				if i > 0 {

@@ -61,7 +61,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 // counts against the engine, since it ran here a moment before; time and memory that are used up do not.
 func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result) (registry.PlainLoad, error) {
 	dir := filepath.Join(v.scratch, "plain-"+c.id)
-	picked := spreadOver(v.cases.set.Shards, plainCases, v.draw())
+	picked := spreadOver(*v.cases.set, v.copies, plainCases, v.draw())
 	var inputs []toolchain.Input
 	for _, of := range picked {
 		input, err := v.plainInput(of, dir)

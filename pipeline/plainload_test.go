@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,19 +92,21 @@ func TestVerifyPlainLoad(t *testing.T) {
 }
 
 // A plain load in which nothing could be compared leaves the engine undecided, although there is time: the
-// mask is 0 in the cases that it runs.
+// reference is NaN in the cases that it runs.
 func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.p.Draw(func(int) int { return 0 })
-	mask := make([]float32, 36)
-	mask[8], mask[17], mask[26], mask[35] = 1, -2, 3, 4 // between those that 32 of 36 are
-	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), mask)
+	x := make([]float32, 36)
+	for i := range x {
+		x[i] = math.Float32frombits(0x7fc00000 + uint32(i)) // no copies of each other
+	}
+	x[8], x[17], x[26], x[35] = 1, -2, 3, 4 // between those that 32 of 36 are
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), x)
 	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
-	text = strings.Replace(text, "cases: cases/", "cases: {path: cases/, compare: {y: {where: x}}}", 1)
 	built := w.built(t, text, pipeline.BuildOptions{})
 	verified, err := w.p.Verify(t.Context(), built.Ref)
-	if want := "a plain load of the engine, without its load profile, was not judged: no element of output y counted"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
+	if want := "a plain load of the engine, without its load profile, was not judged: output y has no finite elements"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	if p := verified.Engines[0].Parity; p.Verdict != registry.VerdictUndecided ||

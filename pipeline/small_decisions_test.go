@@ -25,7 +25,7 @@ func TestLostFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := fetched{expected: expected{cases: material{dir: dir, set: &registry.CaseSet{Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}
+	lost := fetched{expected: expected{cases: material{dir: dir, set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}
 	measured := verification{p: &Pipeline{}, scratch: dir, fetched: lost}
 	for name, read := range map[string]func() error{
 		"a file of a spec": func() error { return specFiles{here}.look("lost.onnx", func(*os.File) error { return nil }) },
@@ -88,7 +88,7 @@ func TestPlainLoadOfHalf(t *testing.T) {
 	if err := cases.WriteShard(filepath.Join(dir, shard), map[string]tensor.Tensor{"x": x}); err != nil {
 		t.Fatal(err)
 	}
-	set := &registry.CaseSet{Shards: []registry.Shard{{File: shard, Count: 2}}}
+	set := &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: shard, Count: 2}}}
 	v := verification{p: &Pipeline{}, scratch: t.TempDir(), fetched: fetched{expected: expected{cases: material{dir: dir, set: set}, golden: material{dir: t.TempDir(), set: set}}}}
 	if load, err := v.plainLoad(t.Context(), candidate{}, nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load %+v, error %v; want that the golden outputs do not exist", load, err)
@@ -128,7 +128,7 @@ func TestCompareLatencyIsNotAskedFor(t *testing.T) {
 			t.Parallel()
 			c := candidate{id: "engine-0"}
 			v := verification{scratch: t.TempDir(), fetched: fetched{current: map[string]replaced{c.engine.Label(): {}},
-				expected: expected{limits: limits, cases: material{dir: t.TempDir(), set: &registry.CaseSet{Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
+				expected: expected{limits: limits, cases: material{dir: t.TempDir(), set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
 			if found, err := v.compareLatency(t.Context(), c, runOutputs{}); err != nil || found.ratio != nil || found.fault != "" {
 				t.Errorf("compared %+v, error %v; want nothing", found, err)
 			}

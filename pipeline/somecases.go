@@ -14,13 +14,25 @@ type someRows struct {
 	rows  []int // in the shard
 }
 
-// spreadOver draws n cases of a set, or all, one of each n-th part, so that nobody knows before which cases they are.
-func spreadOver(shards []registry.Shard, n int, draw func(n int) int) []someRows {
-	total := 0
-	for _, s := range shards {
-		total += s.Count
+// spreadOver draws n cases of a set that are no copies of an earlier one, or all, one of each n-th part, so that nobody knows before which they are.
+func spreadOver(set registry.CaseSet, copies map[int]bool, n int, draw func(n int) int) []someRows {
+	own := ownCases(set.Count, copies)
+	var numbers []int
+	for _, at := range consistency.Spread(len(own), n, draw) {
+		numbers = append(numbers, own[at])
 	}
-	return rowsIn(shards, consistency.Spread(total, n, draw))
+	return rowsIn(set.Shards, numbers)
+}
+
+// ownCases lists the numbers of cases that are no copies of an earlier one.
+func ownCases(count int, copies map[int]bool) []int {
+	own := make([]int, 0, count)
+	for number := range count {
+		if !copies[number] {
+			own = append(own, number)
+		}
+	}
+	return own
 }
 
 // rowsIn finds cases, in order, by the shard that they are from.

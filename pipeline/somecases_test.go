@@ -17,21 +17,25 @@ func TestSpreadOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts counts
 		n      int
+		copies map[int]bool
 		want   [][]int // by shard; nil: none
 	}{
-		"all":              {counts{2, 1}, 32, [][]int{{0, 1}, {0}}},
-		"half of one":      {counts{8}, 4, [][]int{{0, 2, 4, 6}}},
-		"a shard per case": {counts{1, 1, 1, 1, 1, 1}, 3, [][]int{{0}, nil, {0}, nil, {0}, nil}},
-		"unequal shards":   {counts{1, 7, 2}, 5, [][]int{{0}, {1, 3, 5}, {0}}},
+		"all":              {counts{2, 1}, 32, nil, [][]int{{0, 1}, {0}}},
+		"half of one":      {counts{8}, 4, nil, [][]int{{0, 2, 4, 6}}},
+		"a shard per case": {counts{1, 1, 1, 1, 1, 1}, 3, nil, [][]int{{0}, nil, {0}, nil, {0}, nil}},
+		"unequal shards":   {counts{1, 7, 2}, 5, nil, [][]int{{0}, {1, 3, 5}, {0}}},
+		"no copies":        {counts{1, 7, 2}, 5, map[int]bool{1: true, 2: true, 3: true, 5: true}, [][]int{{0}, {3, 5, 6}, {0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var shards []registry.Shard
+			total := 0
 			for i, count := range c.counts {
+				total += count
 				shards = append(shards, registry.Shard{File: string(rune('a' + i)), Count: count})
 			}
 			got, first := make([][]int, len(shards)), 0
-			picked := spreadOver(shards, c.n, nil)
+			picked := spreadOver(registry.CaseSet{Count: total, Shards: shards}, c.copies, c.n, nil)
 			for _, of := range picked {
 				got[of.shard.File[0]-'a'] = of.rows
 			}

@@ -57,6 +57,16 @@ func (s *scales) at(i int) float64 {
 	return s.channels[i%s.width].scale()
 }
 
+// largest is the largest magnitude of values that count.
+func (s *scales) largest(values []float64) (most float64) {
+	for _, v := range values {
+		if v = math.Abs(v); v > most && v < s.below {
+			most = v
+		}
+	}
+	return most
+}
+
 // valueSample has some of the values of a channel: every one at first, and where there are many, each second, fourth and so on.
 type valueSample struct {
 	values     []float64

@@ -100,8 +100,8 @@ func (j *judgement) skill(output string, r tensor.Result) {
 		cases := float64(r.FullCases)
 		message := fmt.Sprintf("output %s: %s of the answers are wrong, and an engine that always gave the most frequent one would miss %s: want at most half of that",
 			output, share(r.EqualMisses/cases), share(r.OtherAnswers/cases))
-		if r.OtherAnswers < fewOthers {
-			message += fmt.Sprintf("; these are %.3g of %s, too few to tell: add cases with other answers", r.OtherAnswers, registry.Count(r.FullCases, "case"))
+		if r.OtherCases < fewOthers {
+			message += fmt.Sprintf("; %d of %s have other answers, too few to tell: add more of these", r.OtherCases, registry.Count(r.FullCases, "case"))
 		}
 		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figureSkill, Limit: check.Limit, Value: check.Value, Message: message})
 	}

@@ -25,14 +25,14 @@ func TestJudgeSkill(t *testing.T) {
 		"half of it":               {4.5, 9, registry.VerdictPass, ""},
 		"more than half":           {4.6, 9, registry.VerdictFail, "want at most half"},
 		"none of few":              {0, 1, registry.VerdictPass, ""},
-		"one of few":               {1, 1, registry.VerdictFail, "these are 1 of 400 cases, too few to tell"},
+		"one of few":               {1, 1, registry.VerdictFail, "1 of 400 cases have other answers, too few to tell"},
 		"more than half of five":   {2.6, 5, registry.VerdictFail, "want at most half"},
-		"more than half of fewer":  {2.6, 4.9, registry.VerdictFail, "too few to tell"},
+		"more than half of fewer":  {2.6, 4, registry.VerdictFail, "too few to tell"},
 		"all answers are the same": {3, 0, registry.VerdictPass, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := tensor.Result{Cases: 400, FullCases: 400, Elements: 400, EqualMisses: c.misses, OtherAnswers: c.others}
+			result := tensor.Result{Cases: 400, FullCases: 400, Elements: 400, EqualMisses: c.misses, OtherAnswers: c.others, OtherCases: int(math.Ceil(c.others))}
 			measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 400}
 			got := limits.Judge("fp32", measured)
 			if got.Verdict != c.want || c.says != "" && (len(got.Reasons) != 1 || !strings.Contains(got.Reasons[0].Message, c.says)) {

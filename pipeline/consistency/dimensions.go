@@ -21,15 +21,15 @@ type bases struct {
 }
 
 func (s *Set) bases() (bases, error) {
-	most := slices.MaxFunc(s.Shards, func(a, b registry.Shard) int { return cmp.Compare(a.Count, b.Count) })
-	from := slices.Index(s.Shards, most)
+	most := slices.MaxFunc(s.ownRows(), func(a, b shardRows) int { return cmp.Compare(len(a.rows), len(b.rows)) })
 	var b bases
-	for _, row := range s.spread(most.Count, otherCases) {
-		one, err := s.full(slot{from, row})
+	for _, k := range s.spread(len(most.rows), otherCases) {
+		of := slot{most.shard, most.rows[k]}
+		one, err := s.full(of)
 		if err != nil {
 			return b, err
 		}
-		b.inputs, b.slots = append(b.inputs, one), append(b.slots, slot{from, row})
+		b.inputs, b.slots = append(b.inputs, one), append(b.slots, of)
 	}
 	return b, nil
 }

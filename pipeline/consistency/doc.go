@@ -40,6 +40,7 @@ type Options struct {
 	Interface validators.Interface
 	Dir       string           // folder of the cases
 	Shards    []registry.Shard // of the cases
+	Copies    map[int]bool     // numbers of cases that have the inputs of an earlier one: they are not picked
 	Scratch   string           // folder for files, which the caller removes
 	// Budget is the time that the runs of one engine may take, without loading it, as far as Run,
 	// the time of one case, predicts it. What does not fit is left out and named. Loading is the

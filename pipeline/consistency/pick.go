@@ -11,14 +11,38 @@ const maxShards = 4
 // drawn, so that nobody knows before which cases are run again.
 func (s *Set) pick(n int) []slot {
 	var picked []slot
-	from := s.spread(len(s.Shards), min(maxShards, n))
-	for i, shard := range from {
+	own := s.ownRows()
+	from := s.spread(len(own), min(maxShards, n))
+	for i, at := range from {
 		share := (n - len(picked)) / (len(from) - i)
-		for _, row := range s.spread(s.Shards[shard].Count, share) {
-			picked = append(picked, slot{shard, row})
+		for _, k := range s.spread(len(own[at].rows), share) {
+			picked = append(picked, slot{own[at].shard, own[at].rows[k]})
 		}
 	}
 	return picked
+}
+
+// shardRows are rows of a shard.
+type shardRows struct {
+	shard int
+	rows  []int
+}
+
+// ownRows lists the rows of each shard that are no copies of an earlier case, and leaves out shards without any.
+func (s *Set) ownRows() []shardRows {
+	var all []shardRows
+	for i, shard := range s.Shards {
+		of := shardRows{shard: i}
+		for row := range shard.Count {
+			if !s.Copies[shard.First+row] {
+				of.rows = append(of.rows, row)
+			}
+		}
+		if len(of.rows) > 0 {
+			all = append(all, of)
+		}
+	}
+	return all
 }
 
 func (s *Set) spread(count, n int) []int { return Spread(count, n, s.Draw) }

@@ -16,10 +16,55 @@ type answers struct {
 	lost   float64 // what was taken from each of rest
 	cases  float64
 	places places
+
+	now   whole
+	whole map[float64]int // by value: cases that have no other
+}
+
+// whole is the value of a case that has no other.
+type whole struct {
+	begun, mixed bool
+	value        float64
+}
+
+func (w *whole) add(v float64) {
+	w.mixed = w.mixed || w.begun && v != w.value
+	w.begun, w.value = true, v
+}
+
+// end ends a case that counts.
+func (a *answers) end() {
+	a.cases++
+	if a.now.mixed || len(a.whole) >= maxAnswers {
+		return
+	}
+	if a.whole == nil {
+		a.whole = make(map[float64]int)
+	}
+	a.whole[a.now.value]++
+}
+
+// otherCases is how many cases have another answer than the most frequent one.
+func (a *answers) otherCases() int {
+	most, at := 0.0, 0.0
+	for v, share := range a.small {
+		if share > most {
+			most, at = share, float64(v)
+		}
+	}
+	for v, share := range a.rest {
+		if share+a.lost > most {
+			most, at = share+a.lost, v
+		}
+	}
+	return int(a.cases) - a.whole[at]
 }
 
 // begin prepares for a case that is counted.
-func (a *answers) begin(shape []int64) { a.places.begin(shape) }
+func (a *answers) begin(shape []int64) {
+	a.now = whole{}
+	a.places.begin(shape)
+}
 
 // add adds values of a case of n elements in all, from one of them on.
 func (a *answers) add(values []float64, at, n int) {
@@ -30,6 +75,7 @@ func (a *answers) add(values []float64, at, n int) {
 		for i < len(values) && values[i] == v {
 			i++
 		}
+		a.now.add(v)
 		a.count(v, float64(i-from)*share)
 	}
 }

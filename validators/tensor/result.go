@@ -60,6 +60,8 @@ type Result struct {
 	// integers and booleans; 0 where all are the same, and for floats. Of 20 cases on that have one shape of at most 16384
 	// elements, it is what one misses that always gives the most frequent value of each element, where that is less.
 	OtherAnswers float64
+	// OtherCases is how many of FullCases have such an answer anywhere.
+	OtherCases int
 	// Top1Cases and FullCases count the cases that have such rows, and that have elements: those of which
 	// both sides are NaN, the same infinity or a fill value do not count. Nor do rows with a NaN on both sides, of
 	// fill values alone, or in which each side has one value throughout: they are left out of Top1Misses, too.
@@ -149,6 +151,7 @@ func (c *Comparison) Result() Result {
 	r.SNR = c.snr()
 	c.spread(&r)
 	r.Top1, r.Prefix, r.OtherAnswers = math.NaN(), math.NaN(), c.answers.others()
+	r.OtherCases = c.answers.otherCases()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)
 		r.Prefix = c.prefixes / float64(r.Top1Cases)

@@ -198,21 +198,21 @@ func (t *top1) feed(ref, eng []float64) {
 	}
 }
 
-// ranked is what a row has to rank. One with a single value throughout, as padding has, or of fill values alone, has nothing
+// ranked is what a row of the reference has to rank. One with a single value throughout, as padding has, or of fill values alone, has nothing
 // that an engine could get wrong.
 type ranked struct {
 	begun          bool
-	ref, eng       float64 // the first values
-	differs, there bool    // a side has another value than its first; there is more than fill values
+	first          float64
+	differs, there bool // the reference has another value than its first; there is more than fill values
 }
 
 // look looks at the next elements of a row, mostly two of them.
 func (r *ranked) look(ref, eng []float64, fill float64) {
 	if !r.begun {
-		r.begun, r.ref, r.eng = true, ref[0], eng[0]
+		r.begun, r.first = true, ref[0]
 	}
 	for i := 0; i < len(ref) && !(r.differs && r.there); i++ {
-		r.differs = r.differs || ref[i] != r.ref || eng[i] != r.eng
+		r.differs = r.differs || ref[i] != r.first
 		r.there = r.there || !filled(ref[i], eng[i], fill)
 	}
 }

@@ -62,7 +62,8 @@ func TestRowsThatSayNothing(t *testing.T) {
 		"a value of each side's own": {5, func(side, _ int) float64 { return float64(side) }, true},
 		"longer than a piece":        {1300, func(int, int) float64 { return 0 }, true},
 		"others than the first":      {1300, func(_, at int) float64 { return -float64(at / 1299) }, false},
-		"of one side alone":          {5, func(side, at int) float64 { return -float64(side * at) }, false},
+		"of the engine alone":        {5, func(side, at int) float64 { return -float64(side * at) }, true},
+		"of the reference alone":     {5, func(side, at int) float64 { return -float64((1 - side) * at) }, false},
 	} {
 		compared := tensor.NewComparison(tensor.Options{Fill: 1e4})
 		for n := range 3 {
