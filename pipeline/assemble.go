@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -41,11 +42,12 @@ type MissingEngine struct {
 // the result, if an engine of the spec is in no part.
 func (p *Pipeline) Assemble(ctx context.Context, s *spec.Spec) (AssembleResult, error) {
 	began := p.now()
-	scratch, err := os.MkdirTemp("", "mlpromote-assemble-*")
+	temp, err := tempdir.New("assemble")
 	if err != nil {
 		return AssembleResult{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	b := build{p: p, began: began}
 	result, err := b.assemble(ctx, s, worker{scratch, budgets(s)})
 	result.Elapsed = p.now().Sub(began)

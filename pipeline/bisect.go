@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/divergence"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // BisectOptions say what Bisect looks at.
@@ -108,11 +108,12 @@ const (
 // some cases, the worst of the engine's newest report among them, with inner tensors as outputs, some of them at
 // a time. Errors: those of oneEngine; CodeInvalid for an engine that was not made of ONNX.
 func (p *Pipeline) Bisect(ctx context.Context, ref registry.Ref, o BisectOptions) (Bisection, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-bisect-*")
+	temp, err := tempdir.New("bisect")
 	if err != nil {
 		return Bisection{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	v, c, err := p.oneEngine(ctx, ref, o.Engine, scratch)
 	if err != nil {
 		return Bisection{}, err

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // BuildResult is what Build made, or found made already.
@@ -77,11 +77,12 @@ type build struct {
 // the cache holds is not made again, and evidence that is there is not added again,
 // so that building twice changes nothing.
 func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (BuildResult, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-build-*")
+	temp, err := tempdir.New("build")
 	if err != nil {
 		return BuildResult{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	began, w := p.now(), worker{scratch, budgets(s)}
 	prepared, err := p.prepare(ctx, s, w, o)
 	if err != nil {
@@ -181,11 +182,12 @@ func (p *Pipeline) originOf(ctx context.Context, s *spec.Spec) (*registry.Origin
 
 // Plan says what Build would do, and does nothing but read.
 func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (plan.Plan, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-plan-*")
+	temp, err := tempdir.New("plan")
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	prepared, err := p.prepare(ctx, s, worker{scratch, budgets(s)}, BuildOptions{})
 	return prepared.plan, err
 }

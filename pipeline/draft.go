@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -194,11 +195,12 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 	if err != nil {
 		return DraftModel{}, err
 	}
-	scratch, err := os.MkdirTemp("", "mlpromote-init-*")
+	temp, err := tempdir.New("init")
 	if err != nil {
 		return DraftModel{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	d := DraftModel{file: file, source: spec.Source{Format: sourceFormat, Trust: trustOf(trusted)}}
 	source := d.source
 	source.Path.Written = filepath.Base(file)

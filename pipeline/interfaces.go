@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -50,10 +51,11 @@ func (p *Pipeline) InputsOfSpec(ctx context.Context, s *spec.Spec) (validators.I
 
 // importedAlone imports the source of a spec, of which nothing is built.
 func (p *Pipeline) importedAlone(ctx context.Context, s *spec.Spec) (importedModel, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-inputs-*")
+	temp, err := tempdir.New("inputs")
 	if err != nil {
 		return importedModel{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	return p.imported(ctx, s, worker{scratch, budgets(s)})
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators/performance"
 )
 
@@ -64,11 +64,12 @@ const (
 // Profile runs the first case on an engine, and says where the time goes, by the runtime's own profile. engine is as
 // in [BisectOptions]. Errors: those of oneEngine.
 func (p *Pipeline) Profile(ctx context.Context, ref registry.Ref, engine string) (Profiled, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-profile-*")
+	temp, err := tempdir.New("profile")
 	if err != nil {
 		return Profiled{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	v, c, err := p.oneEngine(ctx, ref, engine, scratch)
 	if err != nil {
 		return Profiled{}, err

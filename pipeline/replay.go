@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -76,11 +77,12 @@ type ReplayedOutput struct {
 // attached. Errors: those of oneEngine; CodeInvalid for a case that the release does not have, or inputs that
 // the model does not take.
 func (p *Pipeline) Replay(ctx context.Context, ref registry.Ref, o ReplayOptions) (Replayed, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-replay-*")
+	temp, err := tempdir.New("replay")
 	if err != nil {
 		return Replayed{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	v, c, err := p.oneEngine(ctx, ref, o.Engine, scratch)
 	if err != nil {
 		return Replayed{}, err

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -18,11 +19,12 @@ import (
 // it is below the folder of the spec. Nothing is stored. Errors: CodeInvalid also for cases that are
 // among those of the verdict, since limits that follow from them would prove nothing.
 func (p *Pipeline) SuggestLimits(ctx context.Context, s *spec.Spec, folder string) (validators.Suggestion, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-suggest-*")
+	temp, err := tempdir.New("suggest")
 	if err != nil {
 		return validators.Suggestion{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	t := &tuning{p: p, began: p.now(), only: s.Variants}
 	if err := t.begin(ctx, s.OnCases(folder), scratch); err != nil {
 		return validators.Suggestion{}, err

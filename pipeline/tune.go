@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // TuneOptions bound a tuning.
@@ -39,11 +40,12 @@ type tuning struct {
 // result has what was measured until then; the error is that of ctx. Errors:
 // CodeWrongNode when this machine meets no target; those of building the reference.
 func (p *Pipeline) Tune(ctx context.Context, s *spec.Spec, o TuneOptions) (TuneResult, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-tune-*")
+	temp, err := tempdir.New("tune")
 	if err != nil {
 		return TuneResult{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	t := &tuning{p: p, began: p.now()}
 	if o.Budget > 0 {
 		t.deadline = t.began.Add(o.Budget)

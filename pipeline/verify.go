@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // VerifyResult is what this machine found out about a release.
@@ -101,11 +101,12 @@ type material struct {
 // CodeLimit. Errors: CodeWrongNode when this machine meets no target; CodePolicy when
 // no trusted builder signed an engine; CodeDigest when stored bytes were changed.
 func (p *Pipeline) Verify(ctx context.Context, ref registry.Ref) (VerifyResult, error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-verify-*")
+	temp, err := tempdir.New("verify")
 	if err != nil {
 		return VerifyResult{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer temp.Remove()
+	scratch := temp.Path
 	if err := p.openKey(ctx, registry.RoleVerifier); err != nil {
 		return VerifyResult{}, err
 	}

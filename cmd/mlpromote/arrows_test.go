@@ -36,7 +36,7 @@ func arrows() []rule {
 			"signer/jobtoken",
 		}},
 		{"cmd/internal/suggest", []string{"cmd/internal/connect", "cmd/internal/ui", "registry"}},
-		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "validators"}},
+		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "registry/tempdir", "validators"}},
 		{"cmd/internal/nodeverbs", []string{
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/inspection", "cmd/internal/ui", "pipeline/pull",
 			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci", "validators/format",
@@ -56,12 +56,12 @@ func arrows() []rule {
 		{"web/chart", nil}, // draws numbers
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/divergence", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/divergence", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/progress", nil},   // a leaf
 		{"pipeline/divergence", nil}, // decides where a graph goes wrong, and runs nothing
-		{"pipeline/pull", []string{"registry"}},
+		{"pipeline/pull", []string{"registry", "registry/tempdir"}},
 		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
 		{"pipeline/cases/parquet", nil}, // reads what strangers send
 		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor"}},
@@ -80,8 +80,8 @@ func arrows() []rule {
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
 		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/tensor"}},
 		// What every family of drivers stands on; families never know each other.
-		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry"}},
-		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
+		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry", "registry/tempdir"}},
+		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/elfdeps", nil}, // a leaf: which system software a program loads
 		{"pipeline/toolchain/manifest", []string{
 			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/elfdeps", "pipeline/toolchain/sandbox",
@@ -101,7 +101,7 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/*", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
-			"registry", "validators", "validators/tensor",
+			"registry", "registry/tempdir", "validators", "validators/tensor",
 		}},
 
 		{"validators/tensor", nil}, // a pure leaf
@@ -165,6 +165,7 @@ func arrows() []rule {
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 		{"registry/atomicfile", nil}, // a leaf
+		{"registry/tempdir", nil},    // a leaf
 		{"registry/telemetry", []string{"registry", "registry/internal/requestid", "registry/internal/rounds"}},
 	}
 }

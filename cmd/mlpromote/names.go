@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -41,28 +39,6 @@ func namesOf(iface validators.Interface) []inspection.Names {
 }
 
 func readInterface(ctx context.Context, i *wiring.Instance, repository string, part registry.Digest) (validators.Interface, error) {
-	iface, _, err := readPart(ctx, i, repository, part, validators.ParseInterface)
+	iface, _, err := inspection.ReadPart(ctx, i.Store, repository, part, validators.ParseInterface)
 	return iface, err
-}
-
-// readPart reads the only file of a part, such as limits.json, and what is in it.
-func readPart[T any](ctx context.Context, i *wiring.Instance, repository string,
-	part registry.Digest, parse func([]byte) (T, error)) (read T, data []byte, err error) {
-	dir, err := os.MkdirTemp("", "mlpromote-inspect-*")
-	if err != nil {
-		return read, nil, err
-	}
-	defer os.RemoveAll(dir)
-	fetched, err := i.Store.Fetch(ctx, repository, part, dir)
-	if err != nil {
-		return read, nil, err
-	}
-	if len(fetched.Files) != 1 {
-		return read, nil, registry.Errorf(registry.CodeInvalid, "part %s has %d files: want one", part, len(fetched.Files))
-	}
-	if data, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(fetched.Files[0].Path))); err != nil {
-		return read, nil, err
-	}
-	read, err = parse(data)
-	return read, data, err
 }

@@ -35,7 +35,7 @@ func (a *app) checkRef(ctx context.Context, i *wiring.Instance, args []string, o
 	if err != nil {
 		return err
 	}
-	limits, data, err := readPart(ctx, i, registry.Repository(ref.Environment, ref.Model), found.Release.Limits, validators.ParseLimits)
+	limits, data, err := inspection.ReadPart(ctx, i.Store, registry.Repository(ref.Environment, ref.Model), found.Release.Limits, validators.ParseLimits)
 	if err != nil {
 		return err
 	}

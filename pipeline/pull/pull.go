@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // Dir is the folder inside a pulled folder that holds its record, manifest and evidence.
@@ -87,11 +88,12 @@ func (p Puller) Pull(ctx context.Context, q registry.ResolveQuery, dir string, w
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return Result{}, err
 	}
-	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".pull-*")
+	temp, err := tempdir.In(filepath.Dir(dir), "."+filepath.Base(dir)+".pulling-")
 	if err != nil {
 		return Result{}, err
 	}
-	defer os.RemoveAll(staged)
+	defer temp.Remove()
+	staged := temp.Path
 	done := p.start("pull " + resolution.Ref)
 	result, err := p.pullInto(ctx, q, resolution, staged, want)
 	if err == nil { // files that were added during the download are kept too

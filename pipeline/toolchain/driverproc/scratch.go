@@ -9,12 +9,14 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // scratch is the private directory of one job: in/<role>/<name> has the inputs, work is the
 // working directory, tmp replaces /tmp, answer is for the response.
 type scratch struct {
-	dir    string
+	held   *tempdir.Dir
+	dir    string // the same without symbolic links
 	inputs []input
 }
 
@@ -26,14 +28,15 @@ type input struct {
 }
 
 func newScratch() (*scratch, error) {
-	dir, err := os.MkdirTemp("", "mlpromote-")
+	held, err := tempdir.New("job")
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, err
+	dir, err := filepath.EvalSymlinks(held.Path)
+	if err != nil {
+		return nil, errors.Join(err, held.Remove())
 	}
-	s := &scratch{dir: dir}
+	s := &scratch{held: held, dir: dir}
 	for _, folder := range []string{s.in(), s.work(), s.temp(), s.answer()} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return nil, errors.Join(err, s.remove())
@@ -49,7 +52,7 @@ func (s *scratch) answer() string          { return filepath.Join(s.dir, "answer
 func (s *scratch) response() string        { return filepath.Join(s.answer(), "response.json") }
 func (s *scratch) progress() string        { return filepath.Join(s.answer(), "progress") }
 func (s *scratch) role(r string) string    { return filepath.Join(s.in(), r) }
-func (s *scratch) remove() error           { return os.RemoveAll(s.dir) }
+func (s *scratch) remove() error           { return s.held.Remove() }
 func (s *scratch) path(r, n string) string { return filepath.Join(s.role(r), filepath.FromSlash(n)) }
 
 // stage returns the paths at which the driver will see the inputs. Names there are those of the

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // level is one way to restrict a program.
@@ -86,11 +87,12 @@ func probe(l level) error {
 	case l.Sandbox == toolchain.SandboxNamespaces && !l.UserNamespace && os.Geteuid() != 0:
 		return unix.EPERM
 	}
-	dir, err := os.MkdirTemp("", "mlpromote-sandbox-")
+	temp, err := tempdir.New("sandbox")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer temp.Remove()
+	dir := temp.Path
 	folder := func(name string) string { return filepath.Join(dir, name) }
 	job := Job{Dir: folder("work"), Inputs: folder("in"), Temp: folder("tmp"), Write: []string{folder("work")}}
 	for _, f := range []string{job.Dir, job.Inputs, job.Temp} {

@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // Program is a driver program with its interpreter.
@@ -103,11 +104,12 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 		defer release()
 	}
-	dir, err := os.MkdirTemp("", "mlpromote-driver-")
+	temp, err := tempdir.New("driver")
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, temp.Remove()) }()
+	dir := temp.Path
 	for name, code := range p.Code {
 		if err := os.WriteFile(filepath.Join(dir, name), code, 0o600); err != nil {
 			return toolchain.Outcome{}, err

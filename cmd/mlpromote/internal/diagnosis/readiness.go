@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -124,11 +125,12 @@ func headsOf(ctx context.Context, i *wiring.Instance, in registry.ReadinessInput
 
 // named says whether the interface has names of classes or features; nil if it cannot be read.
 func named(ctx context.Context, i *wiring.Instance, ref registry.Ref, release registry.Release) *bool {
-	dir, err := os.MkdirTemp("", "mlpromote-readiness-*")
+	temp, err := tempdir.New("readiness")
 	if err != nil {
 		return nil
 	}
-	defer os.RemoveAll(dir)
+	defer temp.Remove()
+	dir := temp.Path
 	part, err := i.Store.Fetch(ctx, registry.Repository(ref.Environment, release.Model), release.Interface, dir)
 	if err != nil || len(part.Files) != 1 {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -59,11 +60,12 @@ func (c comparer) document(ctx context.Context, repository string, part registry
 	if len(found.Files) != 1 || found.Files[0].Size > maxDocument {
 		return nil, registry.Errorf(registry.CodeTrust, "part %s of %s: want one file of at most %d bytes", part, repository, maxDocument)
 	}
-	dir, err := os.MkdirTemp("", "mlpromote-document-*")
+	temp, err := tempdir.New("document")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer temp.Remove()
+	dir := temp.Path
 	if _, err := c.parts.Fetch(ctx, repository, part, dir); err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@ package parts
 
 import (
 	"context"
-	"os"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -22,11 +22,12 @@ func Inspect(parts registry.PartStore) func(ctx context.Context, at registry.Loc
 }
 
 func inspect(ctx context.Context, parts registry.PartStore, repository string, e registry.Engine) error {
-	dir, err := os.MkdirTemp("", "mlpromote-inspect-*")
+	temp, err := tempdir.New("inspect")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer temp.Remove()
+	dir := temp.Path
 	part, err := parts.Fetch(ctx, repository, e.Digest, dir)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -28,8 +29,8 @@ type Change struct {
 	Was, Is    config.Snapshot
 	files      config.Files
 	unlockFile func()
-	dir        string // of the candidate
-	made       string // the policy folder, if this command made it
+	temp       *tempdir.Dir // of the candidate
+	made       string       // the policy folder, if this command made it
 }
 
 // Begin reads environments.yaml, or the default, for a change. Until it ends, no other
@@ -70,10 +71,10 @@ func Begin(l wiring.Location) (*Change, error) {
 func (c *Change) End() error {
 	err := c.removeEmpty()
 	c.unlockFile()
-	if c.dir == "" {
+	if c.temp == nil {
 		return err
 	}
-	return errors.Join(err, os.RemoveAll(c.dir))
+	return errors.Join(err, c.temp.Remove())
 }
 
 // removeEmpty removes the policy folder if this command made it and it has at most the list of what git ignores.
@@ -100,8 +101,8 @@ func (c *Change) removeEmpty() error {
 
 // Propose sets the new bytes, and reads what they say. Errors: those of [config.Files.Read].
 func (c *Change) Propose(data []byte) (err error) {
-	if c.dir == "" {
-		if c.dir, err = os.MkdirTemp("", "mlpromote-policy-*"); err != nil {
+	if c.temp == nil {
+		if c.temp, err = tempdir.New("policy"); err != nil {
 			return err
 		}
 	}
@@ -119,7 +120,7 @@ func (c *Change) Present() config.Files { return c.files }
 // Candidate is the configuration with the proposed bytes in the place of environments.yaml, until End.
 func (c *Change) Candidate() config.Files {
 	files := c.files
-	files.File = filepath.Join(c.dir, environments.File)
+	files.File = filepath.Join(c.temp.Path, environments.File)
 	return files
 }
 

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // Restore makes the data directory what it was when a snapshot was made, or with verify only checks that this is
@@ -47,11 +48,12 @@ func (j Job) Restore(ctx context.Context, source, name string, verify bool) (sna
 }
 
 func (j Job) verifyBackup(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-verify-")
+	temp, err := tempdir.New("verify")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	defer func() { err = errors.Join(err, temp.Remove()) }()
+	scratch := temp.Path
 	return store.Verify(ctx, snapshot, scratch)
 }
 
