@@ -47,6 +47,7 @@ func compareTied(e plan.Engine, profile toolchain.Profile, tie format.Tie) error
 		{"instruction set", tie.Instructions, asked("isa")},
 		{"device", device, where},
 		{"architecture", tie.Arch, arch},
+		{"architecture", tie.Host, asked("cpu")}, // of the processor beside a device
 	} {
 		if c.is != "" && c.is != c.want {
 			return registry.Errorf(registry.CodeInvalid,

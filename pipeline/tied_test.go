@@ -42,6 +42,7 @@ func TestCompareTied(t *testing.T) {
 		"a CPU as asked":              {local, plain, format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
 		"another CPU":                 {local, plain, format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v4"}, "architecture x86-64-v4"},
 		"a device as asked":           {cuda, plain, format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
+		"code for a later processor":  {cuda, plain, format.Tie{Backend: "cuda", Arch: "sm_80", Host: "x86-64-v2"}, "architecture x86-64-v2"},
 		"another device":              {cuda, plain, format.Tie{Backend: "rocm", Arch: "gfx942"}, "device hip"},
 		"a driver that is new enough": {gpu("550", "version-compatible"), plain, ptx, ""},
 		"an older driver":             {gpu("545.23", ""), plain, ptx, "PTX 8.4, which NVIDIA's drivers compile from 550 on, and target x lets in driver >= 545.23"},

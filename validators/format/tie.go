@@ -21,6 +21,7 @@ type Tie struct {
 	Instructions string `json:"instructions,omitempty"` // instruction set of the CPU in oneDNN's terms: "AVX2"
 	Backend      string `json:"backend,omitempty"`      // backend that generated its code: "llvm-cpu", "cuda", "rocm"; of a program that the runtime compiles, the platform: "cpu", "cuda"
 	Arch         string `json:"arch,omitempty"`         // architecture of the CPU in LLVM's terms, or of the device: "x86-64-v3", "sm_80"
+	Host         string `json:"host,omitempty"`         // of an engine for a device: what its code for the CPU needs, "x86-64-v2"
 	PTX          string `json:"ptx,omitempty"`          // of code for CUDA that the driver compiles: version of its instruction set, "8.4"
 	Driver       string `json:"driver,omitempty"`       // oldest driver of the device that compiles it: "550"
 	ONNXRuntime  Need   `json:"onnxRuntime,omitzero"`   // of a graph: the oldest release that reads it

@@ -139,7 +139,7 @@ func (p *aotiPackage) tie() (Tie, error) {
 		host.Runtime = p.about.Torch
 		return host, nil
 	case p.about.Device == "cuda" && p.about.Capability != "" && (p.kernels == "" || p.kernels == said):
-		return Tie{Runtime: p.about.Torch, Backend: "cuda", Arch: said}, nil
+		return Tie{Runtime: p.about.Torch, Backend: "cuda", Arch: said, Host: host.Arch}, nil
 	}
 	return Tie{}, registry.Errorf(registry.CodeInvalid, "the package says that it is for %s, and has kernels for %s", p.about, cmp.Or(p.kernels, "no device"))
 }

@@ -231,11 +231,7 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	}
 	switch t.CPU.Arch {
 	case "amd64":
-		cpu := "x86-64"
-		if t.CPU.Level != "" && t.CPU.Level != "v1" {
-			cpu += "-" + t.CPU.Level
-		}
-		options := map[string]any{"device": "local", "cpu": cpu}
+		options := map[string]any{"device": "local", "cpu": llvmLevel(t.CPU)}
 		if features := llvmFeatures(t.CPU.Features); len(features) > 0 {
 			options["features"] = features
 		}
@@ -244,6 +240,14 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 		return map[string]any{"device": "local", "cpu": "generic", "triple": "aarch64-unknown-linux-gnu"}, nil
 	}
 	return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
+}
+
+// llvmLevel is a level of x86-64 as LLVM and GCC call it.
+func llvmLevel(cpu registry.TargetCPU) string {
+	if cpu.Level == "" || cpu.Level == "v1" {
+		return "x86-64"
+	}
+	return "x86-64-" + cpu.Level
 }
 
 // tvmOptions are those of iree for processors that the linker of this machine makes code for.
@@ -280,7 +284,7 @@ func rtxOptions(t registry.Target, _ string) (map[string]any, error) {
 	}
 }
 
-// inductorOptions are those of tvm for processors, without features beyond a level; for GPUs they are the architecture.
+// inductorOptions are those of tvm for processors, without features beyond a level; for GPUs they are the architecture, and the level of the code beside its kernels.
 func inductorOptions(t registry.Target, precision string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
 		if a.Vendor != "nvidia" || a.Arch == "" || t.Compatibility == registry.CompatibilityVersionCompatible {
@@ -290,7 +294,7 @@ func inductorOptions(t registry.Target, precision string) (map[string]any, error
 		if t.OS != "linux" || t.CPU.Arch != "amd64" { // the engine has code for the processor, too
 			return nil, registry.Errorf(registry.CodeInvalid, "target %s: torch-inductor compiles for accelerators in machines of os linux and cpu.arch amd64", t.Name)
 		}
-		return map[string]any{"device": "cuda", "arch": a.Arch}, nil
+		return map[string]any{"device": "cuda", "arch": a.Arch, "cpu": llvmLevel(t.CPU)}, nil
 	}
 	if t.CPU.Arch != "amd64" || t.OS != "linux" || len(t.CPU.Features) > 0 {
 		return nil, registry.Errorf(registry.CodeInvalid,

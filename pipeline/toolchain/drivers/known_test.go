@@ -70,7 +70,8 @@ func TestDevicesOfOtherToolchains(t *testing.T) {
 	}
 }
 
-// An engine of torch-inductor for a GPU has code for the processor beside it, of the machine that builds.
+// An engine of torch-inductor for a GPU has code for the processor beside it: for machines like the one that builds, and for the level of
+// the target.
 func TestInductorGPUMachines(t *testing.T) {
 	t.Parallel()
 	source, err := drivers.Find("torch-inductor")
@@ -80,8 +81,17 @@ func TestInductorGPUMachines(t *testing.T) {
 	for machine, ok := range map[[2]string]bool{{"linux", "amd64"}: true, {"linux", "arm64"}: false, {"windows", "amd64"}: false, {"darwin", "arm64"}: false} {
 		target := registry.Target{Name: "x", OS: machine[0], CPU: registry.TargetCPU{Arch: machine[1]},
 			Accelerator: &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}}
-		if _, err := source.Profile.CompileOptions(target, "fp32"); (err == nil) != ok || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+		if options, err := source.Profile.CompileOptions(target, "fp32"); (err == nil) != ok || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%v: error %v, want none: %t", machine, err, ok)
+		} else if ok && options["cpu"] != "x86-64" {
+			t.Errorf("%v: options %v, want code for every processor", machine, options)
+		}
+		if !ok {
+			continue
+		}
+		target.CPU.Level = "v3"
+		if options, err := source.Profile.CompileOptions(target, "fp32"); err != nil || options["cpu"] != "x86-64-v3" {
+			t.Errorf("options %v, error %v; want code for v3", options, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ from protocol import Refused
 
 # Levels of x86-64, and the instructions that Inductor writes vector code for, by the name of its class.
 LEVELS = {"x86-64": None, "x86-64-v2": None, "x86-64-v3": "VecAVX2", "x86-64-v4": "VecAVX512"}
-HOST = "x86-64-v2"  # of what the processor does for a GPU
+LOWEST = "x86-64"
 # Flags of Inductor for instructions, which the level takes the place of.
 INSTRUCTIONS = "-march=*|-mcpu=*|-mavx*|-mfma*|-mf16c*|-mamx*"
 # As in the driver of tvm: an object with nothing but a property, GNU_PROPERTY_X86_ISA_1_NEEDED of the x86-64 psABI. The dynamic

@@ -25,7 +25,7 @@ from running import number, only, run  # noqa: E402
 
 DEFAULTS = {
     "device": "local",  # local is the CPU
-    "cpu": "",  # of device local, as LLVM calls it: "x86-64-v3"
+    "cpu": "",  # level of the code for the processor, which is all of device local, as LLVM calls it: "x86-64-v3"
     "arch": "",  # of device cuda: "sm_90"
     "quantize": "",  # of folders of transformers, by torchao: layers with weights of 8 bits
 }
@@ -49,7 +49,7 @@ def compile_(request):
         from torch.export.passes import move_to_device_pass
 
         program = move_to_device_pass(program, "cuda")
-    building.compiler(options["cpu"] or building.HOST)
+    building.compiler(options["cpu"] or building.LOWEST)
     made = package(torch, program)
     building.settled(made, output_path(request, "model.pt2"))
     write(request, "model.json", json.dumps({**about, **options, "torch": plain(torch)}, sort_keys=True, indent=1).encode() + b"\n")
@@ -132,7 +132,7 @@ class Engine:
         self.torch, self.device = torch, "cuda" if about["device"] == "cuda" else "cpu"
         if self.device == "cuda":
             device(about["arch"])
-        building.vectors(building.LEVELS[about["cpu"] or building.HOST])
+        building.vectors(building.LEVELS[about["cpu"] or building.LOWEST])
         try:
             self.loader = torch._inductor.aoti_load_package(path).loader
         except RuntimeError as e:
