@@ -8,7 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// randomOperators are what ONNX leaves to chance, beside Dropout in training.
+// randomOperators are what ONNX leaves to chance, beside Dropout in training, sorted. The driver of onnxruntime has the same list, in
+// operators.py, since it runs without this program; a test compares both.
 var randomOperators = []string{"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
 // randomNotes warns of a model that draws numbers: each run gives something else, of which a verdict shows little.
