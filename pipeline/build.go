@@ -242,6 +242,9 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, o BuildO
 	if loose := planned.Limits.Loose(in.Cases.Distinct()); err == nil && loose != "" {
 		p.warn("limits: " + loose)
 	}
+	if unbound := in.Limits.Unbound(s.Precisions()); err == nil && unbound != "" {
+		p.warn("limits: " + unbound)
+	}
 	return prepared{in, found, planned, lacking, seen, parts}, err
 }
 

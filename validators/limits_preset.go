@@ -2,6 +2,7 @@ package validators
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ type LimitOverrides struct {
 
 // ExpandPreset gives the limits that a preset stands for, for every output of the
 // interface in each of the precisions, with the overrides in it. Compressed precisions start from the
-// limits of int8, with the overrides of int8 in them. The preset limits rates to what the number of
+// limits of int8, with the overrides of the precisions of [LimitedLike] in them. The preset limits rates to what the number of
 // cases can prove. An empty name means [PresetDefault]. Errors: CodeInvalid for an
 // unknown preset, precision or output, and those of [Limits.Validate].
 func ExpandPreset(name string, i Interface, precisions []string, cases int, overrides LimitOverrides) (Limits, error) {
@@ -93,14 +94,42 @@ func ExpandPreset(name string, i Interface, precisions []string, cases int, over
 				return Limits{}, err
 			}
 			limited := preset.with(overrides.Outputs[output.Name])
-			if _, compressed := registry.NumberFormat(precision); compressed { // its preset is that of int8, and so is what is said of int8
-				limited = limited.with(overrides.Precisions[PrecisionInt8][output.Name])
+			for _, other := range LimitedLike(precision) {
+				limited = limited.with(overrides.Precisions[other][output.Name])
 			}
 			outputs[output.Name] = limited.with(overrides.Precisions[precision][output.Name])
 		}
 		limits.Precisions[precision] = PrecisionLimits{Outputs: outputs}
 	}
 	return limits, limits.Validate()
+}
+
+// LimitedLike lists the precisions whose overrides hold for a compressed one too, the less specific first: int8, by which all are judged,
+// and int4 for its own numbers, which say more of the errors than int8 does. Overrides of finer numbers say what their rounding may cost,
+// which no engine keeps that computes another function. It is nil for a precision that is not compressed.
+func LimitedLike(precision string) []string {
+	switch numbers, compressed := registry.NumberFormat(precision); {
+	case !compressed:
+		return nil
+	case numbers == PrecisionInt4:
+		return []string{PrecisionInt8, PrecisionInt4}
+	}
+	return []string{PrecisionInt8}
+}
+
+// Unbound says which limits of numbers do not hold for the compressed engines with these numbers, and what to write. It is empty where
+// there are none, or where the spec says limits for the compressed ones.
+func (o LimitOverrides) Unbound(precisions []string) string {
+	var found []string
+	for _, precision := range precisions {
+		numbers, compressed := registry.NumberFormat(precision)
+		_, said := o.Precisions[numbers]
+		if _, own := o.Precisions[precision]; compressed && said && !own && !slices.Contains(LimitedLike(precision), numbers) {
+			found = append(found, fmt.Sprintf("what they say of %s does not hold for %s, which has those of int8: for others, write precisions: {%s: ...}",
+				numbers, precision, precision))
+		}
+	}
+	return strings.Join(found, "; ")
 }
 
 // presetAccuracy is the limit on accuracy of a preset, with what a spec says in it. A preset that has
@@ -129,7 +158,8 @@ func (i Interface) presetAccuracy(preset string, said *AccuracyLimit) (*Accuracy
 func (o LimitOverrides) check(i Interface, precisions []string) error {
 	said := []map[string]OutputLimits{o.Outputs}
 	for _, precision := range slices.Sorted(maps.Keys(o.Precisions)) {
-		if !slices.Contains(precisions, precision) {
+		inherits := func(built string) bool { return built == precision || slices.Contains(LimitedLike(built), precision) }
+		if !slices.ContainsFunc(precisions, inherits) {
 			return registry.Errorf(registry.CodeInvalid,
 				"limits: no engine is of precision %q: there are %s", precision, list(precisions))
 		}

@@ -71,8 +71,41 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 	}
 }
 
+// Limits of numbers that do not hold for compressed engines are named, unless the spec says others for these.
+func TestUnbound(t *testing.T) {
+	t.Parallel()
+	built := []string{"fp16", "int8", "fp16-compressed", "int4-compressed"}
+	none := map[string]validators.OutputLimits{}
+	for name, c := range map[string]struct {
+		said map[string]map[string]validators.OutputLimits
+		want string
+	}{
+		"nothing":       {nil, ""},
+		"of int8, int4": {map[string]map[string]validators.OutputLimits{"int8": none, "int4": none}, ""},
+		"of fp16": {map[string]map[string]validators.OutputLimits{"fp16": none},
+			"what they say of fp16 does not hold for fp16-compressed, which has those of int8: for others, write precisions: {fp16-compressed: ...}"},
+		"of its own": {map[string]map[string]validators.OutputLimits{"fp16": none, "fp16-compressed": none}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := (validators.LimitOverrides{Precisions: c.said}).Unbound(built); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+	limit := 3.0
+	said := map[string]map[string]validators.OutputLimits{"int4": {"logits": {ATol: &limit}}}
+	limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int4-compressed"}, 600, validators.LimitOverrides{Precisions: said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := limits.Precisions["int4-compressed"].Outputs["logits"].ATol; got == nil || *got != limit {
+		t.Errorf("atol %v of int4-compressed, want what is said of int4", got)
+	}
+}
+
 // Compressed engines have the limits of int8, with what is said of int8 and then of their own precision in them. What is said of
-// fp32 is not for them: they compute another function.
+// fp32 is not for them: they compute another function. What is said of int4 is for those in int4, also where nothing else is in int4.
 func TestExpandPresetOfCompressed(t *testing.T) {
 	t.Parallel()
 	const small = "fp32-compressed"

@@ -182,7 +182,8 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 	}
 	built := s.Precisions()
 	for precision, written := range l.Precisions {
-		if !slices.Contains(built, precision) { // it is only tried
+		limits := func(b string) bool { return b == precision || slices.Contains(validators.LimitedLike(b), precision) }
+		if !slices.ContainsFunc(built, limits) { // it is only tried
 			continue
 		}
 		if o.Precisions == nil {
