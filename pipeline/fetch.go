@@ -129,6 +129,9 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 	if got.referenceModel, err = got.reference.loadable(f.host.tools[onnxRuntime].Profile, referenceID); err != nil {
 		return err
 	}
+	if err := checkAgrees(got.iface, got.referenceModel); err != nil {
+		return registry.Errorf(registry.CodeOf(err), "sources %s of %s: %w", f.release.Sources, repository, err)
+	}
 	program, err := f.program(ctx, repository, parts, got.limits.Accuracy)
 	got.scorer = newScorer(f.p, program, got.cases, got.golden)
 	return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,9 +25,12 @@ const (
 	// goldenTime is what these runs may take, as far as that is known before.
 	goldenTime = 10 * time.Second
 	// goldenSlower is how many times slower the reference model is assumed to be on one thread and not optimized, as it runs for golden
-	// outputs, than when it is timed. A run that is slower still is repeated with this fraction of the cases.
+	// outputs, than when it is timed.
 	goldenSlower = 4
-	goldenFewer  = 8
+	// A run that is slower still is repeated with goldenLeast cases, for which it has goldenLast, or as long as an engine takes for all cases. Fewer
+	// prove nothing: a builder could have the reference model be slow in all cases but the right ones.
+	goldenLeast = 8
+	goldenLast  = 4 * time.Minute
 	// goldenTries is how many cases are looked at for each one that is drawn.
 	goldenTries = 16
 )
@@ -37,7 +39,7 @@ const (
 const reasonGolden = "golden_outputs"
 
 // checkGolden runs the reference model on random cases and compares its outputs with the golden outputs. one is about the time of
-// one case. A run that exceeds its time is repeated with fewer cases. If the model cannot be run at all, the check is undecided. What the
+// one case. A run that exceeds its time is repeated with fewer cases, once. If the model cannot be run at all, the check is undecided. What the
 // model computed is kept for the engines, if it agrees with the golden outputs.
 // Errors: those of ctx, and of files.
 func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one time.Duration) (check registry.ConsistencyCheck, computed rerun, err error) {
@@ -53,23 +55,26 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 	}
 	left := v.extra(referenceID, outputs, 2)
 	left.more(goldenSlower * goldenSlower * one)
-	for ; ; drawn = drawn[:max(len(drawn)/goldenFewer, 1)] {
+	for first := true; ; first = false {
 		sample = slices.Sorted(slices.Values(drawn))
 		at := filepath.Join(dir, strconv.Itoa(len(sample)))
 		if run, err = v.referenceOn(sample, at); err != nil {
 			return check, computed, err
 		}
-		if len(sample) == 1 {
-			left.parts = 1 // no other run needs time
+		last := !first || len(drawn) <= goldenLeast
+		if last { // no other run needs time
+			left.parts = 1
+			left.more(max(goldenLast, time.Duration(v.cases.set.Count)*one))
 		}
 		err := left.do(ctx, &run, filepath.Join(at, "out"))
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, consistency.ErrStopped) || len(sample) == 1 {
+		if !errors.Is(err, consistency.ErrStopped) || last {
 			check.Message = registry.PlainText("the reference model was not run: " + err.Error())
 			return check, computed, context.Cause(ctx)
 		}
+		drawn = drawn[:goldenLeast]
 	}
 	golden := &goldenSet{set: *v.golden.set}
 	for _, shard := range golden.set.Shards {
@@ -94,7 +99,7 @@ func (v verification) drawGolden(one time.Duration) ([]int, error) {
 	own := ownCases(v.cases.set.Count, v.copies)
 	n := crossCheckCount(sizeOfInputs(v.cases.inputs(toolchain.RoleCases)), len(own))
 	if one > 0 {
-		n = min(n, max(int(goldenTime/one), 1))
+		n = min(n, max(int(goldenTime/one), goldenLeast))
 	}
 	rand.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
 	known := make(map[[sha256.Size]byte]bool)
@@ -156,15 +161,11 @@ func (v verification) referenceOn(sample []int, dir string) (engineRun, error) {
 
 // goldenTolerance is that for the reference model.
 func (v verification) goldenTolerance() crossCheckTolerance {
-	for _, in := range v.referenceModel.inputs {
-		if in.Name != v.referenceModel.entry {
-			continue
-		}
-		if model, err := readGraph(in.Path); err == nil {
-			return referenceTolerance(model)
-		}
+	model, err := v.referenceModel.graph()
+	if err != nil {
+		return crossCheckFloat32
 	}
-	return crossCheckFloat32
+	return referenceTolerance(model)
 }
 
 // heavyOperators are those that a quantized model has in 8 bits, or between quantize nodes.
@@ -183,18 +184,4 @@ func referenceTolerance(model *format.Model) crossCheckTolerance {
 		return crossCheckHalf
 	}
 	return toleranceOf(quantized > 0, model)
-}
-
-// readGraph reads an ONNX file by its name.
-func readGraph(file string) (*format.Model, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return format.ReadONNX(f, info.Size(), format.Limits{})
 }

@@ -86,6 +86,8 @@ func TestVerifyRefusesATrap(t *testing.T) {
 		"a pickle as the reference model": {part: replace(registry.PartReference, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
 		"limits that are text":            {part: replace(registry.PartLimits, "limits.json", "hello"), code: registry.CodeInvalid, text: "limits"},
 		"an interface that is text":       {part: replace(registry.PartInterface, "interface.json", "hello"), code: registry.CodeInvalid, text: "interface"},
+		"an interface of another type":    {part: edited(registry.PartInterface, `"outputs":[{"dtype":"float32"`, `"outputs":[{"dtype":"float16"`), code: registry.CodeTrust, text: `output "y" is float16`},
+		"an interface of another size":    {part: edited(registry.PartInterface, `"name":"y","shape":[1,1]`, `"name":"y","shape":[1,2]`), code: registry.CodeTrust, text: `is float32 [1 2] in the interface, and float32 [1 1] in the reference model`},
 		"no golden outputs":               {without: registry.PartGolden, code: registry.CodeTrust, text: "have no golden"},
 		"no cases":                        {without: registry.PartCases, code: registry.CodeTrust, text: "have no cases"},
 		"cases that are text":             {part: replaceText(registry.PartCases), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
@@ -131,6 +133,26 @@ func TestVerifyRefusesATrap(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// edited replaces a text in the files of a part.
+func edited(role registry.PartKind, from, to string) func(p *registry.Part) {
+	return func(p *registry.Part) {
+		for i := range p.Files {
+			if p.Role != role {
+				continue
+			}
+			f, err := p.Files[i].Open()
+			if err != nil {
+				panic(err)
+			}
+			data, err := io.ReadAll(f)
+			if err = errors.Join(err, f.Close()); err != nil || !strings.Contains(string(data), from) {
+				panic(string(data))
+			}
+			p.Files[i] = fileOf(p.Files[i].Path, strings.ReplaceAll(string(data), from, to))
+		}
 	}
 }
 
