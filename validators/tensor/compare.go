@@ -87,8 +87,8 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 	return c.add(caseIndex, reference, engine, false)
 }
 
-// AddCopy adds a case that has the inputs of an earlier one. It counts for errors, and is not among the cases of
-// Result.FullCases and Result.Top1Cases, since it proves no more than the other.
+// AddCopy adds a case that has the inputs of an earlier one. Its errors count for MaxAbs, MaxError and CaseError. It is not among the cases of
+// Result.FullCases and Result.Top1Cases, nor among those that Spread and SpreadSNR are of, since it says no more than the other.
 func (c *Comparison) AddCopy(caseIndex int, reference, engine Tensor) error {
 	return c.add(caseIndex, reference, engine, true)
 }
@@ -121,6 +121,10 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 			leaveOut(ref, eng, fill)
 		}
 		k.run(ref, eng, int64(at))
+		if again {
+			c.channels.feedCopy(ref, eng)
+			continue
+		}
 		c.channels.feed(ref, eng)
 		if c.options.Systematic {
 			c.channels.all.feed(ref, eng, c.channels.shift, c.channels.limit)

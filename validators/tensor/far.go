@@ -32,8 +32,8 @@ func far(cases []moments, spread float64, add func(at int)) {
 	}
 }
 
-// says reports whether there is an error, finite or not.
-func (m moments) says() bool { return m.n > 0 || m.rmse > 0 }
+// says reports whether there is an error, finite or not, of a case that counts.
+func (m moments) says() bool { return !m.copied && (m.n > 0 || m.rmse > 0) }
 
 // far sets Result.FarCases and Result.NoFar: with Options.Channels a case is far if it is in any channel.
 func (c *Comparison) far(r *Result, p *pool) {

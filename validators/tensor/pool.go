@@ -9,6 +9,7 @@ type moments struct {
 	n                    float64
 	mean, deviation, rms float64 // of the reference's values
 	rmse, maxAbs         float64 // of the errors
+	copied               bool    // the case says no more than another
 }
 
 // from2 is the sum of the squares of the values less another value than their mean.
@@ -47,7 +48,7 @@ func (s *poolSums) spread() float64 { return deviation(s.n, s.from, s.from2, s.r
 // A pool is the cases of an output, put together.
 type pool struct {
 	cases    []moments
-	total    poolSums
+	total    poolSums // of all but copies; maxAbs of all
 	least    []float64 // Options.Spreads
 	channels bool      // nothing is left out
 }
@@ -59,6 +60,11 @@ func newPool(each []CaseFigures, numbers []int, options Options) *pool {
 		p.cases[i] = moments{at: i, number: i, n: float64(of.Elements), mean: of.Mean, deviation: of.Deviation, rms: of.RMS, rmse: of.RMSE, maxAbs: of.MaxAbs}
 		if numbers != nil {
 			p.cases[i].number = numbers[i]
+		}
+		if math.IsNaN(of.Equal) { // a copy of another case, or one that says nothing: its values are no more of the output's
+			p.total.maxAbs = max(p.total.maxAbs, of.MaxAbs)
+			p.cases[i].n, p.cases[i].copied = 0, true
+			continue
 		}
 		if !shifted && of.Elements > 0 {
 			shift, shifted = of.Mean, true
