@@ -98,7 +98,7 @@ func Sweep(parent, prefix string) {
 	if err != nil {
 		return
 	}
-	names, _ := f.Readdirnames(-1) //nolint:errcheck // those that could be read
+	names, _ := f.Readdirnames(-1) // those that could be read
 	_ = f.Close()
 	for _, name := range names {
 		if strings.HasPrefix(name, prefix) {
