@@ -47,7 +47,7 @@ func (s *Set) makeDimensions(left time.Duration) error {
 	for _, name := range unmade(s.Interface, b.own) {
 		s.leaveFor(registry.ConsistencyDimension, name, "the size is 0 in the cases, and larger ones are made of theirs")
 	}
-	all := settings(s.Interface, b.own, s.drawnBatch())
+	all := settings(s.Interface, b.own, s.drawnSize())
 	for i, setting := range all {
 		note, fits := setting.fit(s.Interface, s.MaxBytes)
 		if !fits {
@@ -71,10 +71,10 @@ func (s *Set) makeDimensions(left time.Duration) error {
 	return nil
 }
 
-// drawnBatch draws a size of the batch between its smallest and its largest; 0 if there is none. Compilers have other code for sizes
+// drawnSize draws a size of the leading dimension between its smallest and its largest; 0 if there is none. Compilers have other code for sizes
 // that are no multiples of what they compute at once, and servers make batches of any size.
-func (s *Set) drawnBatch() int64 {
-	of := s.Interface.Dims[batchSymbol(s.Interface)]
+func (s *Set) drawnSize() int64 {
+	of := s.Interface.Dims[leading(s.Interface)]
 	return int64(s.drawn(int(min(of.Min, math.MaxInt32)), int(min(of.Max, math.MaxInt32))))
 }
 

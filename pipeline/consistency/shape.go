@@ -19,6 +19,18 @@ func batchSymbol(i validators.Interface) string {
 	return symbol
 }
 
+// leading is the symbol in front of all inputs, whatever it is called; else the batch. Empty if there is none.
+func leading(i validators.Interface) string {
+	symbol := ""
+	for _, input := range i.Inputs {
+		if len(input.Shape) == 0 || input.Shape[0].Symbol == "" || symbol != "" && input.Shape[0].Symbol != symbol {
+			return batchSymbol(i)
+		}
+		symbol = input.Shape[0].Symbol
+	}
+	return symbol
+}
+
 // setting is sizes of symbols that are tried.
 type setting struct {
 	what  string
@@ -27,7 +39,7 @@ type setting struct {
 }
 
 // settings lists what is tried for cases of these sizes: each symbol at its smallest, optimal and
-// largest size, then all at their smallest and largest, and the batch at the size that was drawn, if it is above 0. What the
+// largest size, then all at their smallest and largest, and the leading one at the size that was drawn, if it is above 0. What the
 // cases have themselves is not among them.
 func settings(i validators.Interface, own map[string]int64, drawn int64) []setting {
 	var all []setting
@@ -52,8 +64,8 @@ func settings(i validators.Interface, own map[string]int64, drawn int64) []setti
 	}
 	add("all min: ", symbols, smallest)
 	add("all max: ", symbols, largest)
-	if batch := batchSymbol(i); drawn > 0 && own[batch] > 0 {
-		add("", []string{batch}, func(validators.DimRange) int64 { return drawn })
+	if symbol := leading(i); drawn > 0 && own[symbol] > 0 {
+		add("", []string{symbol}, func(validators.DimRange) int64 { return drawn })
 	}
 	return all
 }
