@@ -163,6 +163,9 @@ func (r report) contradiction() string {
 		if c.Verdict == VerdictFail {
 			return fmt.Sprintf("its consistency check %s failed", PlainText(string(c.Kind)))
 		}
+		if c.Kind == ConsistencyGolden && c.Verdict == VerdictUndecided {
+			return "nothing compared its golden outputs with the reference model"
+		}
 	}
 	return ""
 }

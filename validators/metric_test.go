@@ -50,7 +50,7 @@ func judgedFigures(limit validators.AccuracyLimit, f accuracy.Figures) (validato
 		Accuracy: &a, Figures: &f, Current: &a, CurrentFigures: &f, Cases: n}
 	j := limits.Judge("fp32", measured)
 	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
-		Cases: registry.CasesRun{Count: n, Ran: n}, Outputs: map[string]registry.OutputFigures{"logits": {}},
+		Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n}, Outputs: map[string]registry.OutputFigures{"logits": {}},
 		Accuracy: &a, Current: &registry.CurrentAccuracy{Accuracy: a}, Rules: limits.V, Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks}
 	return j, report
 }

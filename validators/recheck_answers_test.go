@@ -29,7 +29,7 @@ func answersReport[T tensor.Scalar](t *testing.T, o validators.OutputLimits, sha
 		t.Fatal(err)
 	}
 	return percaseReport{file: file, limits: l, report: registry.ParityReport{
-		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Cases: registry.CasesRun{Count: n, Ran: n},
+		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n},
 		Outputs: map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)}, Rules: l.V,
 		Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut),
 	}}

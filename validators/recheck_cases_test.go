@@ -142,7 +142,7 @@ func measuredReport(t *testing.T, name string, n int, seed uint64) percaseReport
 		t.Fatal(err, leftOut)
 	}
 	return percaseReport{file: file, limits: l, report: registry.ParityReport{
-		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Cases: registry.CasesRun{Count: n, Ran: n},
+		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n},
 		Outputs:  map[string]registry.OutputFigures{"logits": parity.Figures("float64", result)},
 		Accuracy: &a, Current: &registry.CurrentAccuracy{Accuracy: was}, Slices: j.Slices, Rules: l.V, Confidence: registry.Figure(j.Confidence),
 		Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut),

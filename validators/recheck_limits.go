@@ -105,7 +105,37 @@ func (r *rejudgement) lackingConsistency(l Limits) []registry.Reason {
 	if r.report.Verdict != registry.VerdictPass {
 		return nil
 	}
-	return l.JudgeNotRun(r.report.Consistency)
+	return append(l.JudgeNotRun(r.report.Consistency), r.lackingGolden()...)
+}
+
+// goldenDiffer is in how many cases a golden output may differ from what the reference model computes again: see package pipeline.
+const goldenDiffer = 64
+
+// lackingGolden gives a reason where nothing in a report that passes says that the golden outputs are those of the reference model: no pass of
+// version 2 is without.
+func (r *rejudgement) lackingGolden() []registry.Reason {
+	at := slices.IndexFunc(r.report.Consistency, func(c registry.ConsistencyCheck) bool { return c.Kind == registry.ConsistencyGolden })
+	why := ""
+	switch {
+	case r.report.Rules < 2:
+		return nil
+	case at < 0:
+		why = "there is no check golden, of the golden outputs"
+	default:
+		c := r.report.Consistency[at]
+		switch {
+		case c.Verdict != registry.VerdictPass && c.Verdict != registry.VerdictRecorded:
+			why = fmt.Sprintf("the check golden is %q beside a pass", c.Verdict)
+		case c.Cases < 1:
+			why = "the check golden compared no case"
+		case c.Affected > c.Cases/goldenDiffer || (c.Affected > 0) != (c.Verdict == registry.VerdictRecorded):
+			why = fmt.Sprintf("the check golden is %q, with %d of %s that differ", c.Verdict, c.Affected, registry.Count(c.Cases, "case"))
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return []registry.Reason{{Code: ReasonNotRun, Message: why}}
 }
 
 // notThere is what a report says of a limit that it has no check of.

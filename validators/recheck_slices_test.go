@@ -30,7 +30,7 @@ func slicedReport(t *testing.T) registry.ParityReport {
 		t.Fatalf("%s, %+v, %d checks; want 8 checks, of which that of slice 2 fails", j.Verdict, j.Reasons, len(j.Checks))
 	}
 	return registry.ParityReport{ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
-		Cases: registry.CasesRun{Count: 600, Ran: 600}, Outputs: map[string]registry.OutputFigures{"logits": {}},
+		Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 600, Ran: 600}, Outputs: map[string]registry.OutputFigures{"logits": {}},
 		Accuracy: &whole, Rules: l.V, Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, Slices: j.Slices}
 }
 

@@ -142,7 +142,7 @@ func TestRecountBoundsHonest(t *testing.T) {
 			rt.Fatal(err, leftOut)
 		}
 		p := percaseReport{file: file, limits: l, report: registry.ParityReport{
-			ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Cases: registry.CasesRun{Count: n, Ran: n},
+			ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n},
 			Outputs: map[string]registry.OutputFigures{"logits": parity.Figures("float64", result)},
 			Rules:   l.V, Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut)}}
 		if got, err := p.again(); err != nil || len(got.Differences) > 0 {

@@ -20,10 +20,11 @@ func reported(l validators.Limits, result tensor.Result, a *registry.Accuracy, a
 	judged := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result},
 		Accuracy: a, Current: a, Cases: result.Cases, Attempts: attempts})
 	return registry.ParityReport{
-		ReportHead: registry.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
-		Cases:      registry.CasesRun{Count: result.Cases, Ran: result.Cases},
-		Outputs:    map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)},
-		Accuracy:   a, Current: &registry.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: registry.Figure(judged.Confidence), Attempts: attempts, Checks: judged.Checks,
+		ReportHead:  registry.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
+		Consistency: goldenCompared(),
+		Cases:       registry.CasesRun{Count: result.Cases, Ran: result.Cases},
+		Outputs:     map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)},
+		Accuracy:    a, Current: &registry.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: registry.Figure(judged.Confidence), Attempts: attempts, Checks: judged.Checks,
 	}
 }
 
