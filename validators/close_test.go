@@ -56,10 +56,10 @@ func TestDefaultClose(t *testing.T) {
 		want      float64
 	}{
 		{validators.KindValue, 1, "int8", 600, 0.96},
-		{validators.KindValue, 3, "int4", 600, 0.96},
+		{validators.KindValue, 3, "int4", 600, 0.93},
 		{validators.KindBoxes, 2, "fp8", 600, 0.96},
 		{validators.KindValue, 1, "fp32-compressed", 600, 0.96},
-		{validators.KindValue, 1, "int8", 100, 0.93},
+		{validators.KindValue, 1, "int8", 100, 0.92},
 		{validators.KindValue, 1, "int8", 20, 0.78},
 		{validators.KindValue, 4, "int8", 600, 0},
 		{validators.KindValue, 1, "fp16", 600, 0},

@@ -45,7 +45,7 @@ type defaultRate struct {
 
 func (o OutputLimits) defaultRates(t tolerances) []defaultRate {
 	return []defaultRate{{"equal answers", o.Top1, t.rate, t.usual}, {"equal answers", o.Equal, t.rate, t.usual},
-		{"close cases", o.Close, t.close, usuallyFar}}
+		{"close cases", o.Close, t.close, usuallyFar * (1 - t.close)}}
 }
 
 func isRate(limit *AtLeast, rate float64) bool { return limit != nil && limit.Min == rate }

@@ -35,19 +35,20 @@ func far(cases []moments, spread float64, add func(at int)) {
 // says reports whether there is an error, finite or not, of a case that counts.
 func (m moments) says() bool { return !m.copied && (m.n > 0 || m.rmse > 0) }
 
-// far sets Result.FarCases and Result.NoFar: with Options.Channels a case is far if it is in any channel.
+// far sets Result.FarCases and Result.NoFar: with Options.Channels a case is far if it is in any channel. The spread is that of all cases, also where
+// few are far out: what int8 can tell apart is a part of the range, and the other figures hold most cases to their own spread.
 func (c *Comparison) far(r *Result, p *pool) {
 	found := make(map[int]bool)
 	add := func(at int) { found[at] = true }
 	switch {
 	case !c.options.Channels || c.broken:
-		far(p.cases, r.Spread, add)
+		far(p.cases, p.whole(), add)
 	case c.channels.off || len(c.channels.sums) > maxUnits:
 		r.NoFar = true
 		return
 	default:
-		for i, s := range c.channels.sums {
-			far(s.cases, r.Spreads[i], add)
+		for _, s := range c.channels.sums {
+			far(s.cases, deviation(float64(s.n), s.from, s.from2, s.ref2), add)
 		}
 	}
 	r.FarCases = countable(c.each, found)

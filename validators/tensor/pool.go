@@ -89,7 +89,7 @@ func Pool(each []CaseFigures) (Result, bool) {
 	p := newPool(each, nil, Options{})
 	p.set(&r)
 	found := make(map[int]bool)
-	far(p.cases, r.Spread, func(at int) { found[at] = true })
+	far(p.cases, p.whole(), func(at int) { found[at] = true })
 	r.FarCases = countable(each, found)
 	return r, true
 }

@@ -93,7 +93,7 @@ type Result struct {
 	// values; CaseErrorCase is the first case that has it, -1 if it is 0.
 	CaseError     float64
 	CaseErrorCase int
-	// FarCases counts, of FullCases, those whose error is above a quarter of the spread and above six times the error of the
+	// FarCases counts, of FullCases, those whose error is above a quarter of the standard deviation of all values and above six times the error of the
 	// middle case: with Options.Channels in any channel. NoFar is true if that is not known, since there are more than 16 channels, or
 	// another number of them in each case.
 	FarCases int
