@@ -31,7 +31,12 @@ const (
 var NoFill = math.Inf(1)
 
 // Magnitudes collects how large the values of an output are. The zero Magnitudes has none.
-type Magnitudes struct{ of []magnitudes }
+type Magnitudes struct {
+	of    []magnitudes
+	row   []magnitudes    // of one case
+	rows  int             // cases with leastInRow values or more
+	fills map[float64]int // by magnitude: cases in which it is that of fill values
+}
 
 // magnitudes are those between two powers of two.
 type magnitudes struct {
@@ -39,44 +44,91 @@ type magnitudes struct {
 	min, max float64
 }
 
-// Add adds the values of a tensor. Those that are not finite count for nothing, and so do tensors that are
+// Add adds the values of cases, of which the first dimension is the number. Those that are not finite count for nothing, and so do tensors that are
 // not of floats.
 func (m *Magnitudes) Add(t Tensor) {
 	if t.DType.Class() != ClassFloat {
 		return
 	}
 	if m.of == nil {
-		m.of = make([]magnitudes, 1<<11) // by the exponent
+		m.of, m.row, m.fills = make([]magnitudes, exponents), make([]magnitudes, exponents), make(map[float64]int)
+	}
+	width := t.Len()
+	if len(t.Shape) > 0 && t.Shape[0] > 0 {
+		width /= int(t.Shape[0])
+	}
+	to := m.of
+	if width >= leastInRow {
+		to = m.row
 	}
 	var values [chunk]float64
 	size := t.DType.Size()
-	for at, n := 0, t.Len(); at < n; at += chunk {
-		now := values[:min(chunk, n-at)]
+	for at, n := 0, t.Len(); at < n; {
+		now := values[:min(chunk, n-at, width-at%width)]
 		decode(now, t.DType, t.Data[at*size:])
 		for _, v := range now {
-			m.add(math.Abs(v))
+			add(to, math.Abs(v))
+		}
+		if at += len(now); at%width == 0 && width >= leastInRow {
+			m.endRow()
 		}
 	}
 }
 
-func (m *Magnitudes) add(v float64) {
-	if !(v > 0 && v <= math.MaxFloat64) {
-		return
+// exponents is how many powers of two float64 has.
+const exponents = 1 << 11
+
+// leastInRow is how many values a case has in which fill values are told from others by themselves.
+const leastInRow = 8
+
+// endRow adds a case to the others.
+func (m *Magnitudes) endRow() {
+	m.rows++
+	if fill := fillOf(m.row, FillsEqual); fill < NoFill {
+		m.fills[fill]++
 	}
-	of := &m.of[math.Float64bits(v)>>52]
-	if of.n++; of.n == 1 {
-		of.min, of.max = v, v
-		return
+	for i, of := range m.row {
+		if of.n > 0 {
+			m.of[i].join(of)
+			m.row[i] = magnitudes{}
+		}
 	}
-	of.min, of.max = min(of.min, v), max(of.max, v)
 }
 
-// Fill returns the magnitude from which values are fill values: [NoFill] where none are.
+func (m *magnitudes) join(o magnitudes) {
+	if m.n == 0 {
+		*m = o
+		return
+	}
+	*m = magnitudes{m.n + o.n, min(m.min, o.min), max(m.max, o.max)}
+}
+
+func add(of []magnitudes, v float64) {
+	if v > 0 && v <= math.MaxFloat64 {
+		of[math.Float64bits(v)>>52].join(magnitudes{1, v, v})
+	}
+}
+
+// Fill returns the magnitude from which values are fill values: [NoFill] where none are. What is a fill value in half of the cases is one
+// also where another case has large values, so that none is told from them in all cases together.
 func (m *Magnitudes) Fill(by Fills) float64 {
+	if fill := fillOf(m.of, by); fill < NoFill || by == FillsNone {
+		return fill
+	}
+	found := NoFill
+	for fill, cases := range m.fills {
+		if 2*cases >= m.rows && m.rows > 1 {
+			found = min(found, fill)
+		}
+	}
+	return found
+}
+
+func fillOf(of []magnitudes, by Fills) float64 {
 	fill := NoFill
 	far := magnitudes{min: math.Inf(1)}
-	for i := len(m.of) - 1; i >= 0 && by != FillsNone; i-- {
-		next := m.of[i]
+	for i := len(of) - 1; i >= 0 && by != FillsNone; i-- {
+		next := of[i]
 		if next.n == 0 {
 			continue
 		}

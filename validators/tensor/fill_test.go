@@ -17,6 +17,45 @@ func magnitudes(t *testing.T, values ...float64) *tensor.Magnitudes {
 	return m
 }
 
+// What is a fill value in half of the cases is one, whatever large values another case has.
+func TestFillBesideAnOutlier(t *testing.T) {
+	t.Parallel()
+	const filled = 9999.0
+	for name, c := range map[string]struct {
+		width, cases, with int // of the cases: with fill values
+		want               float64
+	}{
+		"in all":             {8, 20, 20, filled},
+		"in half":            {8, 20, 10, filled},
+		"in less than half":  {8, 20, 9, math.Inf(1)},
+		"too few in a case":  {7, 20, 20, math.Inf(1)},
+		"longer than a part": {1300, 20, 20, filled},
+	} {
+		m := new(tensor.Magnitudes)
+		for n := range c.cases {
+			row := make([]float64, c.width)
+			for i := range row {
+				row[i] = float64(1 + i%7)
+			}
+			if n < c.with {
+				row[0], row[c.width-1] = -filled, -filled
+			}
+			if n == c.cases-1 {
+				row[2] = 5000 // far out, and no fill value
+			}
+			m.Add(must(tensor.New(row, 1, int64(c.width))))
+		}
+		for _, by := range []tensor.Fills{tensor.FillsEqual, tensor.FillsNear} {
+			if got := m.Fill(by); got != c.want {
+				t.Errorf("%s, by %v: %v, want %v", name, by, got, c.want)
+			}
+		}
+		if got := m.Fill(tensor.FillsNone); got != tensor.NoFill {
+			t.Errorf("%s: %v where none are looked for", name, got)
+		}
+	}
+}
+
 // Fill values are told from others by how far out they are, and by being equal or, of scores, nearly so.
 func TestFill(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ func (s *poolSums) spread() float64 { return deviation(s.n, s.from, s.from2, s.r
 // A pool is the cases of an output, put together.
 type pool struct {
 	cases    []moments
-	total    poolSums // of all but copies; maxAbs of all
+	total    poolSums  // of all but copies; maxAbs of all
 	least    []float64 // Options.Spreads
 	channels bool      // nothing is left out
 }
