@@ -68,4 +68,6 @@ func checkAgrees(iface validators.Interface, reference loadable) error {
 }
 
 // mayBe reports whether a dimension of an interface can be that of a graph.
-func mayBe(says, has validators.Dim) bool { return has.Symbol != "" || says.Symbol == "" && says.Size == has.Size }
+func mayBe(says, has validators.Dim) bool {
+	return has.Symbol != "" || says.Symbol == "" && says.Size == has.Size
+}

@@ -101,7 +101,7 @@ func (v verification) drawGolden(one time.Duration) ([]int, error) {
 	if one > 0 {
 		n = min(n, max(int(goldenTime/one), goldenLeast))
 	}
-	rand.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
+	rand.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] }) //nolint:gosec // the system seeds it, so that no builder knows what is drawn
 	known := make(map[[sha256.Size]byte]bool)
 	var drawn, alike []int
 	for _, number := range own[:min(len(own), goldenTries*n)] {

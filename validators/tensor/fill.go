@@ -144,9 +144,9 @@ func fillOf(of []magnitudes, by Fills) float64 {
 }
 
 // fill reports whether these are fill values, beside others that have at most a magnitude.
-func (f magnitudes) fill(by Fills, others float64) bool {
-	equal := f.n > 1 && f.min > 1 && f.min == f.max
-	near := f.n > 1 && f.min >= nearLeast && f.min >= nearApart*others && f.max <= nearWidth*f.min
+func (m *magnitudes) fill(by Fills, others float64) bool {
+	equal := m.n > 1 && m.min > 1 && m.min == m.max
+	near := m.n > 1 && m.min >= nearLeast && m.min >= nearApart*others && m.max <= nearWidth*m.min
 	return equal || by == FillsNear && near
 }
 
