@@ -225,8 +225,8 @@ func (p Policy) refusesPass(pass report, e Engine) string {
 			return why
 		}
 	}
-	if ceilings, listed := p.Ceilings[e.Precision]; listed {
-		return aboveCeiling(pass, ceilings)
+	if _, listed := p.Ceilings[e.Precision]; listed {
+		return p.Ceilings.above(pass, e.Precision)
 	}
 	return ""
 }

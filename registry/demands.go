@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -120,12 +121,26 @@ func (p Policy) judgeAccuracy(req *Requirement, r Release, e Engine, cs counted)
 
 // judgeCeilings decides whether no limit on an output is looser than the ceiling of its precision.
 func (p Policy) judgeCeilings(req *Requirement, r Release, e Engine, cs counted) {
-	ceilings, listed := p.Ceilings[e.Precision]
-	if !listed {
+	if _, listed := p.Ceilings[e.Precision]; !listed {
 		req.Detail = fmt.Sprintf("there are ceilings, but not for %s: add %s to ceilings in environments.yaml, {} for no ceiling", e.Precision, e.Precision)
 		return
 	}
-	p.judgePasses(req, r, e, cs, func(pass report) string { return aboveCeiling(pass, ceilings) })
+	p.judgePasses(req, r, e, cs, func(pass report) string { return p.Ceilings.above(pass, e.Precision) })
+}
+
+// ownCeilings has the precisions that numbers of an output have by their type.
+var ownCeilings = map[string]string{"float16": "fp16", "bfloat16": "bf16"}
+
+// of are the ceilings of a precision for an output of a type. Numbers of 16 bits are rounded to these whatever the engine computes in, so
+// that limits of their own precision are enough. What only the engine's precision bounds stays bounded.
+func (c Ceilings) of(precision, dtype string) map[string]Figure {
+	looser := maps.Clone(c[precision])
+	for figure, ceiling := range c[ownCeilings[dtype]] {
+		if limit, bounded := looser[figure]; bounded && stricter(ceilingFigures[figure], limit, ceiling) {
+			looser[figure] = ceiling
+		}
+	}
+	return looser
 }
 
 // judgePasses holds the newest passes against what lacks says of one: empty if nothing.
@@ -222,20 +237,21 @@ func (o OutputFigures) answers() bool {
 	return o.DType == "bool" || slices.Contains([]string{"class", "label", "scores", "probability", "tokens"}, o.Kind) && !strings.Contains(o.DType, "float")
 }
 
-// aboveCeiling names the first output with a limit that is looser than a ceiling, or with none. Outputs
+// above names the first output with a limit that is looser than a ceiling, or with none. Outputs
 // whose values are answers are held to that on equal answers alone, and others to all but that.
-func aboveCeiling(pass report, ceilings map[string]Figure) string {
+func (c Ceilings) above(pass report, precision string) string {
 	if pass.Rules < 2 {
 		return "its limits are of version 1, which reports do not list: build again and verify"
 	}
 	limits := make(map[[2]string]Figure) // by output and figure
-	for _, c := range pass.Checks {
-		limits[[2]string{c.Output, c.Figure}] = c.Limit
+	for _, check := range pass.Checks {
+		limits[[2]string{check.Output, check.Figure}] = check.Limit
 	}
 	if len(pass.Outputs) == 0 {
 		return "its report lists no output"
 	}
 	for _, output := range sortedKeys(pass.Outputs) {
+		ceilings := c.of(precision, pass.Outputs[output].DType)
 		for _, figure := range sortedKeys(ceilings) {
 			if pass.Outputs[output].answers() != (figure == figureEqual) {
 				continue
