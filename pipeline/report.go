@@ -78,7 +78,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		for _, output := range v.iface.Outputs {
 			compared := found.Outputs[output.Name]
 			figures := parity.Figures(string(output.DType), compared)
-			figures.Kind = string(output.Kind)
+			figures.Kind, figures.Few = string(output.Kind), output.Few()
 			if prefix := registry.Figure(compared.Prefix); output.Kind == validators.KindTokens && compared.Top1Rows > 0 {
 				figures.Prefix = &prefix
 			}

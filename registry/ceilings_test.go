@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -71,7 +72,7 @@ func refusedCeilings(t *testing.T, policy registry.Policy, preset, precision str
 	r.Engines[0].Precision = precision
 	pass := parity(r, r.Engines[0], 1, registry.VerdictPass, func(p *registry.ParityReport) {
 		p.Rules, p.Checks = limits.V, checksOf(limits.Precisions[precision].Outputs[output.Name])
-		p.Outputs = map[string]registry.OutputFigures{output.Name: {DType: string(output.DType), Kind: string(output.Kind)}}
+		p.Outputs = map[string]registry.OutputFigures{output.Name: {DType: string(output.DType), Kind: string(output.Kind), Few: output.Few()}}
 	})
 	if d := policy.Check(r, []registry.Claim{pass}); !d.Allowed() {
 		return unmet(d)
@@ -82,7 +83,7 @@ func refusedCeilings(t *testing.T, policy registry.Policy, preset, precision str
 // checksOf are those of the limits on output y.
 func checksOf(o validators.OutputLimits) (checks []registry.Check) {
 	for figure, least := range map[string]*validators.AtLeast{"cosine": o.Cosine, "top1": o.Top1, "snrDb": o.SNRdB, "equal": o.Equal, "close": o.Close} {
-		if least != nil {
+		if least != nil && (figure != "top1" || least.Min > 0) {
 			checks = append(checks, registry.Check{Output: "y", Figure: figure, Limit: registry.Figure(least.Min), AtLeast: true, Verdict: registry.VerdictPass})
 		}
 	}
@@ -119,6 +120,50 @@ func TestCeilingsOfHalfPrecisionOutputs(t *testing.T) {
 				if d := policy.Check(r, []registry.Claim{pass}); d.Allowed() != want {
 					t.Errorf("cosine %v: allowed %t, want %t: %s", cosine, d.Allowed(), want, unmet(d))
 				}
+			}
+		})
+	}
+}
+
+// Ceilings on top1 and close are of outputs that have such a limit by what they are. A limit that a spec or a builder left out is none.
+func TestCeilingsOfSharesOfCases(t *testing.T) {
+	t.Parallel()
+	figures := func(kind, dtype string, few bool) registry.OutputFigures {
+		return registry.OutputFigures{Kind: kind, DType: dtype, Few: few}
+	}
+	for name, c := range map[string]struct {
+		output registry.OutputFigures
+		figure string // that the only check is of; none: no check
+		limit  registry.Figure
+		want   string
+	}{
+		"scores":                            {figures("scores", "float32", false), "top1", 0.85, ""},
+		"too few best classes":              {figures("scores", "float32", false), "top1", 0.84, "a limit of 0.84 on top1, and 0.85 is the loosest allowed: set limits.outputs.NAME.top1"},
+		"tokens without it":                 {figures("tokens", "float16", false), "", 0, "output y has no limit on top1"},
+		"two scores":                        {figures("probability", "float32", true), "top1", 0.9, ""},
+		"a kind that nobody knows":          {figures("", "float32", false), "", 0, "output y has no limit on top1"},
+		"an embedding":                      {figures("embedding", "float32", false), "", 0, ""},
+		"a number":                          {figures("value", "float32", true), "close", 0.9, ""},
+		"a whole number that is a quantity": {figures("value", "int64", true), "close", 0.5, "a limit of 0.5 on close, and 0.9 is the loosest allowed: set limits.outputs.NAME.close"},
+		"a number without it":               {figures("other", "float32", true), "", 0, "output y has no limit on close"},
+		"a row of numbers":                  {figures("value", "float32", false), "", 0, ""},
+		"a class":                           {figures("class", "int64", true), "", 0, ""},
+		"whole numbers that are scores":     {figures("scores", "int32", false), "", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy := registry.Policy{Require: []string{"ceilings"}, Ceilings: registry.Ceilings{"int8": {"top1": 0.85, "close": 0.9}}}
+			r := sample()
+			r.Engines = r.Engines[1:]
+			pass := parity(r, r.Engines[0], 1, registry.VerdictPass, func(p *registry.ParityReport) {
+				p.Rules, p.Outputs = 2, map[string]registry.OutputFigures{"y": c.output}
+				if c.figure != "" {
+					p.Checks = []registry.Check{{Output: "y", Figure: c.figure, Limit: c.limit, AtLeast: true, Verdict: registry.VerdictPass}}
+				}
+			})
+			d := policy.Check(r, []registry.Claim{pass})
+			if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet %q, want %q", got, c.want)
 			}
 		})
 	}

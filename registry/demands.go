@@ -83,11 +83,15 @@ type Ceilings map[string]map[string]Figure
 
 // ceilingFigures are the figures that can have one; true: the limit must be at least the ceiling.
 var ceilingFigures = map[string]bool{
-	"cosine": true, "top1": true, figureEqual: true, "close": true, "snrDb": true, "maxAbs": false, "maxError": false, "caseError": false, "systematic": false,
+	"cosine": true, figureTop1: true, figureEqual: true, figureClose: true, "snrDb": true, "maxAbs": false, "maxError": false, "caseError": false, "systematic": false,
 }
 
-// figureEqual is the figure of limits on equal answers: the only one of outputs whose values are answers, and no ceiling of others.
-const figureEqual = "equal"
+// The figures of limits that not all outputs have.
+const (
+	figureEqual = "equal" // the only one of outputs whose values are answers, which no others have
+	figureTop1  = "top1"  // of outputs whose largest value in a row is the answer
+	figureClose = "close" // of outputs of few values
+)
 
 // CeilingFigures lists the figures that ceilings can bound.
 func CeilingFigures() []string { return sortedKeys(ceilingFigures) }
@@ -237,8 +241,21 @@ func (o OutputFigures) answers() bool {
 	return o.DType == "bool" || slices.Contains([]string{"class", "label", "scores", "probability", "tokens"}, o.Kind) && !strings.Contains(o.DType, "float")
 }
 
-// above names the first output with a limit that is looser than a ceiling, or with none. Outputs
-// whose values are answers are held to that on equal answers alone, and others to all but that.
+// bound reports whether a ceiling on a figure is one for the output. It goes by what the output is, and not by the limits that it has: a
+// builder could leave those out.
+func (o OutputFigures) bound(figure string) bool {
+	switch ranks := slices.Contains([]string{"scores", "probability", "tokens", ""}, o.Kind); {
+	case o.answers() || figure == figureEqual:
+		return o.answers() && figure == figureEqual
+	case figure == figureTop1:
+		return ranks
+	case figure == figureClose:
+		return o.Few && !ranks
+	}
+	return true
+}
+
+// above names the first output with a limit that is looser than a ceiling, or with none.
 func (c Ceilings) above(pass report, precision string) string {
 	if pass.Rules < 2 {
 		return "its limits are of version 1, which reports do not list: build again and verify"
@@ -253,7 +270,7 @@ func (c Ceilings) above(pass report, precision string) string {
 	for _, output := range sortedKeys(pass.Outputs) {
 		ceilings := c.of(precision, pass.Outputs[output].DType)
 		for _, figure := range sortedKeys(ceilings) {
-			if pass.Outputs[output].answers() != (figure == figureEqual) {
+			if !pass.Outputs[output].bound(figure) {
 				continue
 			}
 			limit, limited := limits[[2]string{output, figure}]
@@ -269,10 +286,10 @@ func (c Ceilings) above(pass report, precision string) string {
 	return ""
 }
 
-// fewHint says what lowers a limit on equal answers that nobody set.
+// fewHint says what lowers a limit on a share of cases that nobody set.
 func fewHint(figure string) string {
-	if figure != figureEqual {
+	if !slices.Contains([]string{figureEqual, figureTop1, figureClose}, figure) {
 		return ""
 	}
-	return ": set limits.outputs.NAME.equal, or give more cases, which prove more"
+	return fmt.Sprintf(": set limits.outputs.NAME.%s, or give more cases, which prove more", figure)
 }

@@ -199,6 +199,7 @@ type CasesRun struct {
 type OutputFigures struct {
 	DType     string  `json:"dtype"`
 	Kind      string  `json:"kind,omitempty"` // what the values mean, since version 2 of limits
+	Few       bool    `json:"few,omitempty"`  // a case has under 4 values, of which limits ask how many cases are close
 	MaxAbs    Figure  `json:"maxAbs"`
 	MeanAbs   Figure  `json:"meanAbs"`
 	MaxRel    Figure  `json:"maxRel"`

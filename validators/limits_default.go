@@ -115,7 +115,7 @@ func presetLimits(preset, precision string, output TensorInfo, cases int) (Outpu
 		return OutputLimits{Equal: rate}, nil
 	}
 	limits := OutputLimits{SNRdB: &AtLeast{t.snr}, MaxError: &AtMost{t.maxError}, CaseError: &AtMost{t.caseError}}
-	if output.few() {
+	if output.Few() {
 		limits.CaseError = &AtMost{t.maxError}
 		if t.close > 0 && !kind.Ranks() {
 			limits.Close = &AtLeast{ProvableRate(t.close, usuallyFar*(1-t.close), cases)}
@@ -146,8 +146,8 @@ func (t TensorInfo) channels() bool {
 	return len(t.Shape) < 2 || t.last().Symbol == "" && t.last().Size <= tensor.MaxChannels
 }
 
-// few reports whether a case has so few values that its error is that of an element: under 4.
-func (t TensorInfo) few() bool {
+// Few reports whether a case has so few values that its error is that of an element: under 4.
+func (t TensorInfo) Few() bool {
 	values := int64(1)
 	for _, d := range t.Shape[min(1, len(t.Shape)):] {
 		if d.Symbol != "" {

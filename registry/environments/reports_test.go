@@ -119,8 +119,8 @@ func TestNew(t *testing.T) {
 		t.Errorf("prod requires %v, want %v", prod.Require, want)
 	}
 	for _, precision := range []string{"fp32", "bf16", "fp16", "fp8", "int8", "int4"} {
-		if c := prod.Ceilings[precision]; c["maxError"] <= 0 || c["snrDb"] <= 0 || c["equal"] < 0.5 {
-			t.Errorf("%s: the ceilings are %v, want them on max_error, snr and equal", precision, c)
+		if c := prod.Ceilings[precision]; c["maxError"] <= 0 || c["snrDb"] <= 0 || c["equal"] < 0.5 || c["top1"] < 0.5 {
+			t.Errorf("%s: the ceilings are %v, want them on max_error, snr, equal and top1", precision, c)
 		}
 	}
 }
