@@ -179,7 +179,7 @@ func (t *top1) feed(ref, eng []float64) {
 		n := min(t.width-t.at, int64(len(ref)))
 		t.ref.scan(ref[:n])
 		t.eng.scan(eng[:n])
-		t.row.look(ref[:n], eng[:n], t.fill)
+		t.row.look(ref[:n], t.fill)
 		ref, eng = ref[n:], eng[n:]
 		if t.at += n; t.at < t.width {
 			return
@@ -187,7 +187,7 @@ func (t *top1) feed(ref, eng []float64) {
 		t.rows++
 		if ref := t.ref.argmax(); ref == t.eng.argmax() {
 			t.agreed++
-			if ref < 0 || !t.row.differs || !t.row.there {
+			if ref < 0 || !t.row.differs {
 				t.silent++
 			}
 			if t.agreed == t.rows {
@@ -198,22 +198,24 @@ func (t *top1) feed(ref, eng []float64) {
 	}
 }
 
-// ranked is what a row of the reference has to rank. One with a single value throughout, as padding has, or of fill values alone, has nothing
-// that an engine could get wrong.
+// ranked is what a row of the reference has to rank: two or more values that differ and are no fill values. A row with a single value
+// throughout, as padding has, or with one that is allowed beside fill values or infinities, has nothing that an engine could get wrong. The
+// reference alone says so: an engine could else make such rows count by a value that is next to it.
 type ranked struct {
-	begun          bool
+	there, differs bool // there is a value that is no fill value, and another than the first of these
 	first          float64
-	differs, there bool // the reference has another value than its first; there is more than fill values
 }
 
-// look looks at the next elements of a row, mostly two of them.
-func (r *ranked) look(ref, eng []float64, fill float64) {
-	if !r.begun {
-		r.begun, r.first = true, ref[0]
-	}
-	for i := 0; i < len(ref) && !(r.differs && r.there); i++ {
-		r.differs = r.differs || ref[i] != r.first
-		r.there = r.there || !filled(ref[i], eng[i], fill)
+// look looks at the next elements of a row, mostly two or three of them.
+func (r *ranked) look(ref []float64, fill float64) {
+	for i := 0; i < len(ref) && !r.differs; i++ {
+		switch v := ref[i]; {
+		case r.there && v == r.first || math.Abs(v) >= fill:
+		case r.there:
+			r.differs = true
+		default:
+			r.there, r.first = true, v
+		}
 	}
 }
 

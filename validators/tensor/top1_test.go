@@ -50,6 +50,14 @@ func TestTop1Agreement(t *testing.T) {
 // Rows of padding are none that agree, whatever the padding is: a case with one real row has only that.
 func TestRowsThatSayNothing(t *testing.T) {
 	t.Parallel()
+	one := func(others float64) func(int, int) float64 {
+		return func(_, at int) float64 {
+			if at == 2 {
+				return 3
+			}
+			return others
+		}
+	}
 	for name, c := range map[string]struct {
 		width   int
 		padding func(side, at int) float64
@@ -64,6 +72,19 @@ func TestRowsThatSayNothing(t *testing.T) {
 		"others than the first":      {1300, func(_, at int) float64 { return -float64(at / 1299) }, false},
 		"of the engine alone":        {5, func(side, at int) float64 { return -float64(side * at) }, true},
 		"of the reference alone":     {5, func(side, at int) float64 { return -float64((1 - side) * at) }, false},
+		"one that is allowed":        {5, one(-1e4), true},
+		"one beside infinities":      {5, one(-inf), true},
+		"one beside others that an engine changes": {5, func(side, at int) float64 {
+			return one(-1e4)(side, at) * float64(1+side)
+		}, true},
+		"two that are allowed": {5, func(_, at int) float64 {
+			if at < 2 {
+				return 3 - float64(at)
+			}
+			return -1e4
+		}, false},
+		"one that is allowed, late":      {1300, func(_, at int) float64 { return map[bool]float64{true: 3, false: -1e4}[at == 1299] }, true},
+		"two that are allowed, one late": {1300, func(_, at int) float64 { return map[bool]float64{true: -float64(at), false: -1e4}[at%1299 == 0] }, false},
 	} {
 		compared := tensor.NewComparison(tensor.Options{Fill: 1e4})
 		for n := range 3 {
