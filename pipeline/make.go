@@ -154,9 +154,11 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 	if golden.warnings, err = golden.check(m.inputs.Interface.Outputs); err != nil {
 		return golden, err
 	}
-	guessed, err := m.guessedScores(golden)
-	if golden.warnings = append(golden.warnings, guessed...); err != nil {
-		return golden, err
+	for _, look := range []func(goldenSet) ([]string, error){m.guessedScores, m.oneAnswer} {
+		found, err := look(golden)
+		if golden.warnings = append(golden.warnings, found...); err != nil {
+			return golden, err
+		}
 	}
 	return golden, m.checkLabels(golden)
 }
