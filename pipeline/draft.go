@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -267,7 +266,7 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 		return Drafted{}, err
 	}
 	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types, TrustPickle: d.source.Trust.Pickle,
-		Target: target, Kinds: draftedKinds(d.model)}
+		Target: target}
 	for _, name := range d.assets {
 		options.Assets = append(options.Assets, path.Join(relative, name))
 	}
@@ -276,9 +275,12 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 	if d.gguf != nil {
 		options.Interface = withinContext(options.Interface, *d.gguf)
 	}
+	outputs := draftedOutputs(d.model)
+	options.Kinds = draftedKinds(outputs, d.model.Producers)
 	if imported != nil {
 		options.Interface, options.Labels = withSizesOf(options.Interface, imported.Interface), imported.Labels
-		options.Accuracy = proposedAccuracy(options.Kinds, imported.Count)
+		options.Kinds = kindsByLabels(options.Kinds, outputs, imported.Facts)
+		options.Accuracy = proposedAccuracy(options.Kinds, outputs, *imported)
 		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
 			return Drafted{}, err
 		}
@@ -306,36 +308,25 @@ func (d DraftModel) ImportCases(file, label, to string) (cases.Imported, error) 
 	return cases.Import{Inputs: d.iface, File: file, Label: label, To: to}.Run()
 }
 
-// proposedAccuracy is a limit on accuracy by the kinds of outputs, which so many cases can prove twice over.
-func proposedAccuracy(kinds []spec.DraftedKind, cases int) string {
-	for _, k := range kinds {
-		switch {
-		case k.Kind.Ranks() || k.Kind == validators.KindClass:
-			limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
-			proof := limits.Proof(cases)
-			if proof == nil || proof.Drop > 0.1 { // too few to say much
-				return ""
-			}
-			return fmt.Sprintf("{metric: %s, drop: {max: %.0f%%}}", validators.MetricTop1, math.Ceil(200*proof.Drop))
-		case k.Kind == validators.KindValue:
-			return "{metric: rmse, drop: {max: 5%}}"
-		}
-	}
-	return ""
-}
-
-// draftedKinds guesses the kinds of the outputs whose shapes a model says. The others are guessed
-// when a build has found their shapes.
-func draftedKinds(model *format.Model) []spec.DraftedKind {
-	var drafted []spec.DraftedKind
+// draftedOutputs are the outputs whose shapes a model says. The kinds of others are guessed when a build has found their
+// shapes.
+func draftedOutputs(model *format.Model) []validators.TensorInfo {
+	var outputs []validators.TensorInfo
 	for _, output := range model.Outputs {
 		open := slices.ContainsFunc(output.Shape, func(d format.Dim) bool { return !d.Known && d.Param == "" })
-		infos, err := tensorInfos("output", []format.Value{output})
-		if err != nil || open {
-			continue
+		if infos, err := tensorInfos("output", []format.Value{output}); err == nil && !open {
+			outputs = append(outputs, infos...)
 		}
-		guess := validators.Interface{Outputs: infos}.GuessKinds(model.Producers)[output.Name]
-		drafted = append(drafted, spec.DraftedKind{Output: output.Name, Guess: guess})
+	}
+	return outputs
+}
+
+// draftedKinds guesses the kinds of outputs.
+func draftedKinds(outputs []validators.TensorInfo, producers map[string]string) []spec.DraftedKind {
+	var drafted []spec.DraftedKind
+	guesses := validators.Interface{Outputs: outputs}.GuessKinds(producers)
+	for _, output := range outputs {
+		drafted = append(drafted, spec.DraftedKind{Output: output.Name, Guess: guesses[output.Name]})
 	}
 	return drafted
 }

@@ -392,15 +392,23 @@ func TestInputsOfSpec(t *testing.T) {
 func TestDraftLimitsAccuracy(t *testing.T) {
 	t.Parallel()
 	softmax := new(graph).input(onnxFloat, 1, 10).node("Softmax", []string{"x"}, "y", nil).onnx(1, 10)
+	row := new(graph).input(onnxFloat, 1, 10).node("Relu", []string{"x"}, "y", nil).onnx(1, 10)
 	for name, c := range map[string]struct {
 		model []byte
 		count int
+		facts cases.LabelFacts
 		want  string // in the text; empty: no limit on accuracy
 	}{
-		"scores of many cases": {softmax, 10000, "metric: top1, drop: {max: 1%}"},
-		"scores of few cases":  {softmax, 20, ""},
-		"scores of one case":   {softmax, 1, ""},
-		"values":               {scaling(1.5, 1, ""), 20, "metric: rmse, drop: {max: 5%}"},
+		"scores of many cases":      {softmax, 10000, cases.LabelFacts{}, "metric: top1, drop: {max: 1%}"},
+		"scores of few cases":       {softmax, 20, cases.LabelFacts{}, ""},
+		"scores of one case":        {softmax, 1, cases.LabelFacts{}, ""},
+		"values":                    {scaling(1.5, 1, ""), 20, cases.LabelFacts{}, "metric: rmse, drop: {max: 5%}"},
+		"several real numbers":      {row, 300, cases.LabelFacts{Real: true, Each: 10}, `{"y": {kind: value}}   # guessed: it has 10 numbers for each case, as the labels, which are not whole`},
+		"and their metric":          {row, 300, cases.LabelFacts{Real: true, Each: 10}, "metric: rmse, drop: {max: 5%}"},
+		"several whole numbers":     {row, 300, cases.LabelFacts{Each: 10}, `{"y": {kind: value}}   # guessed: it has 10 numbers for each case, as the labels.`},
+		"a 1 for each class":        {row, 300, cases.LabelFacts{Each: 10, Binary: true}, `{"y": {kind: scores}}`},
+		"real numbers of no output": {row, 300, cases.LabelFacts{Real: true, Each: 1}, ""},
+		"classes":                   {row, 300, cases.LabelFacts{Each: 1}, "metric: top1, drop: {max: 3%}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -416,7 +424,7 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			imported := &cases.Imported{Count: c.count, Labels: "label"}
+			imported := &cases.Imported{Count: c.count, Labels: "label", Facts: c.facts}
 			drafted, err := opened.Draft(filepath.Join(dir, spec.File), "linux/amd64/v1", imported, filepath.Join(dir, "cases"))
 			if err != nil {
 				t.Fatal(err)

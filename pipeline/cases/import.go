@@ -24,6 +24,25 @@ type Imported struct {
 	Notes  []string `json:"-"`                // what was changed on the way, for people
 	// Interface is that of the model, with the sizes of open dimensions that the cases have.
 	Interface validators.Interface `json:"-"`
+	Facts     LabelFacts           `json:"-"`
+}
+
+// LabelFacts are what the labels say of the output that they belong to; zero without labels.
+type LabelFacts struct {
+	Real   bool  // they are not all whole, so that they are no classes
+	Each   int64 // numbers for each case
+	Binary bool  // they are 0 and 1, and both
+}
+
+// factsOf describes labels, which have cases in front.
+func factsOf(labels tensor.Tensor) LabelFacts {
+	values := labels.Float64s()
+	none := !slices.ContainsFunc(values, func(v float64) bool { return v != 0 && v != 1 })
+	return LabelFacts{
+		Real:   labels.DType.Class() == tensor.ClassFloat,
+		Each:   int64(len(values)) / max(labels.Shape[0], 1),
+		Binary: none && slices.Contains(values, 0) && slices.Contains(values, 1),
+	}
 }
 
 // importable are the files that cases are made of.
@@ -167,6 +186,9 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 			whole.Shape = whole.Shape[:1]
 		}
 		shard[name], im.Labels = whole, name
+		if len(whole.Shape) > 0 { // else they are refused where they are checked
+			im.Facts = factsOf(whole)
+		}
 		delete(im.found, name)
 		return nil
 	}

@@ -223,3 +223,31 @@ func TestImportWholeInputs(t *testing.T) {
 		})
 	}
 }
+
+// What labels are says what output they belong to: columns of real numbers, classes, or two of them.
+func TestImportedLabelFacts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		labels []float64
+		each   int64
+		want   cases.LabelFacts
+	}{
+		"classes":      {[]float64{0, 2, 1}, 1, cases.LabelFacts{Each: 1}},
+		"one class":    {[]float64{1, 1, 1}, 1, cases.LabelFacts{Each: 1}},
+		"two classes":  {[]float64{0, 1, 1}, 1, cases.LabelFacts{Each: 1, Binary: true}},
+		"real numbers": {[]float64{0.5, 2, 1, 0, 0, 1}, 2, cases.LabelFacts{Each: 2, Real: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			count := int64(len(c.labels)) / c.each
+			file := importCase{file: "x.safetensors", tensors: map[string]tensor.Tensor{
+				"image": made(t, make([]float32, count*64), count, 1, 8, 8), "y": made(t, c.labels, count, c.each)}}
+			file.write(t, filepath.Join(dir, file.file))
+			got, err := cases.Import{Inputs: digits(), File: filepath.Join(dir, file.file), Label: "y", To: filepath.Join(dir, "cases")}.Run()
+			if err != nil || got.Facts != c.want {
+				t.Errorf("%+v, error %v; want %+v", got.Facts, err, c.want)
+			}
+		})
+	}
+}

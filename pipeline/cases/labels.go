@@ -2,9 +2,11 @@ package cases
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
@@ -105,7 +107,7 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 	values := wanted.metric.Needs == accuracy.NeedsValues || wanted.metric.Needs == accuracy.NeedsOne
 	yes := info.DType == tensor.Bool && (wanted.output.DType == tensor.Bool || wanted.metric.Needs == accuracy.NeedsTwo)
 	if !values && !yes && info.DType.Class() != tensor.ClassInteger {
-		return registry.Errorf(registry.CodeInvalid, "dtype is %s: want integers, the numbers of classes", info.DType)
+		return registry.Errorf(registry.CodeInvalid, "dtype is %s: want integers, the numbers of classes%s", info.DType, orQuantities(info, wanted.output))
 	}
 	if len(info.Shape) == 0 || info.Shape[0] != int64(count) {
 		return registry.Errorf(registry.CodeInvalid,
@@ -119,6 +121,14 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 		return checkValues(labels, wanted)
 	}
 	return checkClasses(labels, wanted)
+}
+
+// orQuantities says what to write where labels are real numbers and the output is taken for scores, perhaps by a guess.
+func orQuantities(labels tensor.Info, output validators.TensorInfo) string {
+	if labels.DType.Class() != tensor.ClassFloat || output.DType.Class() != tensor.ClassFloat {
+		return ""
+	}
+	return fmt.Sprintf("; if output %q has quantities and no scores, write outputs: {%s: {kind: value}}", output.Name, spec.Quoted(output.Name))
 }
 
 // checkBoxes checks that labels are boxes with their classes, any number for each case.
@@ -148,7 +158,7 @@ func checkValues(labels tensor.Tensor, wanted labelled) error {
 		want *= d.Size
 	}
 	if each != want {
-		return registry.Errorf(registry.CodeInvalid, "shape is %v: want %d for each case, as output %s of shape %v has",
+		return registry.Errorf(registry.CodeInvalid, "shape is %v: want %d for each case, as output %s of shape %v has; other labels go out of cases.labels",
 			labels.Shape, want, wanted.output.Name, wanted.output.Shape)
 	}
 	for i, v := range labels.Float64s() {

@@ -69,7 +69,7 @@ func TestLabels(t *testing.T) {
 		"labels":   {shard[int64](t, 0, 0, 1), ""},
 		"class":    {shard[int64](t, 0, 0, 2), "label 2 at 1: want the number of a class of output y, from 0 to 1"},
 		"negative": {shard[int64](t, 0, -1, 1), "label -1 at 0: want the number of a class"},
-		"floats":   {shard[float32](t, 0, 0, 1), "dtype is float32: want integers"},
+		"floats":   {shard[float32](t, 0, 0, 1), `dtype is float32: want integers, the numbers of classes; if output "y" has quantities and no scores, write outputs: {"y": {kind: value}}`},
 		"few":      {shard[int64](t, 0, 0), "shape is [1]: want 2 labels first, one for each case"},
 	} {
 		t.Run(name, func(t *testing.T) {

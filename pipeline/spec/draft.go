@@ -107,7 +107,7 @@ func draftTarget(o DraftOptions) string {
 
 // draftSource writes the source: a path alone for ONNX.
 func draftSource(o DraftOptions, path string) string {
-	path = quoteIfNeeded(path)
+	path = Quoted(path)
 	if o.Format == "" || o.Format == FormatONNX {
 		return path
 	}
@@ -115,7 +115,7 @@ func draftSource(o DraftOptions, path string) string {
 	if len(o.Trusted) > 0 {
 		types := make([]string, len(o.Trusted))
 		for i, t := range o.Trusted {
-			types[i] = quoteIfNeeded(t)
+			types[i] = Quoted(t)
 		}
 		text += ", trust: {types: [" + strings.Join(types, ", ") + "]}"
 	}
@@ -132,7 +132,7 @@ func draftAssets(paths []string) []string {
 	}
 	quoted := make([]string, len(paths))
 	for i, p := range paths {
-		quoted[i] = quoteIfNeeded(p)
+		quoted[i] = Quoted(p)
 	}
 	return []string{"assets: [" + strings.Join(quoted, ", ") + "]   # part of every engine"}
 }
@@ -146,9 +146,9 @@ func draftCases(o DraftOptions) []string {
 			"cases: {generate: 16, seed: 1}",
 		}
 	}
-	line := "cases: {path: " + quoteIfNeeded(strings.TrimSuffix(o.Cases, "/")+"/")
+	line := "cases: {path: " + Quoted(strings.TrimSuffix(o.Cases, "/")+"/")
 	if o.Labels != "" {
-		line += ", labels: " + quoteIfNeeded(o.Labels)
+		line += ", labels: " + Quoted(o.Labels)
 	}
 	lines := []string{"# Inputs on which every engine is compared with the model.", line + "}"}
 	if o.Labels != "" && o.Accuracy != "" {
@@ -166,7 +166,7 @@ func draftShapes(i validators.Interface, why string) []string {
 			r = validators.DefaultDimRange()
 		}
 		if r.Validate() == nil && utf8.ValidString(symbol) {
-			ranges = append(ranges, fmt.Sprintf("%s: [%d, %d, %d]", quoteIfNeeded(symbol), r.Min, r.Opt, r.Max))
+			ranges = append(ranges, fmt.Sprintf("%s: [%d, %d, %d]", Quoted(symbol), r.Min, r.Opt, r.Max))
 		}
 	}
 	if len(ranges) == 0 {
@@ -199,7 +199,7 @@ func draftKinds(kinds []DraftedKind) []string {
 }
 
 func (k DraftedKind) yaml() string {
-	return quoteIfNeeded(k.Output) + ": {kind: " + string(k.Kind) + "}"
+	return Quoted(k.Output) + ": {kind: " + string(k.Kind) + "}"
 }
 
 // plainScalar is what needs no quotes in YAML, in a flow mapping too.
@@ -208,8 +208,8 @@ var plainScalar = regexp.MustCompile(`^(\.\./)*[A-Za-z_/][A-Za-z0-9_./-]*$`)
 // notText are the plain scalars that some reader of YAML takes for something else.
 var notText = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
-// quoteIfNeeded writes a text so that YAML reads it as that text.
-func quoteIfNeeded(s string) string {
+// Quoted writes a text so that YAML reads it as that text.
+func Quoted(s string) string {
 	if plainScalar.MatchString(s) && !slices.Contains(notText, strings.ToLower(s)) {
 		return s
 	}
@@ -234,5 +234,5 @@ func modelName(source string) string {
 	if registry.ValidateModel(name) != nil {
 		return "model"
 	}
-	return quoteIfNeeded(name)
+	return Quoted(name)
 }

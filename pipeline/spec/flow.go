@@ -14,11 +14,11 @@ func (q Quantize) Flow() string { return flow(reflect.ValueOf(q)) }
 // Flow writes the variant on one line: its name alone, where that says all.
 func (v Variant) Flow() string {
 	if v.Quantize == nil && v.Load == nil && !v.Compressed() {
-		return quoteIfNeeded(v.Name)
+		return Quoted(v.Name)
 	}
-	text := "{name: " + quoteIfNeeded(v.Name)
+	text := "{name: " + Quoted(v.Name)
 	if v.Model.Written != "" {
-		text += ", model: " + quoteIfNeeded(v.Model.Written)
+		text += ", model: " + Quoted(v.Model.Written)
 	}
 	if len(v.Compress) > 0 {
 		text += ", compress: " + flow(reflect.ValueOf(v.Compress))
@@ -35,9 +35,9 @@ func (v Variant) Flow() string {
 func flow(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case string:
-		return quoteIfNeeded(value)
+		return Quoted(value)
 	case Path:
-		return quoteIfNeeded(value.Written)
+		return Quoted(value.Written)
 	case Fraction:
 		return strconv.FormatFloat(100*float64(value), 'g', 12, 64) + "%"
 	case float64:
