@@ -276,7 +276,7 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 		options.Interface = withinContext(options.Interface, *d.gguf)
 	}
 	outputs := draftedOutputs(d.model)
-	options.Kinds = draftedKinds(outputs, d.model.Producers)
+	options.Kinds = draftedKinds(d.iface.Inputs, outputs, d.model.Producers)
 	if imported != nil {
 		options.Interface, options.Labels = withSizesOf(options.Interface, imported.Interface), imported.Labels
 		options.Kinds = kindsByLabels(options.Kinds, outputs, imported.Facts)
@@ -322,9 +322,9 @@ func draftedOutputs(model *format.Model) []validators.TensorInfo {
 }
 
 // draftedKinds guesses the kinds of outputs.
-func draftedKinds(outputs []validators.TensorInfo, producers map[string]string) []spec.DraftedKind {
+func draftedKinds(inputs, outputs []validators.TensorInfo, producers map[string]string) []spec.DraftedKind {
 	var drafted []spec.DraftedKind
-	guesses := validators.Interface{Outputs: outputs}.GuessKinds(producers)
+	guesses := validators.Interface{Inputs: inputs, Outputs: outputs}.GuessKinds(producers)
 	for _, output := range outputs {
 		drafted = append(drafted, spec.DraftedKind{Output: output.Name, Guess: guesses[output.Name]})
 	}

@@ -3,6 +3,7 @@ package validators
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -210,7 +211,7 @@ func (i Interface) WithKinds(kinds map[string]Kind) (Interface, error) {
 	for n, output := range i.Outputs {
 		kind, ok := kinds[output.Name]
 		if !ok {
-			kind, _ = GuessKind(output, "")
+			kind = i.guess(output, "").Kind
 		}
 		if err := kind.Check(output); err != nil {
 			return Interface{}, err
@@ -231,13 +232,46 @@ type Guess struct {
 func (i Interface) GuessKinds(operators map[string]string) map[string]Guess {
 	guesses := make(map[string]Guess, len(i.Outputs))
 	for _, output := range i.Outputs {
-		kind, why := GuessKind(output, operators[output.Name])
-		if kind.Check(output) != nil { // an operator can make what it usually does not
-			kind, why = GuessKind(output, "")
-		}
-		guesses[output.Name] = Guess{kind, why}
+		guesses[output.Name] = i.guess(output, operators[output.Name])
 	}
 	return guesses
+}
+
+// guess guesses the kind of an output, also from the inputs of the model.
+func (i Interface) guess(output TensorInfo, operator string) Guess {
+	kind, why := GuessKind(output, operator)
+	if kind.Check(output) != nil { // an operator can make what it usually does not
+		kind, why = GuessKind(output, "")
+	}
+	if !kind.Ranks() {
+		return Guess{kind, why}
+	}
+	for _, input := range i.Inputs {
+		if input.isImageOf(output) {
+			return Guess{KindMask, fmt.Sprintf("its last two dimensions are those of the image %q, so that its classes are not last", input.Name)}
+		}
+	}
+	return Guess{kind, why}
+}
+
+// isImageOf reports whether the tensor is an image with its channels in front, and the output has planes of its shape or a
+// part of its size, as PyTorch lays out the classes of pixels. Else the last dimension can be that of classes.
+func (t TensorInfo) isImageOf(output TensorInfo) bool {
+	if len(t.Shape) != 4 || len(output.Shape) != 4 || output.DType.Class() != tensor.ClassFloat {
+		return false
+	}
+	const mostChannels = 4 // of an image with its channels last
+	height, width := t.Shape[2], t.Shape[3]
+	rows, columns := output.Shape[2], output.Shape[3]
+	for _, d := range []Dim{height, width} {
+		if d.Symbol == "" && d.Size <= mostChannels {
+			return false
+		}
+	}
+	if columns.Symbol != "" { // the number of classes is fixed
+		return true
+	}
+	return rows.Size > 0 && height.Size*columns.Size == rows.Size*width.Size && height.Size > 0
 }
 
 // list joins names for a message.

@@ -110,3 +110,44 @@ func TestGuessKinds(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The classes of pixels are not along the width of an image with its channels in front; in other shapes, they are last.
+func TestGuessKindsOfPixels(t *testing.T) {
+	t.Parallel()
+	dims := func(sizes ...int64) []validators.Dim {
+		shape := []validators.Dim{{Symbol: "batch"}}
+		for i, size := range sizes {
+			d := validators.Dim{Size: size}
+			if size == 0 {
+				d.Symbol = string(rune('g' + i))
+			}
+			shape = append(shape, d)
+		}
+		return shape
+	}
+	for name, c := range map[string]struct {
+		input, output []validators.Dim
+		name          string
+		want          validators.Kind
+	}{
+		"planes":               {dims(3, 32, 32), dims(4, 32, 32), "mask_logits", validators.KindMask},
+		"smaller planes":       {dims(3, 512, 256), dims(19, 128, 64), "logits", validators.KindMask},
+		"open planes":          {dims(3, 0, 0), dims(19, 0, 0), "class_scores", validators.KindMask},
+		"probabilities":        {dims(1, 64, 64), dims(2, 64, 64), "prob", validators.KindMask},
+		"classes last":         {dims(32, 32, 3), dims(32, 32, 4), "logits", validators.KindTokens},
+		"as many as channels":  {dims(32, 32, 3), dims(32, 32, 3), "logits", validators.KindTokens},
+		"open, classes last":   {dims(0, 0, 3), dims(0, 0, 21), "logits", validators.KindTokens},
+		"turned, classes last": {dims(3, 32, 32), dims(32, 32, 21), "logits", validators.KindTokens},
+		"turned, open":         {dims(3, 0, 0), dims(0, 0, 21), "logits", validators.KindTokens},
+		"tokens":               {dims(0), dims(2, 0, 100), "logits", validators.KindTokens},
+	} {
+		i := validators.Interface{V: 2,
+			Inputs:  []validators.TensorInfo{{Name: "image", DType: tensor.Float32, Shape: c.input}},
+			Outputs: []validators.TensorInfo{{Name: c.name, DType: tensor.Float32, Shape: c.output}}}
+		got := i.GuessKinds(nil)[c.name]
+		whole, err := i.WithKinds(nil)
+		if got.Kind != c.want || got.Why == "" || err != nil || whole.Outputs[0].Kind != c.want {
+			t.Errorf("%s: %s because %q, and %s with all kinds, error %v; want %s", name, got.Kind, got.Why, whole.Outputs[0].Kind, err, c.want)
+		}
+	}
+}
