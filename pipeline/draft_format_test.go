@@ -393,6 +393,7 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 	t.Parallel()
 	softmax := new(graph).input(onnxFloat, 1, 10).node("Softmax", []string{"x"}, "y", nil).onnx(1, 10)
 	row := new(graph).input(onnxFloat, 1, 10).node("Relu", []string{"x"}, "y", nil).onnx(1, 10)
+	one := new(graph).input(onnxFloat, 1, 1).node("Sigmoid", []string{"x"}, "y", nil).onnx(1, 1)
 	for name, c := range map[string]struct {
 		model []byte
 		count int
@@ -408,6 +409,8 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 		"several whole numbers":     {row, 300, cases.LabelFacts{Each: 10}, `{"y": {kind: value}}   # guessed: it has 10 numbers for each case, as the labels.`},
 		"a 1 for each class":        {row, 300, cases.LabelFacts{Each: 10, Binary: true}, `{"y": {kind: scores}}`},
 		"real numbers of no output": {row, 300, cases.LabelFacts{Real: true, Each: 1}, ""},
+		"one number of two classes": {one, 300, cases.LabelFacts{Each: 1, Binary: true}, "metric: auc, drop: {max: 5%}"},
+		"one number":                {one, 300, cases.LabelFacts{Each: 1}, "metric: rmse, drop: {max: 5%}"},
 		"classes":                   {row, 300, cases.LabelFacts{Each: 1}, "metric: top1, drop: {max: 3%}"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,6 +53,8 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 		case k.Kind != validators.KindValue:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
+		case labels.Binary && each == 1 && values == 0:
+			return "{metric: auc, drop: {max: 5%}}"
 		default:
 			return "{metric: rmse, " + outputIfNotFirst(k, values) + "drop: {max: 5%}}"
 		}
