@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// enoughCases prove what the ceilings of a new registry ask of shares of cases.
+const enoughCases = 120
+
+// The rules of a new registry take every limit that a preset gives, whatever an output is and in every precision.
+func TestPresetsKeepTheCeilingsOfANewRegistry(t *testing.T) {
+	t.Parallel()
+	es, err := environments.Parse("environments.yaml", environments.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := registry.Policy{Require: []string{"ceilings"}, Ceilings: es.List[1].Ceilings}
+	precisions := validators.Precisions()
+	for _, numbers := range []string{"fp32", "fp16", "int8", "int4"} {
+		precisions = append(precisions, registry.CompressedPrecision(numbers))
+	}
+	outputs := possibleOutputs()
+	for _, precision := range precisions {
+		for _, preset := range validators.Presets() {
+			for _, output := range outputs {
+				if why := refusedCeilings(t, policy, preset, precision, output); why != "" {
+					t.Errorf("%s, %s, %s %s %v: %s", preset, precision, output.Kind, output.DType, output.Shape, why)
+				}
+			}
+		}
+	}
+}
+
+// possibleOutputs are of every kind, type and number of values that counts.
+func possibleOutputs() (all []validators.TensorInfo) {
+	for _, kind := range append(validators.Kinds(), "") {
+		for _, dtype := range []tensor.DType{tensor.Float64, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Int64, tensor.Uint8, tensor.Bool} {
+			for _, width := range []int64{0, 1, 3, 10} {
+				output := validators.TensorInfo{Name: "y", Kind: kind, DType: dtype, Shape: []validators.Dim{{Symbol: "batch"}}}
+				if width > 0 {
+					output.Shape = append(output.Shape, validators.Dim{Size: width})
+				}
+				if kind == "" {
+					output.Kind, _ = validators.GuessKind(output, "")
+				}
+				if output.Kind.Check(output) == nil {
+					all = append(all, output)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// refusedCeilings says why a policy refuses an engine that keeps the limits of a preset for an output.
+func refusedCeilings(t *testing.T, policy registry.Policy, preset, precision string, output validators.TensorInfo) string {
+	t.Helper()
+	said := validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "top1", Output: output.Name, Min: &validators.AtLeast{Min: 0.5}}}
+	limits, err := validators.ExpandPreset(preset, validators.Interface{Outputs: []validators.TensorInfo{output}}, []string{precision}, enoughCases, said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := registry.Engine{Digest: digest.FromString("engine"), Precision: precision, Reference: digest.FromString("reference"), Limits: digest.FromString("limits"), Sources: digest.FromString("sources"),
+		Target: registry.Target{V: 1, Name: "x86", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}}
+	r := registry.Release{Digest: digest.FromString("release"), Model: "m", Limits: e.Limits, Sources: e.Sources, Engines: []registry.Engine{e}}
+	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass, Reference: registry.NewDigestSet(e.Reference), Limits: registry.NewDigestSet(e.Limits), Sources: registry.NewDigestSet(e.Sources),
+		Node: registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v1"}}}, Cases: registry.CasesRun{Count: 10, Ran: 10},
+		Rules: limits.V, Checks: checksOf(limits.Precisions[precision].Outputs[output.Name]),
+		Outputs: map[string]registry.OutputFigures{output.Name: {DType: string(output.DType), Kind: string(output.Kind), Few: output.Few()}}}
+	predicate, err := registry.CanonicalJSON(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := registry.Claim{Bundle: digest.FromBytes(predicate), Subject: e.Digest, Signer: "verifier", Roles: []registry.Role{registry.RoleVerifier}, Key: registry.KeyTrusted,
+		Statement: registry.Statement{Type: registry.StatementType, PredicateType: registry.PredicateParity, Predicate: predicate,
+			Subject: []registry.StatementSubject{{Digest: registry.NewDigestSet(e.Digest)}}}}
+	var why string
+	for _, req := range policy.Check(r, []registry.Claim{pass}).Unmet() {
+		why += req.Detail
+	}
+	return why
+}
+
+// checksOf are those of the limits on output y.
+func checksOf(o validators.OutputLimits) (checks []registry.Check) {
+	for figure, least := range map[string]*validators.AtLeast{"cosine": o.Cosine, "top1": o.Top1, "snrDb": o.SNRdB, "equal": o.Equal, "close": o.Close} {
+		if least != nil && (figure != "top1" || least.Min > 0) {
+			checks = append(checks, registry.Check{Output: "y", Figure: figure, Limit: registry.Figure(least.Min), AtLeast: true, Verdict: registry.VerdictPass})
+		}
+	}
+	for figure, most := range map[string]*validators.AtMost{"maxError": o.MaxError, "caseError": o.CaseError, "systematic": o.Systematic} {
+		if most != nil {
+			checks = append(checks, registry.Check{Output: "y", Figure: figure, Limit: registry.Figure(most.Max), Verdict: registry.VerdictPass})
+		}
+	}
+	return checks
+}
