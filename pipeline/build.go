@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/tempdir"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // BuildResult is what Build made, or found made already.
@@ -236,16 +237,25 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, o BuildO
 		return prepared{}, err
 	}
 	planned, err := plan.New(in.Inputs, seen)
-	if few := planned.Limits.Few(in.Cases.Distinct()); err == nil && few != "" {
-		p.warn("cases: " + few)
-	}
-	if loose := planned.Limits.Loose(in.Cases.Distinct()); err == nil && loose != "" {
-		p.warn("limits: " + loose)
-	}
-	if unbound := in.Limits.Unbound(s.Precisions()); err == nil && unbound != "" {
-		p.warn("limits: " + unbound)
+	if err == nil {
+		p.warnLimits(planned.Limits, in, s.Precisions())
 	}
 	return prepared{in, found, planned, lacking, seen, parts}, err
+}
+
+// warnLimits warns of limits that the cases can hardly prove, or that say little.
+func (p *Pipeline) warnLimits(limits validators.Limits, in inputs, precisions []string) {
+	cases := in.Cases.Distinct()
+	for _, w := range []struct{ of, text string }{
+		{"cases", limits.Few(cases)},
+		{"cases", limits.RarerClass(in.Cases.Rarer, in.Cases.Record.Count)},
+		{"limits", limits.Loose(cases)},
+		{"limits", in.Limits.Unbound(precisions)},
+	} {
+		if w.text != "" {
+			p.warn(w.of + ": " + w.text)
+		}
+	}
 }
 
 // already finds the release of this very plan at the head of the first environment,

@@ -195,10 +195,19 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 		j.undecided(reason)
 	default:
 		reason.Code = ReasonNotEnough
-		reason.Message = fmt.Sprintf("%s, with %s confidence %s, and the limit is %s: use more cases", said,
-			share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric))
+		reason.Message = fmt.Sprintf("%s, with %s confidence %s, and the limit is %s: use more cases%s", said,
+			share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric), ofRarer(f))
 		j.undecided(reason)
 	}
+}
+
+// ofRarer says of which cases more help where the bound follows from how many have the rarer label.
+func ofRarer(f accuracy.Figures) string {
+	rarer := f.Rarer()
+	if rarer == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with the rarer label: %d of these %d have it, and the bound follows from them", rarer, len(f.Reference.Each))
 }
 
 // none reports whether a figure has no value.

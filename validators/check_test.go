@@ -2,11 +2,13 @@ package validators_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -290,6 +292,72 @@ func TestDefaultsAreProvable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A drop of AUC depends on the rarer label: no number of cases is said to prove it, and a warning says what one needs of these.
+func TestRarerClass(t *testing.T) {
+	t.Parallel()
+	l := limits2(validators.OutputLimits{})
+	l.Accuracy = &validators.AccuracyLimit{Metric: "auc", Drop: &validators.AtMost{Max: 0.02}}
+	if p := l.Proof(1500); p == nil || p.Drop != 0 || p.Rate == 0 {
+		t.Errorf("proof %+v, want a rate and no drop", p)
+	}
+	want := "18 cases have the rarer label, so that an engine that orders cases as the reference does proves a drop of auc of at most 20.47 %, " +
+		"and the limit is 2 %: it takes about 185 with that label, or allow more"
+	if got := l.RarerClass(18, 1500); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for name, got := range map[string]string{"enough": l.RarerClass(200, 1500), "not counted": l.RarerClass(0, 1500)} {
+		if got != "" {
+			t.Errorf("%s: %q, want no warning", name, got)
+		}
+	}
+	l.Accuracy.Metric = "f1_macro"
+	if got := l.RarerClass(18, 1500); got != "" {
+		t.Errorf("another metric: %q", got)
+	}
+}
+
+// A verdict that more cases would decide says which ones.
+func TestUndecidedByTheRarerLabel(t *testing.T) {
+	t.Parallel()
+	m, err := accuracy.Find(accuracy.AUC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := accuracy.NewCounter(m, false, 1)
+	scores, labels := make([]float32, 600), make([]int64, 600)
+	for i := range scores {
+		scores[i] = float32(i * 7 % 601)
+		if i%50 == 0 {
+			labels[i] = 1
+		}
+	}
+	output, right := tensorOf(t, scores), tensorOf(t, labels)
+	if err := counter.Add(output, output, right); err != nil {
+		t.Fatal(err)
+	}
+	f := counter.Figures()
+	if got, want := f.Drop(0.95).High, accuracy.DropOfSameOrder(12, 600, 0.95); math.Abs(got-want) > 1e-9 || f.Rarer() != 12 {
+		t.Errorf("bound %v and %d of the rarer label, want %v and 12", got, f.Rarer(), want)
+	}
+	l := limits2(validators.OutputLimits{})
+	l.Accuracy = &validators.AccuracyLimit{Metric: accuracy.AUC, Drop: &validators.AtMost{Max: 0.02}}
+	measured := counter.Result()
+	got := l.Judge("fp32", validators.Measured{Cases: 600, Accuracy: &measured, Figures: f})
+	want := "and the limit is 0.02: use more cases with the rarer label: 12 of these 600 have it, and the bound follows from them"
+	if !slices.ContainsFunc(got.Reasons, func(r registry.Reason) bool { return strings.HasSuffix(r.Message, want) }) {
+		t.Errorf("%+v, want %q", got.Reasons, want)
+	}
+}
+
+func tensorOf[T tensor.Scalar](t *testing.T, values []T) tensor.Tensor {
+	t.Helper()
+	out, err := tensor.New(values, int64(len(values)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // What cases can prove is at its end: one case less does not prove the next rate.

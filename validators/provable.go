@@ -99,10 +99,33 @@ type Proof struct {
 	Cases      int     `json:"cases"`
 	Confidence float64 `json:"confidence"`
 	Rate       float64 `json:"rate"` // the highest limit on a rate
-	Drop       float64 `json:"drop"` // the lowest limit on a drop of accuracy
+	// Drop is the lowest limit on a drop of accuracy; 0 where the metric is no rate, since more than the number of cases counts.
+	Drop float64 `json:"drop,omitempty"`
 	// Next is the next higher of the usual limits on rates, and NextCases how many cases it takes.
 	Next      float64 `json:"next"`
 	NextCases int     `json:"nextCases"`
+}
+
+func isOfRate(metric string) bool {
+	m, err := accuracy.Find(metric)
+	return err == nil && m.Rate
+}
+
+// RarerClass says where a limit on what an engine loses of auc takes more cases of the class that has fewer, of which there are
+// rarer; empty where these do, and for other metrics. It is a warning: an engine that orders many cases otherwise has a
+// closer bound, by the bootstrap.
+func (l Limits) RarerClass(rarer, cases int) string {
+	a := l.Accuracy
+	if a == nil || a.Drop == nil || a.Drop.Max <= 0 || a.Metric != accuracy.AUC || rarer < 1 || rarer > cases {
+		return ""
+	}
+	bound := accuracy.DropOfSameOrder(rarer, cases, l.Confidence)
+	if bound <= a.Drop.Max {
+		return ""
+	}
+	return fmt.Sprintf("%s have the rarer label, so that an engine that orders cases as the reference does proves a drop of auc of at most %s, "+
+		"and the limit is %s: it takes about %.0f with that label, or allow more",
+		registry.Count(rarer, "case"), share(bound), share(a.Drop.Max), math.Ceil(float64(rarer)*bound/a.Drop.Max))
 }
 
 // usualRates are limits on rates that people ask for.
@@ -114,8 +137,10 @@ func (l Limits) Proof(cases int) *Proof {
 	if l.V == 1 || cases < 1 {
 		return nil
 	}
-	_, drop := stats.PairedDrop(0, 0, cases, l.Confidence)
-	p := Proof{Cases: cases, Confidence: l.Confidence, Rate: 1 - stats.UpperRate(0, cases, l.Confidence), Drop: drop}
+	p := Proof{Cases: cases, Confidence: l.Confidence, Rate: 1 - stats.UpperRate(0, cases, l.Confidence)}
+	if l.Accuracy == nil || isOfRate(l.Accuracy.Metric) {
+		_, p.Drop = stats.PairedDrop(0, 0, cases, l.Confidence)
+	}
 	for _, rate := range usualRates {
 		if rate > p.Rate {
 			p.Next, p.NextCases = rate, stats.CasesFor(1-rate, l.Confidence)

@@ -85,9 +85,12 @@ func proofText(proof *validators.Proof) string {
 	if proof == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s without a miss prove rates of up to %.2f %% and a drop of accuracy of at most %.2f %%, with %s confidence",
-		registry.Count(proof.Cases, "case"),
-		math.Floor(1e4*proof.Rate)/100, math.Ceil(1e4*proof.Drop)/100, short(proof.Confidence))
+	drop := ""
+	if proof.Drop > 0 {
+		drop = fmt.Sprintf(" and a drop of accuracy of at most %.2f %%", math.Ceil(1e4*proof.Drop)/100)
+	}
+	text := fmt.Sprintf("%s without a miss prove rates of up to %.2f %%%s, with %s confidence",
+		registry.Count(proof.Cases, "case"), math.Floor(1e4*proof.Rate)/100, drop, short(proof.Confidence))
 	if proof.NextCases > 0 && proof.NextCases < math.MaxInt {
 		text += fmt.Sprintf("; %s takes %d cases", short(proof.Next), proof.NextCases)
 	}

@@ -44,7 +44,10 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 		switch {
 		case err == nil:
 			cs.Record.Labels = name
-			return nil
+			if metric.Needs == accuracy.NeedsTwo {
+				cs.Rarer, err = cs.countRarer(name)
+			}
+			return err
 		case errors.Is(err, errNoTensor) && named != "":
 			return registry.Errorf(registry.CodeInvalid, "%s: %w %q, which cases.labels names", path, errNoTensor, named)
 		case named != "":
@@ -81,6 +84,27 @@ func (cs *Set) checkLabels(name string, wanted labelled) (path string, err error
 		}
 	}
 	return "", nil
+}
+
+// countRarer counts the cases of the rarer of two labels, 0 and 1.
+func (cs *Set) countRarer(name string) (int, error) {
+	positive := 0
+	for _, file := range cs.Files {
+		f, err := openShard(file)
+		if err != nil {
+			return 0, err
+		}
+		labels, err := f.Tensor(name)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return 0, TensorError(err)
+		}
+		for _, label := range labels.Float64s() {
+			if label == 1 {
+				positive++
+			}
+		}
+	}
+	return min(positive, cs.Record.Count-positive), nil
 }
 
 // labelled is what labels are for: the zero metric takes classes.
@@ -125,7 +149,7 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 
 // orQuantities says what to write where labels are real numbers and the output is taken for scores, perhaps by a guess.
 func orQuantities(labels tensor.Info, output validators.TensorInfo) string {
-	if labels.DType.Class() != tensor.ClassFloat || output.DType.Class() != tensor.ClassFloat {
+	if labels.DType.Class() != tensor.ClassFloat || output.DType.Class() != tensor.ClassFloat || output.Kind == validators.KindValue {
 		return ""
 	}
 	return fmt.Sprintf("; if output %q has quantities and no scores, write outputs: {%s: {kind: value}}", output.Name, spec.Quoted(output.Name))

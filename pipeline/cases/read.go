@@ -21,6 +21,7 @@ type Set struct {
 	Files    []toolchain.Input // one for each shard, named as in the record
 	Warnings []string          // about values that are probably a mistake
 	Copies   map[int]bool      // numbers of the cases whose inputs are those of an earlier one; nil: not looked for
+	Rarer    int               // cases with the rarer of two labels, where a metric wants these; else 0
 
 	from []string // the user's file of each shard that was read, for errors
 }

@@ -36,6 +36,7 @@ const (
 	Top1  = "top1"
 	MAE   = "mae"
 	Exact = "exact"
+	AUC   = "auc"
 )
 
 // Metric is one of a closed set. The zero Metric is none.
@@ -72,7 +73,7 @@ var metrics = []Metric{
 	{Name: "prefix", Needs: NeedsSeveral, side: func(options) side { return &prefix{} }},
 	{Name: "f1_macro", Needs: NeedsAnswers, side: func(options) side { return &confusion{} }},
 	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
-	{Name: "auc", Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
+	{Name: AUC, Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
 	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs, column: "error"} }},
 	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: root,

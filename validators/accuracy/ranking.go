@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -107,4 +108,20 @@ func (r *ranking) contributions(of []int) Contributions {
 	}
 	most := max(scale(true), scale(false))
 	return Contributions{Each: placed, Least: area - area*most, Most: area + (1-area)*most}
+}
+
+// DropOfSameOrder returns the least drop of AUC that cases can prove of an engine that puts them in the order of the
+// reference: see [stats.RangedMean]. A case of the rarer class counts for as many as there are cases for each of these.
+func DropOfSameOrder(rarer, cases int, level float64) float64 {
+	return float64(cases) / float64(rarer) * stats.UpperRate(0, cases, 1-(1-level)/2)
+}
+
+// Rarer returns how many cases have the rarer of two labels, for a metric of these; else 0. It follows from how much one case
+// can contribute.
+func (f Figures) Rarer() int {
+	most := f.Reference.Most - f.Reference.Least
+	if f.Metric.Name != AUC || !(most > 0) || math.IsInf(most, 1) {
+		return 0
+	}
+	return int(math.Round(float64(len(f.Reference.Each)) / most))
 }
