@@ -5,6 +5,7 @@ import math
 
 from gemms import split
 from graphs import graph_inputs, load, nodes_of
+from infinite import leave_infinite
 from prepared import prepare, quantized_model
 from protocol import Refused, inputs_of, model_of, write
 from sensitivity import costs, layers
@@ -18,6 +19,7 @@ def quantize_static(request, options):
     model = load(source)
     inputs = graph_inputs(model)
     prepare(source, model, options["exclude_nodes"])
+    constant, left = leave_infinite()
     from onnxruntime import quantization
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
@@ -36,7 +38,7 @@ def quantize_static(request, options):
             op_types_to_quantize=types, nodes_to_quantize=nodes,
             per_channel=options["per_channel"], reduce_range=options["reduce_range"],
             activation_type=integer(options["activation_type"]), weight_type=integer(options["weight_type"]),
-            nodes_to_exclude=options["exclude_nodes"],
+            nodes_to_exclude=[*options["exclude_nodes"], *left],
             calibrate_method=methods[options["observer"]], calibration_providers=["CPUExecutionProvider"],
             extra_options=extra, calibration_cache_path=CACHE,
         )
@@ -44,7 +46,7 @@ def quantize_static(request, options):
     make("quantized.onnx", [], reader)
     if reader is not None and reader.count == 0:
         raise Refused("bad_input", "the calibration has no cases")
-    ranges = table(CACHE, options["observer"])
+    ranges = table(CACHE, options["observer"], constant)
     finite(ranges["tensors"])
     model, count = quantized_model({"QuantizeLinear"})
     write(request, "model.onnx", model)
@@ -136,12 +138,14 @@ def integer(name):
     return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
 
 
-def table(path, observer):
-    """The ranges that calibration found, without histograms: what quantization depends on."""
+def table(path, observer, constant):
+    """The ranges that calibration found, without histograms and constants that stay: what quantization depends on."""
     with open(path, encoding="utf-8") as f:
         found = json.load(f)
     tensors = {}
     for name, entry in found["data"].items():
+        if name in constant:
+            continue
         tensors[name] = {end: number(entry[end]) for end in ("lowest", "highest")}
     return {"observer": observer, "tensors": tensors}
 

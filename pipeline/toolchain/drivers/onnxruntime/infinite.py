@@ -1,0 +1,41 @@
+"""Infinite constants, which no scale can span, such as the start of a maximum."""
+
+# Operators that give what they get in another shape.
+MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze")
+
+
+def leave_infinite():
+    """The tensors of prepared.onnx that are infinite constants, and the names of the nodes that take or make them, which are to
+    stay. Gives names to such nodes where they have none: the quantizer takes them by name."""
+    import onnx
+
+    model = onnx.load("prepared.onnx")
+    found = constants(model.graph)
+    for node in model.graph.node:  # in the order of their inputs
+        if node.op_type in MOVES and node.input[0] in found:
+            found.update(node.output)
+    touching = [node for node in model.graph.node if found.intersection((*node.input, *node.output))]
+    for i, node in enumerate(touching):
+        node.name = node.name or f"infinite_of_model_{i}"
+    if touching:
+        onnx.save(model, "prepared.onnx")
+    return found, [node.name for node in touching]
+
+
+def constants(graph):
+    """The names of constants with infinite elements."""
+    found = {tensor.name for tensor in graph.initializer if infinite(tensor)}
+    for node in graph.node:
+        if node.op_type in ("Constant", "ConstantOfShape") and any(a.name == "value" and infinite(a.t) for a in node.attribute):
+            found.update(node.output)
+    return found
+
+
+def infinite(tensor):
+    """Whether a tensor of floats has an infinite element."""
+    import numpy
+    import onnx
+
+    if tensor.data_type not in (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE):
+        return False
+    return bool(numpy.isinf(onnx.numpy_helper.to_array(tensor)).any())
