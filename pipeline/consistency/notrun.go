@@ -36,7 +36,7 @@ func (f *findings) broke(p *registry.ConsistencyCheck, note, code, failed string
 	case errors.Is(err, ErrStopped):
 		p.Message = "stopped: " + err.Error()
 		f.open = append(f.open, registry.Reason{Code: validators.ReasonNotRun,
-			Message: fmt.Sprintf("the consistency check %s did not end: %v", named(*p), err)})
+			Message: fmt.Sprintf("the consistency check %s did not end: %v; if this machine was busy, run verify again where it is less so", named(*p), err)})
 	case errors.Is(err, ErrNoTime):
 		p.Message = "not run: " + err.Error()
 	default:
