@@ -101,7 +101,7 @@ func compilers() []Source {
 			Needs: []Need{{Program: "cc", Package: "gcc libc6-dev"}}, // which links engines
 			Profile: toolchain.Profile{
 				Name: "tvm", Format: "tvm-so", Entry: "model.so", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleSemantic, Cost: allCores(),
-				CompileOptions: tvmOptions,
+				CompileOptions: tvmOptions, Sizes: true,
 			},
 		},
 		{
@@ -111,8 +111,8 @@ func compilers() []Source {
 			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
 			Profile: toolchain.Profile{
 				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				CompileOptions: xlaOptions,
-				Forms:          []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
+				CompileOptions: xlaOptions, Sizes: true,
+				Forms: []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
 			},
 		},
 	}

@@ -45,7 +45,7 @@ func TestInterfaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			driver := script.New(script.Installed(toolchaintest.Installed(t, name), name), driverproc.Budget{})
-			for _, model := range []string{"scalar", "double", "double-output", "double-tanh", "shape", "shape-alone"} {
+			for _, model := range []string{"scalar", "double", "double-output", "double-tanh", "shape", "shape-alone", "places"} {
 				got, err := computed(t, driver, name, filepath.Join(dir, model))
 				if says := c.refuses[model]; says != "" {
 					if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), says) {

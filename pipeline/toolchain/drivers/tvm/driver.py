@@ -16,7 +16,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from graphs import graph_inputs, load  # noqa: E402
+from folding import fold_shapes  # noqa: E402
+from graphs import fix_sizes, graph_inputs, load  # noqa: E402
 from protocol import Refused, main, model_of, options_of, output_path, versions, write  # noqa: E402
 from running import number, only, run  # noqa: E402
 
@@ -24,6 +25,7 @@ DEFAULTS = {
     "device": "local",  # the CPU
     "cpu": "",  # as LLVM calls it: "x86-64-v3"
     "features": [],  # beyond what the name stands for: "+avx512vnni"
+    "sizes": {},  # of open dimensions, by their names in the model: [min, opt, max]
 }
 CHOICES = {"device": ("local",), "cpu": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")}
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -48,8 +50,8 @@ def probe(_request):
 
 def compile_(request):
     options = options_of(request, DEFAULTS, CHOICES)
-    path = model_of(request)
-    model = load(path)
+    sizes = options.pop("sizes")
+    model = fold_shapes(fix_sizes(load(model_of(request)), sizes)[0])
     about = {"inputs": [{"name": n, "dtype": str(d), "shape": s} for n, (d, s) in graph_inputs(model).items()], "outputs": [o.name for o in model.graph.output]}
     import tvm
 

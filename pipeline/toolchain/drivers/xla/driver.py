@@ -20,6 +20,7 @@ os.environ.update(JAX_PLATFORMS="cuda,cpu" if DEVICES else "cpu", TF_CPP_MIN_LOG
 os.environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math=false"
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import graphs  # noqa: E402
 from protocol import Refused, main, model_of, options_of, versions, write  # noqa: E402
 from running import only, run  # noqa: E402
 
@@ -41,28 +42,44 @@ def probe(_request):
 
 
 def compile_(request):
-    options = options_of(request, {"form": "export", "device": "cpu"}, {"form": ("export", "hlo"), "device": ("cpu", "cuda", "tpu")})
-    import graphs
-
-    model = graphs.load(model_of(request))
+    options = options_of(request, {"form": "export", "device": "cpu", "sizes": {}}, {"form": ("export", "hlo"), "device": ("cpu", "cuda", "tpu")})
+    model, _ = graphs.fix_sizes(graphs.load(model_of(request)), options["sizes"])
     jax = configured()
     import fromonnx
     import onnxlayers  # noqa: F401  which adds its operators
 
-    symbols = jax.export.SymbolicScope()
+    if options["device"] != "cpu":  # by itself, XLA multiplies fp32 in TF32 or bfloat16 there
+        jax.config.update("jax_default_matmul_precision", "highest")
+    function = jax.jit(fromonnx.function_of(model))
+    if options["form"] == "hlo":
+        return hlo(request, function, feeds_of(jax, model, {}))
+    program = traced(jax, function, model, options)
+    write(request, "model" + SUFFIX, bytes(program.serialize()))
+    return {"engine": {"format": "jax-export", "entry": "model" + SUFFIX}, "platforms": list(program.platforms)}
+
+
+def traced(jax, function, model, options):
+    """The program, for open dimensions of any size. Where that cannot be traced, as with a table of positions, which has an end,
+    it is for the sizes that the options name."""
+    export = jax.export.export(function, platforms=[options["device"]])
+    try:
+        return export(feeds_of(jax, model, {}))
+    except Refused:
+        if not options["sizes"]:
+            raise
+        return export(feeds_of(jax, model, options["sizes"]))
+
+
+def feeds_of(jax, model, sizes):
+    """What the program takes. Open dimensions are symbols, between these sizes: [min, opt, max] by names of dimensions."""
+    bounds = [f"{symbol(name)} {sign} {size}" for name, (least, _, most) in sorted(sizes.items()) for sign, size in ((">=", least), ("<=", most))]
+    symbols = jax.export.SymbolicScope(bounds)
     feeds = {}
     for name, (dtype, shape) in graphs.graph_inputs(model).items():
         if dtype.kind == "O":
             raise Refused("unsupported_op", f"input {name!r} takes text, which XLA does not have")
         feeds[name] = jax.ShapeDtypeStruct(jax.export.symbolic_shape(", ".join(dimensions(model, name, shape)), scope=symbols) if shape else (), dtype)
-    if options["device"] != "cpu":  # by itself, XLA multiplies fp32 in TF32 or bfloat16 there
-        jax.config.update("jax_default_matmul_precision", "highest")
-    function = jax.jit(fromonnx.function_of(model))
-    if options["form"] == "hlo":
-        return hlo(request, function, feeds)
-    program = jax.export.export(function, platforms=[options["device"]])(feeds)
-    write(request, "model" + SUFFIX, bytes(program.serialize()))
-    return {"engine": {"format": "jax-export", "entry": "model" + SUFFIX}, "platforms": list(program.platforms)}
+    return feeds
 
 
 def hlo(request, function, feeds):
@@ -75,12 +92,16 @@ def hlo(request, function, feeds):
     return {"engine": {"format": "hlo", "entry": "model.hlo.pb"}, "parameters": sorted(feeds)}
 
 
+def symbol(dimension):
+    """What JAX calls an open dimension with a name."""
+    return "d_" + "".join(c if c.isalnum() else "_" for c in dimension)
+
+
 def dimensions(model, name, shape):
     """The sizes of an input as JAX takes them: a number, or a symbol for an open dimension."""
     (value,) = [v for v in model.graph.input if v.name == name]
     for i, dim in enumerate(value.type.tensor_type.shape.dim):
-        said = "".join(c if c.isalnum() else "_" for c in dim.dim_param)
-        yield str(shape[i]) if shape[i] >= 0 else f"d_{said}" if said else f"d_{i}_{sorted(v.name for v in model.graph.input).index(name)}"
+        yield str(shape[i]) if shape[i] >= 0 else symbol(dim.dim_param) if dim.dim_param else f"d_{i}_{sorted(v.name for v in model.graph.input).index(name)}"
 
 
 def import_(request):

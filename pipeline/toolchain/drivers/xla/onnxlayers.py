@@ -122,14 +122,14 @@ def norm(n, x, scale, bias=None):
 
 
 def along(n, value, x):
-    """A scale or a zero point for each element: one for all, or one for each of an axis."""
-    value = device(value)
+    """A scale or a zero point for each element: one for all, one for each of an axis, or one for each block of it."""
+    value, axis, block = device(value), n.get("axis", 1), n.get("block_size", 0)
     if value.ndim == 0 or value.size == 1:
         return value.reshape(())
-    if n.get("block_size", 0) or value.ndim > 1:
-        raise Refused("unsupported_op", f"{n.kind} in blocks", op=n.kind)
+    if block:
+        return lax.slice_in_dim(jnp.repeat(value, block, axis), 0, x.shape[axis], axis=axis)
     shape = [1] * x.ndim
-    shape[n.get("axis", 1) % x.ndim] = -1
+    shape[axis % x.ndim] = -1
     return value.reshape(shape)
 
 

@@ -43,3 +43,10 @@ model("shape", [node("Neg", ["x"], ["y"]), node("Shape", ["x"], ["size"]), node(
       {"x": (FLOAT, ["batch", 3])}, {"y": (FLOAT, ["batch", 3]), "size": (INT64, [2]), "width": (INT64, [])},
       {"x": x}, {"y": -x, "size": numpy.array([[1, 3]] * 4), "width": numpy.array([3] * 4)}, one=numpy.int64(1))
 model("shape-alone", [node("Shape", ["x"], ["size"])], {"x": (FLOAT, ["batch", 3])}, {"size": (INT64, [2])}, {"x": x}, {"size": numpy.array([[1, 3]] * 4)})
+# A table cut to the length of the input, in front of a reshape that takes two sizes from what it reshapes.
+places = x.repeat(2, 1)
+model("places", [node("Shape", ["x"], ["size"]), node("Gather", ["size", "second"], ["length"]), node("Slice", ["table", "first", "length", "first"], ["cut"]),
+                 node("Add", ["x", "cut"], ["a"]), node("Reshape", ["a", "to"], ["y"])],
+      {"x": (FLOAT, [1, 6])}, {"y": (FLOAT, [1, 2, 3])},
+      {"x": places}, {"y": (places + numpy.arange(6, dtype="float32")).reshape(4, 2, 3)},
+      table=numpy.arange(9, dtype="float32"), first=numpy.array([0]), second=numpy.array([1]), to=numpy.array([0, 2, -1]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+from ml_dtypes import int4
 from onnx import TensorProto, helper, numpy_helper
 
 random = np.random.RandomState(0)
@@ -51,5 +52,11 @@ save("tokens", [("i", INT64, ["batch", "tokens"])], [*floats("y", "t"), ("d", IN
      {"table": weights(9, 4), "none": np.array(0), "last": np.array([2]), "small": weights(2, 3), "where": np.array([[0, -1], [2, 1]]), "times": np.array([1, 2]), "three": np.array(3)},
      ("Gather table i -> e", {"axis": 0}), ("Equal i none -> q", {}), ("Not q -> n", {}), ("Cast n -> f", {"to": FLOAT}), ("Unsqueeze f last -> u", {}), ("Mul e u -> y", {}),
      ("GatherElements small where -> g", {"axis": 1}), ("Tile g times -> t", {}), ("Div i three -> d", {}))
+save("places", [("i", INT64, ["batch", "tokens"])], floats("y"),
+     {"words": weights(9, 4), "table": weights(6, 4), "first": np.array([0]), "second": np.array([1]), "axis": np.array([0])},
+     ("Shape i -> s", {}), ("Gather s second -> n", {}), ("Slice table first n axis -> p", {}), ("Gather words i -> e", {"axis": 0}), ("Add e p -> y", {}))
+save("blocks", [("x", FLOAT, ["n", 6])], floats("y"),
+     {"w": random.randint(-8, 8, (6, 3)).astype(int4), "scale": np.abs(weights(2, 3)), "zero": random.randint(-8, 8, (2, 3)).astype(int4)},
+     ("DequantizeLinear w scale zero -> d", {"axis": 0, "block_size": 4}), ("MatMul x d -> y", {}), opset=21)
 save("sizes", [("x", FLOAT, ["n"]), ("to", INT64, [2])], floats("y"), {}, ("Reshape x to -> y", {}))
 save("loop", [("x", FLOAT, [4])], floats("y"), {}, ("Mish x -> m", {}), ("Hardmax m -> y", {}), opset=18)
