@@ -39,6 +39,7 @@ def compile_(request):
     import onnx
 
     model, _ = fix_sizes(onnx.load(model_of(request)), options["sizes"])
+    name_outputs(model)
     if form == "float":  # the quantizer of form int8 does not take what this adds
         keep_layout(model)
     source = "model.onnx"  # a copy in the working directory, since the converter writes to its input
@@ -68,6 +69,15 @@ def compile_(request):
         check_integers(content)
     write(request, "model.tflite", content)
     return {"engine": {"format": "tflite", "entry": "model.tflite"}}
+
+
+def name_outputs(model):
+    """Gives outputs that a node leaves out a name where others follow: the converter does not count them, and takes the last state of an
+    LSTM for the states of all steps, and that of its cell for the last state."""
+    for node in nodes_of(model.graph):
+        for i, name in enumerate(node.output):
+            if not name:
+                node.output[i] = f"{next(o for o in node.output if o)}_left_out_{i}"
 
 
 def keep_layout(model):
