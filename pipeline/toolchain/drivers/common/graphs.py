@@ -37,26 +37,43 @@ def graph_inputs(model):
 def fix_sizes(model, sizes):
     """The model with the size of each open dimension of its inputs that can have only one, and the dimensions that stay open. sizes are
     by the names of dimensions: [min, opt, max]."""
-    import onnx
-
     initialized = {i.name for i in model.graph.initializer}
-    fixed, still = False, []
+    fixed, still = {}, []
     for value in model.graph.input:
         if value.name in initialized:
             continue
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if dim.HasField("dim_value"):
                 continue
-            smallest, _, largest = sizes.get(dim.dim_param, (None, None, 0))
+            symbol = dim.dim_param
+            smallest, _, largest = sizes.get(symbol, (None, None, 0))
             if smallest == largest:
-                dim.dim_value, fixed = largest, True
+                dim.dim_value = fixed[symbol] = largest
             else:
-                still.append(dim.dim_param or f"{axis} of {value.name}")
+                still.append(symbol or f"{axis} of {value.name}")
     if not fixed:
         return model, still
-    for value in [*model.graph.output, *model.graph.value_info]:  # what they are follows from the inputs
+    return inferred(model, fixed), still
+
+
+def inferred(model, fixed):
+    """The model with shapes as they follow from those of its inputs. An output whose shape does not follow, as behind operators of other
+    domains, keeps the one it has, with these sizes in it."""
+    import onnx
+
+    said = {}
+    for value in [*model.graph.output, *model.graph.value_info]:
+        shape = value.type.tensor_type.shape
+        for dim in shape.dim:
+            if dim.dim_param in fixed:
+                dim.dim_value = fixed[dim.dim_param]
+        said[value.name] = onnx.TensorShapeProto.FromString(shape.SerializeToString()) if value.type.tensor_type.HasField("shape") else None
         value.type.tensor_type.ClearField("shape")
-    return onnx.shape_inference.infer_shapes(model), still
+    model = onnx.shape_inference.infer_shapes(model)
+    for value in model.graph.output:
+        if not value.type.tensor_type.HasField("shape") and said[value.name] is not None:
+            value.type.tensor_type.shape.CopyFrom(said[value.name])
+    return model
 
 
 def one_thread():
