@@ -28,7 +28,7 @@ func (h *handler) storeWhole(r *http.Request, at request, d registry.Digest) (st
 	// A store does not read bytes that it already has. Hash them here, because only a caller that
 	// has the bytes may add the blob.
 	if err != nil || d.Algorithm().FromBytes(raw) != d {
-		return false, nil
+		return false, nil //nolint:nilerr // see above
 	}
 	ctx := r.Context()
 	if err := h.Blobs.Put(ctx, d, int64(len(raw)), bytes.NewReader(raw)); err != nil {
