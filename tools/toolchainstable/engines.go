@@ -11,26 +11,30 @@ import (
 	"strings"
 )
 
+// half is the variant in half precision.
+const half = "{name: fp16, quantize: {method: fp16}}"
+
 // model is one of the zoo: its name in the table, how its folder is made, and what is asked of every toolchain.
 type model struct {
 	name     string
 	place    func(p program, dir string) error // makes a folder with a spec
 	variants []string                          // lines of the spec
 	sizes    string                            // shapes for toolchains that know no open dimensions
+	others   string                            // cases of other sizes than these, which such toolchains do not get
 }
 
 func zoo() []model {
-	fixed, precisions := "shapes: {batch: 1}", []string{"fp32", "{name: int8, quantize: {method: static}}"}
+	fixed, precisions := "shapes: {batch: 1}", []string{"fp32", half, "{name: int8, quantize: {method: static}}"}
 	return []model{
-		{"digits", shipped("digits"), precisions, fixed},
-		{"text", shipped("text"), []string{"fp32", "{name: int8d, quantize: {method: dynamic}}", "{name: int4, quantize: {method: weights}}"}, "shapes: {batch: 1, seq: 16}"},
-		{"vision transformer", drawn("vit", "--label", "label"), precisions, fixed},
-		{"OCR, detector", drawn("detector"), precisions, fixed},
-		{"OCR, recognizer", drawn("crnn"), precisions, fixed},
-		{"VAD", drawn("vad"), precisions, fixed},
-		{"boosted trees", shipped("tumors"), []string{"fp32"}, fixed},
-		{"random forest", shipped("wine"), []string{"fp32"}, fixed},
-		{"linear pipeline", linear, []string{"fp32"}, fixed},
+		{"digits", shipped("digits"), precisions, fixed, ""},
+		{"text", shipped("text"), []string{"fp32", half, "{name: int8d, quantize: {method: dynamic}}", "{name: int4, quantize: {method: weights}}"}, "shapes: {batch: 1, seq: 16}", "cases/cases-00001.safetensors"},
+		{"vision transformer", drawn("vit", "--label", "label"), precisions, fixed, ""},
+		{"OCR, detector", drawn("detector"), precisions, fixed, ""},
+		{"OCR, recognizer", drawn("crnn"), precisions, fixed, ""},
+		{"VAD", drawn("vad"), precisions, fixed, ""},
+		{"boosted trees", shipped("tumors"), []string{"fp32"}, fixed, ""},
+		{"random forest", shipped("wine"), []string{"fp32"}, fixed, ""},
+		{"linear pipeline", linear, []string{"fp32"}, fixed, ""},
 	}
 }
 
@@ -96,6 +100,8 @@ func drawn(shape string, arguments ...string) func(program, string) error {
 	}
 }
 
+const processor = "cpu: {arch: amd64, level: v3}"
+
 // devices are the targets of toolchains that compile for other machines than this.
 var devices = map[string]string{
 	"tensorrt-rtx": "accelerator: {arch: sm_86}",
@@ -130,13 +136,6 @@ func (p program) engines() table {
 				if a[1] == "int8" && !strings.Contains(variant, "method: static") {
 					continue // which is all that such a form takes
 				}
-				target, sizes := "cpu: {arch: amd64, level: v3}", ""
-				if a[0] == "coreml" {
-					sizes = m.sizes
-				}
-				if device, ok := devices[a[0]]; ok {
-					target = device
-				}
 				name, shown := a[0], p.title(a[0])
 				if a[1] != "" {
 					name, shown = "{name: "+a[0]+", form: "+a[1]+"}", shown+", "+a[1]
@@ -145,15 +144,7 @@ func (p program) engines() table {
 					title:  fmt.Sprintf("| %s | %s | %s |", m.name, shown, short(variant)),
 					absent: !p.installed(a[0]),
 					measure: func() (string, error) {
-						return p.inFolder(func(dir string) (string, error) {
-							if err := m.place(p, dir); err != nil {
-								return "", err
-							}
-							if err := edit(filepath.Join(dir, "mlpromote.yaml"), variant, target, name, sizes); err != nil {
-								return "", err
-							}
-							return p.release(dir)
-						})
+						return p.inFolder(func(dir string) (string, error) { return m.row(p, dir, a[0], name, variant) })
 					},
 				})
 			}
@@ -161,6 +152,42 @@ func (p program) engines() table {
 	}
 	t.rows = append(t.rows, p.compiledSources()...)
 	return t
+}
+
+// row builds and verifies an engine of the model by a toolchain, which the spec writes so, and returns its cells.
+func (m model) row(p program, dir, toolchain, written, variant string) (string, error) {
+	if err := m.place(p, dir); err != nil {
+		return "", err
+	}
+	sizes := ""
+	if m.wantsSizes(toolchain) {
+		sizes = m.sizes
+	}
+	if sizes != "" && m.others != "" {
+		if err := os.Remove(filepath.Join(dir, m.others)); err != nil {
+			return "", err
+		}
+	}
+	if err := edit(filepath.Join(dir, "mlpromote.yaml"), variant, target(toolchain), written, sizes); err != nil {
+		return "", err
+	}
+	return p.release(dir)
+}
+
+// wantsSizes reports whether a toolchain takes the model with one size for each dimension alone.
+func (m model) wantsSizes(toolchain string) bool {
+	return toolchain == "coreml" || toolchain == "tvm" && m.others != ""
+}
+
+// target is what the spec says of the machine.
+func target(toolchain string) string {
+	switch device, ok := devices[toolchain]; {
+	case ok:
+		return device
+	case toolchain == "openvino": // by itself it computes in bf16 where a processor has that
+		return processor + ", load: {options: {INFERENCE_PRECISION_HINT: f32}, required: true}"
+	}
+	return processor
 }
 
 // short is the name of a variant.
@@ -230,6 +257,7 @@ type report struct {
 		Label  string
 		Parity struct {
 			Verdict string
+			Reasons []struct{ Message string }
 			Outputs map[string]struct {
 				MaxAbs float64
 				SNRDb  any `json:"snrDb"`
@@ -241,6 +269,14 @@ type report struct {
 			P50Ns   int64
 		}
 	}
+}
+
+// verdict is the cell of a verdict, with the first reason where it is no pass.
+func verdict(verdict string, reasons []struct{ Message string }) string {
+	if verdict == "pass" || len(reasons) == 0 {
+		return verdict
+	}
+	return verdict + ": " + cell(reasons[0].Message)
 }
 
 // inspect returns the cells of the one engine of the release in dir, from the size of the engine on.
@@ -274,5 +310,5 @@ func (p program) inspect(dir string, classes map[string]string) (string, error) 
 		accuracy = fmt.Sprintf("%.2f %%", 100*a.Engine)
 	}
 	p50 := max(e.Performance.P50Ns, e.Performance.Latency.P50Ns)
-	return fmt.Sprintf("%.1f KiB | %s | %.2g | %s | %s | %d µs | %s |", size, e.Parity.Verdict, worst, snr, accuracy, p50/1000, classes[e.Label]), nil
+	return fmt.Sprintf("%.1f KiB | %s | %.2g | %s | %s | %d µs | %s |", size, verdict(e.Parity.Verdict, e.Parity.Reasons), worst, snr, accuracy, p50/1000, classes[e.Label]), nil
 }

@@ -83,12 +83,17 @@ const maxReason = 300
 func reason(out []byte, dir string) string {
 	for line := range strings.Lines(string(out)) {
 		if _, message, ok := strings.Cut(line, "mlpromote: error: "); ok {
-			message = strings.NewReplacer("|", "/", dir+"/", "").Replace(strings.TrimSpace(message))
-			if len(message) > maxReason {
-				return strings.ToValidUTF8(message[:maxReason], "") + "…"
-			}
-			return message
+			return cell(strings.ReplaceAll(strings.TrimSpace(message), dir+"/", ""))
 		}
 	}
 	return "no build"
+}
+
+// cell is a message as a table can have it.
+func cell(message string) string {
+	message = strings.ReplaceAll(message, "|", "/")
+	if len(message) > maxReason {
+		return strings.ToValidUTF8(message[:maxReason], "") + "…"
+	}
+	return message
 }

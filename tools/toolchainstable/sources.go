@@ -18,7 +18,7 @@ const (
 type source struct {
 	name, toolchain string
 	files           map[string]string // where they come from, by where they go; NAME#PART is a part of the script of a test
-	program         string            // in Python, which writes the model
+	program         string            // in Python, which writes the model, and its arguments
 	spec            string            // a spec, without variants and targets
 	draft           []string          // or else what `mlpromote init` gets
 	compiled        [][2]string       // by toolchains that take the source itself: toolchain and variant
@@ -42,9 +42,18 @@ func sources() []source {
 			spec:     "model: hub/words\nversion: 1.0.0\nsource: {path: " + file + ", format: gguf}\nshapes: {batch: [1, 1, 4], sequence: [2, 12, 32]}\ncases: {generate: 64, seed: 3}\n",
 			compiled: [][2]string{{"llama-cpp", "{name: " + variant + ", quantize: {method: none}}"}}}
 	}
+	drawn := func(shape, name string) source {
+		return source{name: "torch.export, " + name, toolchain: "torch", files: map[string]string{"programs.py": "tools/toolchainstable/programs.py"}, program: "programs.py " + shape + " " + shape + ".pt2",
+			spec:     "model: zoo/" + shape + "\nversion: 1.0.0\nsource: {path: " + shape + ".pt2, format: torch-export, trust: {pickle: true}}\nshapes: {batch: [1, 1, 4]}\ncases: {generate: 64, seed: 3}\n",
+			compiled: [][2]string{{"torch-inductor", "fp32"}}}
+	}
 	return []source{
+		{name: "ONNX", toolchain: "onnxruntime", files: map[string]string{".": "examples/digits"}},
 		{name: "scikit-learn", toolchain: "scikit-learn", files: map[string]string{".": "examples/wine"}},
 		{name: "safetensors", toolchain: "safetensors", files: map[string]string{".": "examples/iris"}},
+		{name: "safetensors, encoder", toolchain: "safetensors", files: map[string]string{"encoder.safetensors": models + "encoder/encoder.safetensors", "cases": models + "encoder/cases"},
+			spec: "model: small/encoder\nversion: 1.0.0\nsource:\n  path: encoder.safetensors\n  format: safetensors\n" +
+				"  architecture: {kind: encoder, heads: 4, norm: before, input: [6], layers: [tokens, positions, block0, block1, mean, head]}\ncases: cases/\n"},
 		{name: "XGBoost", toolchain: "xgboost", files: map[string]string{".": "examples/tumors"}},
 		{name: "LightGBM, classes", toolchain: "lightgbm", files: map[string]string{"fit.py": scripts + "import_lightgbm.txtar#fit.py"}, program: "fit.py",
 			draft: []string{"classes.txt", "--cases", "rows.csv", "--label", "class"}},
@@ -56,7 +65,10 @@ func sources() []source {
 		{name: "JAX", toolchain: "xla", files: with("digits.jax", "jax/digits.jax"), spec: images("{path: digits.jax, format: jax}")},
 		{name: "torch.export", toolchain: "torch", files: map[string]string{"digits.pt2": models + "torch/digits.pt2", "cases": "examples/digits/cases"},
 			spec: images("{path: digits.pt2, format: torch-export, trust: {pickle: true}}"), compiled: [][2]string{{"torch-inductor", "fp32"}}},
-		hub("encoder", ", sequence: [2, 12, 32]"), hub("vision", ""), hub("decoder", ", sequence: [2, 12, 32]"),
+		drawn("detector", "OCR, detector"), drawn("recognizer", "OCR, recognizer"), drawn("vad", "VAD"),
+		{name: "TorchScript", toolchain: "torch", files: map[string]string{"script.pt": models + "torch/script.pt", "cases": "examples/digits/cases"},
+			spec: images("{path: script.pt, format: torchscript, trust: {pickle: true}, inputs: [{name: image, shape: [batch, 1, 8, 8]}]}")},
+		hub("encoder", ", sequence: [2, 12, 32]"), hub("vision", ""), hub("decoder", ", sequence: [2, 12, 32]"), hub("mixture", ", sequence: [2, 12, 32]"),
 		words("q8_0.gguf", "int8"), words("f16.gguf", "fp16"),
 	}
 }
@@ -98,7 +110,7 @@ func (s source) row(p program, dir, toolchain, variant string) (string, error) {
 		python, err := p.python(s.toolchain)
 		if err == nil {
 			var out []byte
-			if out, err = execute(dir, nil, python, s.program); err != nil {
+			if out, err = execute(dir, nil, python, strings.Fields(s.program)...); err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}
 		}
@@ -121,7 +133,7 @@ func (s source) row(p program, dir, toolchain, variant string) (string, error) {
 			return "", err
 		}
 	}
-	if err := edit(spec, variant, "cpu: {arch: amd64, level: v3}", toolchain, ""); err != nil {
+	if err := edit(spec, variant, processor, toolchain, ""); err != nil {
 		return "", err
 	}
 	return p.release(dir)
