@@ -97,7 +97,7 @@ func goldenNote(c registry.ConsistencyCheck) string {
 // counts must not hide a few.
 func (v verification) drawGolden(one time.Duration) ([]int, error) {
 	own := ownCases(v.cases.set.Count, v.copies)
-	n := crossCheckCount(sizeOfInputs(v.cases.inputs(toolchain.RoleCases)), len(own))
+	n := max(crossCheckCount(sizeOfInputs(v.cases.inputs(toolchain.RoleCases)), len(own)), min(goldenLeast, len(own)))
 	if one > 0 {
 		n = min(n, max(int(goldenTime/one), goldenLeast))
 	}

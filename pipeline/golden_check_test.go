@@ -22,10 +22,16 @@ import (
 func forged(t *testing.T) (*world, pipeline.BuildResult) {
 	t.Helper()
 	w := setup(t, 1.25)
-	golden := filepath.Join(t.TempDir(), "golden")
-	given := filepath.Join(t.TempDir(), "cases")
+	w.storeGolden(t, 1.25)
+	return w, w.built(t, digits, pipeline.BuildOptions{})
+}
+
+// storeGolden has builds store golden outputs of y = weight * x.
+func (w *world) storeGolden(t *testing.T, weight float32) {
+	t.Helper()
+	given, golden := filepath.Join(t.TempDir(), "cases"), filepath.Join(t.TempDir(), "golden")
 	writeCases(t, given, []float32{1, -2, 3})
-	if _, err := scale(given, golden, 1.25); err != nil {
+	if _, err := scale(given, golden, weight); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(golden)
@@ -37,7 +43,6 @@ func forged(t *testing.T) (*world, pipeline.BuildResult) {
 			p.Files = []registry.PartFile{fileOf(p.Files[0].Path, string(data))}
 		}
 	}}
-	return w, w.built(t, digits, pipeline.BuildOptions{})
 }
 
 func goldenCheck(e pipeline.VerifiedEngine) registry.ConsistencyCheck {
@@ -147,20 +152,7 @@ func TestVerifyJudgesByTheReferenceModel(t *testing.T) {
 	t.Parallel()
 	const off = 1.0004 // golden outputs may be off by a thousandth of the range, and fp32 engines by a ten thousandth of the spread
 	w := setup(t, 1.5)
-	given, golden := filepath.Join(t.TempDir(), "cases"), filepath.Join(t.TempDir(), "golden")
-	writeCases(t, given, []float32{1, -2, 3})
-	if _, err := scale(given, golden, 1.5*off); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.p.Parts = tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
-		if p.Role == registry.PartGolden {
-			p.Files = []registry.PartFile{fileOf(p.Files[0].Path, string(data))}
-		}
-	}}
+	w.storeGolden(t, 1.5*off)
 	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
 	w.run = func(job toolchain.Job, outDir string) error {
 		if job.Verb == toolchain.VerbRun {

@@ -17,8 +17,6 @@ const (
 	// decide near ties otherwise. It also differs where one element is outside of this many times the tolerance.
 	goldenShare = 1e-3
 	goldenGross = 100
-	// goldenDiffer is in how many cases one may differ.
-	goldenDiffer = 64
 	// goldenRounding is what sums in another order differ by, relative to the largest value of the case: where few values are large, it
 	// is more than a part of the scale of the others.
 	goldenRounding = 1e-6
@@ -91,7 +89,7 @@ func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
 	}
 	check.Cases, check.Affected, check.Verdict = len(g.sample), len(differ), registry.VerdictPass
 	switch {
-	case check.Affected > check.Cases/goldenDiffer:
+	case check.Affected > check.Cases/validators.GoldenDiffer:
 		check.Verdict = registry.VerdictFail
 		check.Message = fmt.Sprintf("of %s the reference model computes something else than the golden outputs in %d: %s",
 			registry.Count(check.Cases, "case"), check.Affected, check.Message)

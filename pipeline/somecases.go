@@ -14,7 +14,7 @@ type someRows struct {
 	rows  []int // in the shard
 }
 
-// spreadOver draws n cases of a set that are no copies of an earlier one, or all, one of each n-th part, so that nobody knows before which they are.
+// spreadOver draws n cases of a set, one from each n-th part, or takes all. Copies of earlier cases are left out. Nobody can predict the draw.
 func spreadOver(set registry.CaseSet, copies map[int]bool, n int, draw func(n int) int) []someRows {
 	own := ownCases(set.Count, copies)
 	var numbers []int

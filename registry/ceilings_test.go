@@ -54,7 +54,7 @@ func TestCeilingsOfSharesOfCases(t *testing.T) {
 		"too few best classes":              {figures("scores", "float32", false), "top1", 0.84, "a limit of 0.84 on top1, and 0.85 is the loosest allowed: set limits.outputs.NAME.top1"},
 		"tokens without it":                 {figures("tokens", "float16", false), "", 0, "output y has no limit on top1"},
 		"two scores":                        {figures("probability", "float32", true), "top1", 0.9, ""},
-		"a kind that nobody knows":          {figures("", "float32", false), "", 0, "output y has no limit on top1"},
+		"an unknown kind":                   {figures("", "float32", false), "", 0, "output y has no limit on top1"},
 		"an embedding":                      {figures("embedding", "float32", false), "", 0, ""},
 		"a number":                          {figures("value", "float32", true), "close", 0.9, ""},
 		"a whole number that is a quantity": {figures("value", "int64", true), "close", 0.5, "a limit of 0.5 on close, and 0.9 is the loosest allowed: set limits.outputs.NAME.close"},

@@ -23,7 +23,7 @@ type ConsistencyCheck struct {
 	// For golden it is how many differ beyond what another processor explains.
 	Affected int `json:"affected,omitempty"`
 	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
-	// that is within the limits, or for a kind of checks that there is none of for the model.
+	// that is within the limits, or for a kind of checks that does not apply to the model.
 	Verdict Verdict `json:"verdict"`
 	MaxAbs  Figure  `json:"maxAbs"`           // largest difference, of all outputs
 	Output  string  `json:"output,omitempty"` // that has it

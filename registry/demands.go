@@ -286,7 +286,7 @@ func (c Ceilings) above(pass report, precision string) string {
 	return ""
 }
 
-// fewHint says what lowers a limit on a share of cases that nobody set.
+// fewHint says why a default limit on a share of cases is low, and how to raise it.
 func fewHint(figure string) string {
 	if !slices.Contains([]string{figureEqual, figureTop1, figureClose}, figure) {
 		return ""

@@ -108,8 +108,8 @@ func (r *rejudgement) lackingConsistency(l Limits) []registry.Reason {
 	return append(l.JudgeNotRun(r.report.Consistency), r.lackingGolden()...)
 }
 
-// goldenDiffer is in how many cases a golden output may differ from what the reference model computes again: see package pipeline.
-const goldenDiffer = 64
+// GoldenDiffer is in one of how many cases golden outputs may differ from what the reference model computes again.
+const GoldenDiffer = 64
 
 // lackingGolden gives a reason where nothing in a report that passes says that the golden outputs are those of the reference model: no pass of
 // version 2 is without.
@@ -128,7 +128,7 @@ func (r *rejudgement) lackingGolden() []registry.Reason {
 			why = fmt.Sprintf("the check golden is %q beside a pass", c.Verdict)
 		case c.Cases < 1:
 			why = "the check golden compared no case"
-		case c.Affected > c.Cases/goldenDiffer || (c.Affected > 0) != (c.Verdict == registry.VerdictRecorded):
+		case c.Affected > c.Cases/GoldenDiffer || (c.Affected > 0) != (c.Verdict == registry.VerdictRecorded):
 			why = fmt.Sprintf("the check golden is %q, with %d of %s that differ", c.Verdict, c.Affected, registry.Count(c.Cases, "case"))
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Set) leaveFor(kind registry.ConsistencyKind, what, reason string) {
 		Verdict: registry.VerdictUndecided, Message: "left out: " + reason})
 }
 
-// leaveOut names a kind of checks that there is none of for this model. That is no gap, as a check is that could not run.
+// leaveOut records a kind of checks that does not apply to this model. Unlike a check that could not run, it leaves nothing undecided.
 func (s *Set) leaveOut(kind registry.ConsistencyKind, why string) {
 	s.leftOut = append(s.leftOut, registry.ConsistencyCheck{Kind: kind, Verdict: registry.VerdictRecorded, Message: why})
 }

@@ -191,6 +191,15 @@ func (c *channels) begin(shape []int64, shift float64) {
 	}
 }
 
+// next is the channel of the next element.
+func (c *channels) next() *channelSums {
+	s := &c.sums[c.at]
+	if c.at++; c.at == len(c.sums) {
+		c.at = 0
+	}
+	return s
+}
+
 // feedCopy processes the next elements of a case that was there before: they say nothing more of the reference's values, and only the
 // largest error counts.
 func (c *channels) feedCopy(ref, eng []float64) {
@@ -198,10 +207,7 @@ func (c *channels) feedCopy(ref, eng []float64) {
 		return
 	}
 	for i, r := range ref {
-		s := &c.sums[c.at]
-		if c.at++; c.at == len(c.sums) {
-			c.at = 0
-		}
+		s := c.next()
 		if abs := math.Abs(eng[i] - r); abs <= math.MaxFloat64 {
 			s.maxAbs = max(s.maxAbs, abs)
 		}
@@ -214,10 +220,7 @@ func (c *channels) feed(ref, eng []float64) {
 		return
 	}
 	for i, r := range ref {
-		s := &c.sums[c.at]
-		if c.at++; c.at == len(c.sums) {
-			c.at = 0
-		}
+		s := c.next()
 		diff := eng[i] - r
 		abs := math.Abs(diff)
 		if !(abs <= math.MaxFloat64) {
