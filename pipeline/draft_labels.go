@@ -50,6 +50,8 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 			if !labels.Real {
 				return proposedTop1(imported.Count)
 			}
+		case k.Kind == validators.KindMask && classifyPlaces(labels, outputs[i]):
+			return "{metric: miou, " + outputIfNotFirst(k, i) + "drop: {max: 5%}}"
 		case k.Kind != validators.KindValue:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
@@ -60,6 +62,16 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 		}
 	}
 	return ""
+}
+
+// classifyPlaces reports whether labels may be the classes of places that an output has scores of: [n, classes, ...] or [n, ..., classes].
+func classifyPlaces(labels cases.LabelFacts, output validators.TensorInfo) bool {
+	each := numbersOf(output)
+	if labels.Real || labels.Each < 2 || each == 0 || each%labels.Each != 0 || len(output.Shape) < 3 {
+		return false
+	}
+	classes := each / labels.Each
+	return classes > 1 && (output.Shape[1].Size == classes || output.Shape[len(output.Shape)-1].Size == classes)
 }
 
 // outputIfNotFirst names an output that a metric of values would not take by itself.

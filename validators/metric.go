@@ -113,19 +113,15 @@ func fits(m accuracy.Metric, output TensorInfo) error {
 // needs says what a metric wants of an output that it lacks; empty for nothing.
 func needs(m accuracy.Metric, output TensorInfo) string {
 	whole := output.DType.Class() != tensor.ClassFloat
-	ranks := output.Kind.Ranks() && !whole
+	ranks := output.Kind.Ranks() && !whole || output.masksClasses()
 	values := output.ofValues()
 	one := values && output.mayBeOne()
 	wants, has := "", true
 	switch m.Needs {
 	case accuracy.NeedsProgram:
 		return "a program"
-	case accuracy.NeedsScores:
-		wants, has = needsScores(m, output, ranks)
-	case accuracy.NeedsAnswers:
-		wants, has = "scores of classes, or answers that are whole numbers", ranks || whole && output.maybeAnswers()
-	case accuracy.NeedsSeveral:
-		wants, has = "several answers for each case, such as scores of the token at each position", output.answersSeveral(ranks)
+	case accuracy.NeedsScores, accuracy.NeedsAnswers, accuracy.NeedsSeveral, accuracy.NeedsPlaces:
+		wants, has = needsClasses(m, output, ranks)
 	case accuracy.NeedsTwo:
 		wants, has = "one number for each case, or scores of two classes", one && !whole || ranks && output.ofTwo()
 	case accuracy.NeedsValues:
@@ -142,8 +138,16 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 	return wants
 }
 
-// needsScores is needs for a metric of scores, of an output that ranks classes or not.
-func needsScores(m accuracy.Metric, output TensorInfo, ranks bool) (wants string, has bool) {
+// needsClasses is needs for a metric of classes, of an output that ranks them or not.
+func needsClasses(m accuracy.Metric, output TensorInfo, ranks bool) (wants string, has bool) {
+	switch m.Needs {
+	case accuracy.NeedsAnswers:
+		return "scores of classes, or answers that are whole numbers", ranks || output.DType.Class() != tensor.ClassFloat && output.maybeAnswers()
+	case accuracy.NeedsSeveral:
+		return "several answers for each case, such as scores of the token at each position", output.Kind != KindMask && output.answersSeveral(ranks)
+	case accuracy.NeedsPlaces:
+		return "scores of classes at several places of each case, or class numbers", output.answersSeveral(ranks)
+	}
 	if k := m.Top(); k > 0 {
 		return fmt.Sprintf("scores of more than %d classes", k), ranks && output.moreThan(k)
 	}
@@ -157,12 +161,19 @@ func (t TensorInfo) maybeAnswers() bool { return t.Kind != KindValue && t.Kind !
 func (t TensorInfo) answersSeveral(ranks bool) bool {
 	of := t.Shape
 	switch {
+	case t.masksClasses():
+		return true
 	case ranks:
 		of = of[:len(of)-1]
-	case t.Kind != KindClass && t.Kind != KindTokens:
+	case t.Kind != KindClass && t.Kind != KindTokens && (t.Kind != KindMask || t.DType.Class() == tensor.ClassFloat):
 		return false
 	}
 	return len(of) > 1 && slices.ContainsFunc(of[1:], func(d Dim) bool { return d.Size != 1 })
+}
+
+// masksClasses reports whether an output may have scores of classes at each place: [n, classes, ...] or [n, ..., classes].
+func (t TensorInfo) masksClasses() bool {
+	return t.Kind == KindMask && t.DType.Class() == tensor.ClassFloat && len(t.Shape) > 2
 }
 
 // ofValues reports whether an output has numbers that are no scores, classes or labels.
@@ -203,7 +214,10 @@ func (i Interface) detections(of accuracy.Detections) (boxes TensorInfo, err err
 
 // moreThan reports whether a case may be the scores of more than k classes. Of k classes, all are among
 // the k largest.
-func (t TensorInfo) moreThan(k int) bool { return t.last().Symbol != "" || t.last().Size > int64(k) }
+func (t TensorInfo) moreThan(k int) bool {
+	more := func(d Dim) bool { return d.Symbol != "" || d.Size > int64(k) }
+	return more(t.last()) || t.masksClasses() && more(t.Shape[1])
+}
 
 // ofTwo reports whether a case may be the scores of two classes.
 func (t TensorInfo) ofTwo() bool {

@@ -235,9 +235,9 @@ func TestMetricsFor(t *testing.T) {
 		"scores":           {validators.KindScores, tensor.Float32, []validators.Dim{batch, {Size: 10}}, "top1 top2 top3 top5 " + named + "perplexity"},
 		"open scores":      {validators.KindScores, tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, "top1 top2 top3 top5 top10 " + named + "auc perplexity"},
 		"two scores":       {validators.KindProbability, tensor.Float32, []validators.Dim{batch, {Size: 2}}, "top1 " + named + "auc perplexity"},
-		"tokens":           {validators.KindTokens, tensor.Float16, []validators.Dim{batch, {Symbol: "seq"}, {Size: 2}}, "top1 exact prefix f1_macro f1_binary perplexity"},
+		"tokens":           {validators.KindTokens, tensor.Float16, []validators.Dim{batch, {Symbol: "seq"}, {Size: 2}}, "top1 exact prefix f1_macro f1_binary miou perplexity"},
 		"a token":          {validators.KindTokens, tensor.Float32, []validators.Dim{batch, {Size: 1}, {Size: 2}}, "top1 " + named + "perplexity"},
-		"token numbers":    {validators.KindTokens, tensor.Int64, []validators.Dim{batch, {Symbol: "seq"}}, "top1 exact prefix f1_macro f1_binary"},
+		"token numbers":    {validators.KindTokens, tensor.Int64, []validators.Dim{batch, {Symbol: "seq"}}, "top1 exact prefix f1_macro f1_binary miou"},
 		"class numbers":    {validators.KindClass, tensor.Int64, []validators.Dim{batch}, "top1 exact f1_macro f1_binary"},
 		"yes and no":       {validators.KindLabel, tensor.Bool, []validators.Dim{batch, {Size: 3}}, "top1 exact f1_macro f1_binary"},
 		"a value":          {validators.KindValue, tensor.Float32, []validators.Dim{batch, {Size: 1}}, "auc r2 mae rmse"},
@@ -245,7 +245,9 @@ func TestMetricsFor(t *testing.T) {
 		"counts":           {validators.KindValue, tensor.Int32, []validators.Dim{batch}, "r2 mae rmse"},
 		"boxes":            {validators.KindBoxes, tensor.Float32, []validators.Dim{batch, {Symbol: "n"}, {Size: 4}}, "auc r2 mae rmse"},
 		"an embedding":     {validators.KindEmbedding, tensor.Float32, []validators.Dim{batch, {Size: 8}}, "mae rmse"},
-		"a mask of labels": {validators.KindMask, tensor.Uint8, []validators.Dim{batch, {Size: 8}}, "top1 exact f1_macro f1_binary mae rmse"},
+		"a mask of labels": {validators.KindMask, tensor.Uint8, []validators.Dim{batch, {Size: 8}}, "top1 exact f1_macro f1_binary miou mae rmse"},
+		"planes":           {validators.KindMask, tensor.Float32, []validators.Dim{batch, {Size: 4}, {Size: 2}, {Size: 2}}, "top1 top2 top3 exact f1_macro f1_binary miou mae rmse perplexity"},
+		"a plane":          {validators.KindMask, tensor.Float32, []validators.Dim{batch, {Size: 8}}, "mae rmse"},
 	} {
 		if got := strings.Join(validators.MetricsFor(validators.TensorInfo{Name: "y", Kind: c.kind, DType: c.dtype, Shape: c.shape}), " "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

@@ -41,7 +41,7 @@ func drawn(t *testing.T, r *rand.Rand, m accuracy.Metric, n int) (reference, eng
 		return of(tensor.New(want, int64(n), 2, 6)), of(tensor.New(got, int64(n), 2, 6)), of(tensor.New(truth, int64(n), 2, 5))
 	}
 	width := 1
-	if m.Needs == accuracy.NeedsScores || m.Needs == accuracy.NeedsAnswers || m.Needs == accuracy.NeedsSeveral {
+	if slices.Contains([]accuracy.Needs{accuracy.NeedsScores, accuracy.NeedsAnswers, accuracy.NeedsSeveral, accuracy.NeedsPlaces}, m.Needs) {
 		width = 12 // classes, more than any metric tries
 	}
 	want, got := make([]float64, n*width), make([]float64, n*width)

@@ -230,14 +230,18 @@ func worstOutput(p registry.ParityReport) (name string, worst registry.OutputFig
 }
 
 // sameClass is the share of answers of an output that are the reference's: as its limit judges it, by case, and
-// without a limit of all rows. A case with more rows, as where a mask leaves some out, counts more in the latter.
+// without a limit of all rows of scores. A case with more rows, as where a mask leaves some out, counts more in the latter.
 func sameClass(p registry.ParityReport, output string) *registry.Figure {
 	for _, c := range p.Checks {
 		if c.Output == output && c.Figure == "top1" && c.Slice == "" && !math.IsNaN(float64(c.Value)) {
 			return &c.Value
 		}
 	}
-	return p.Outputs[output].Top1
+	of := p.Outputs[output]
+	if of.Kind != "" && !validators.Kind(of.Kind).Ranks() { // the largest of several quantities is no answer
+		return nil
+	}
+	return of.Top1
 }
 
 func figure(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }

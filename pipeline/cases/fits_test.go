@@ -286,6 +286,52 @@ func TestLabelsOfOutputs(t *testing.T) {
 	}
 }
 
+// Labels of places are classes of the dimension that the places leave, and a negative one counts for nothing.
+func TestLabelsOfPlaces(t *testing.T) {
+	t.Parallel()
+	n := sym("n")
+	for name, c := range map[string]struct {
+		output []validators.Dim
+		kind   validators.Kind
+		metric string
+		shape  []int64
+		labels []int64
+		says   string
+	}{
+		"classes in front":         {[]validators.Dim{n, size(3), size(2), size(2)}, validators.KindMask, "miou", []int64{1, 2, 2}, []int64{0, 2, -1, 1}, ""},
+		"in front, one too many":   {[]validators.Dim{n, size(3), size(2), size(2)}, validators.KindMask, "miou", []int64{1, 2, 2}, []int64{0, 3, 1, 1}, "from 0 to 2, or a negative"},
+		"classes last":             {[]validators.Dim{n, size(2), size(3)}, validators.KindTokens, "top1", []int64{1, 2}, []int64{2, -100}, ""},
+		"last, one too many":       {[]validators.Dim{n, size(2), size(3)}, validators.KindTokens, "top1", []int64{1, 2}, []int64{3, 0}, "from 0 to 2"},
+		"of open sizes":            {[]validators.Dim{n, size(3), sym("h"), sym("w")}, validators.KindMask, "top1", []int64{1, 2, 2}, []int64{0, 2, -1, 1}, ""},
+		"no answer that counts":    {[]validators.Dim{n, size(2), size(3)}, validators.KindTokens, "top1", []int64{2, 2}, []int64{0, -1, -1, -2}, "all labels of case 1 are negative"},
+		"numbers of tokens":        {[]validators.Dim{n, size(2)}, validators.KindClass, "top1", []int64{1, 2}, []int64{0, -1}, "label -1 at 1"},
+		"numbers of pixels":        {[]validators.Dim{n, size(2)}, validators.KindClass, "miou", []int64{1, 2}, []int64{0, -1}, ""},
+		"one label of each case":   {[]validators.Dim{n, size(3)}, validators.KindScores, "top1", []int64{2, 1}, []int64{0, -1}, "label -1 at 1"},
+		"numbers of a plane, void": {[]validators.Dim{n, size(1), size(2)}, validators.KindMask, "miou", []int64{1, 2}, []int64{7, -1}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dtype := tensor.Float32
+			if c.kind == validators.KindClass || name == "numbers of a plane, void" {
+				dtype = tensor.Int64
+			}
+			dir, iface := t.TempDir(), interfaceOf(tensor.Float32, []validators.Dim{n}, nil)
+			iface.V = 2
+			iface.Outputs = []validators.TensorInfo{{Name: "y", DType: dtype, Shape: c.output, Kind: c.kind}}
+			cases := c.shape[0]
+			fileOf(t, filepath.Join(dir, "a.safetensors"), map[string]tensor.Tensor{"x": made(t, make([]float32, cases), cases), "label": made(t, c.labels, c.shape...)})
+			set, err := readFolder(t, dir, iface)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = set.FindLabels("label", iface, &validators.AccuracyLimit{Metric: c.metric, Drop: &validators.AtMost{Max: 0.1}})
+			if (c.says == "") != (err == nil) || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("error %v, want CodeInvalid with %q", err, c.says)
+			}
+		})
+	}
+}
+
 // Numbers that a type does not hold are refused, and the last ones that it holds are not.
 func TestImportConverts(t *testing.T) {
 	t.Parallel()

@@ -193,21 +193,59 @@ func checkValues(labels tensor.Tensor, wanted labelled) error {
 	return nil
 }
 
-// checkClasses checks that labels are numbers of classes.
+// checkClasses checks that labels are numbers of classes. Where a case has several, a negative one says that no answer counts, but not all are.
 func checkClasses(labels tensor.Tensor, wanted labelled) error {
 	var classes int64 // 0: not known before the model is run
-	shape, named := wanted.output.Shape, wanted.output.Kind.Names()
+	named, two := wanted.output.Kind.Names(), wanted.metric.Needs == accuracy.NeedsTwo
 	switch {
-	case wanted.metric.Needs == accuracy.NeedsTwo:
+	case two:
 		classes = 2
-	case len(shape) > 0 && !named:
-		classes = shape[len(shape)-1].Size
+	case !named && wanted.output.DType.Class() == tensor.ClassFloat:
+		classes = scoredClasses(wanted.output.Shape, labels.Shape)
 	}
+	each := labels.Len() / int(max(labels.Shape[0], 1))
+	void := each > 1 && !two && (!named || wanted.metric.Needs == accuracy.NeedsPlaces)
+	counts := false // an answer of the case
 	for i, label := range labels.Float64s() {
-		if label < 0 || classes > 0 && label >= float64(classes) {
-			return registry.Errorf(registry.CodeInvalid,
-				"label %v at %d: want the number of a class of output %s, from 0 to %d", label, i, wanted.output.Name, max(classes, 1)-1)
+		if label < 0 && !void || classes > 0 && label >= float64(classes) {
+			return registry.Errorf(registry.CodeInvalid, "label %v at %d: want the number of a class of output %s, %s", label, i, wanted.output.Name, classRange(classes, void))
+		}
+		counts = counts && i%each != 0 || label >= 0
+		if i%each == each-1 && !counts {
+			return registry.Errorf(registry.CodeInvalid, "all labels of case %d are negative, which says that no answer counts: leave the case out", i/each)
 		}
 	}
 	return nil
+}
+
+// classRange says which labels there are of so many classes, or of 0 for a number that is not known.
+func classRange(classes int64, void bool) string {
+	text := "from 0 on"
+	if classes > 0 {
+		text = fmt.Sprintf("from 0 to %d", classes-1)
+	}
+	if void {
+		text += ", or a negative number where no answer counts"
+	}
+	return text
+}
+
+// scoredClasses is how many classes scores of a shape have; 0 if that is not known. They are the last dimension, or the second one where
+// labels have the others alone: see [accuracy.Counter.Add].
+func scoredClasses(output []validators.Dim, labels []int64) int64 {
+	last := len(output) - 1
+	if last < 0 {
+		return 0
+	}
+	if last < 2 || likePlaces(output[1:last], labels) || !likePlaces(output[2:], labels) {
+		return output[last].Size
+	}
+	return output[1].Size
+}
+
+// likePlaces reports whether labels, with cases in front, can have these dimensions, where dimensions of 1 do not count.
+func likePlaces(dims []validators.Dim, labels []int64) bool {
+	places := slices.DeleteFunc(slices.Clone(labels[1:]), func(n int64) bool { return n == 1 })
+	dims = slices.DeleteFunc(slices.Clone(dims), func(d validators.Dim) bool { return d.Size == 1 })
+	return slices.EqualFunc(dims, places, func(d validators.Dim, n int64) bool { return d.Symbol != "" || d.Size == n })
 }

@@ -47,7 +47,7 @@ func NewCounter(m Metric, probability bool, seed uint64) *Counter {
 
 // Add takes the outputs for some cases, which are the rows of all tensors. What they have to look
 // like follows from the metric: see [Needs]. Where scores are ranked, the largest value is the
-// answer, and a row with a NaN has none. Errors: of kind tensor.ErrMismatch for outputs
+// answer, and a row with a NaN has none. A negative label of such a row says that no answer counts there. Errors: of kind tensor.ErrMismatch for outputs
 // and labels that do not fit together, and for cases whose outputs have no elements: they would have
 // no answer, and no figure would show it. Only of boxes there may be none.
 func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
@@ -56,6 +56,13 @@ func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 			return mismatchf("outputs of shape %v have no elements: there is no answer to compare with a label", output.Shape)
 		}
 	}
+	if c.metric.ranks() {
+		return c.metric.ranked(reference, engine, labels, c.add)
+	}
+	return c.add(reference, engine, labels)
+}
+
+func (c *Counter) add(reference, engine, labels tensor.Tensor) error {
 	if c.reference != nil {
 		if err := c.reference.add(reference, labels); err != nil {
 			return err

@@ -82,6 +82,10 @@ func TestColumnsRefused(t *testing.T) {
 		return side(accuracy.Columns{"entries": of([]int64{entries}), "several": of([]bool{false}),
 			"class": of([]int32{class}), "hit": of([]bool{hit}), "label": of([]bool{label})})
 	}
+	shared := func(class int32, hits, labelled, answered int64) accuracy.Columns {
+		return side(accuracy.Columns{"entries": of([]int64{1}), "class": of([]int32{class}),
+			"hits": of([]int64{hits}), "labelled": of([]int64{labelled}), "answered": of([]int64{answered})})
+	}
 	nan := 0.0
 	nan /= nan
 	boxes := func(detections int64, hits int32, score float64, label int32) accuracy.Columns {
@@ -112,6 +116,12 @@ func TestColumnsRefused(t *testing.T) {
 		"a negative count":          {"f1_macro", 1, events(-1, 1, true, true), false},
 		"a hit of another class":    {"f1_macro", 1, events(1, 1, true, false), false},
 		"a class that f1 ignores":   {"f1_binary", 1, events(1, 2, true, true), false},
+		"places of a class":         {"miou", 1, shared(3, 2, 5, 4), true},
+		"more hits than labels":     {"miou", 1, shared(3, 4, 3, 5), false},
+		"more answers than places":  {"miou", 1, shared(3, 2, 5, 6), false},
+		"places without a label":    {"miou", 1, shared(3, 0, 0, 0), false},
+		"a class below 0":           {"miou", 1, shared(-1, 2, 5, 4), false},
+		"more places than any has":  {"miou", 1, shared(3, 2, 1<<60, 4), false},
 		"a box":                     {"map", 1, boxes(1, 1<<10-1, 0.5, 2), true},
 		"a box of another class":    {"map", 1, boxes(1, 1, 0.5, 3), false},
 		"a box without a score":     {"map", 1, boxes(1, 1, nan, 2), false},

@@ -21,9 +21,10 @@ type Needs string
 
 // What metrics need.
 const (
-	NeedsScores  Needs = "scores"  // [..., classes], and the class numbers [...] as labels
+	NeedsScores  Needs = "scores"  // [..., classes] or [cases, classes, ...], and the class numbers [...] as labels
 	NeedsAnswers Needs = "answers" // scores, or integers or booleans of the shape of the labels
 	NeedsSeveral Needs = "several" // the same, with several answers for each case
+	NeedsPlaces  Needs = "places"  // scores of classes, or class numbers, at several places of each case
 	NeedsTwo     Needs = "two"     // one score for each case, or one for each of two classes; labels 0 and 1
 	NeedsValues  Needs = "values"  // numbers of the shape of the labels, which are numbers too
 	NeedsOne     Needs = "one"     // one number for each case, and as label
@@ -37,6 +38,9 @@ const (
 	MAE   = "mae"
 	Exact = "exact"
 	AUC   = "auc"
+
+	// MeanIoU is the mean intersection over union of the classes that have labels.
+	MeanIoU = "miou"
 )
 
 // Metric is one of a closed set. The zero Metric is none.
@@ -73,6 +77,7 @@ var metrics = []Metric{
 	{Name: "prefix", Needs: NeedsSeveral, side: func(options) side { return &prefix{} }},
 	{Name: "f1_macro", Needs: NeedsAnswers, side: func(options) side { return &confusion{} }},
 	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
+	{Name: MeanIoU, Needs: NeedsPlaces, side: func(options) side { return &overlap{} }},
 	{Name: AUC, Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
 	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs, column: "error"} }},
@@ -104,6 +109,11 @@ func Find(name string) (Metric, error) {
 		return metrics[at], nil
 	}
 	return Metric{}, registry.Errorf(registry.CodeInvalid, "accuracy metric %.40q: want one of %s", name, strings.Join(Metrics(), ", "))
+}
+
+// ranks reports whether the metric takes the class of the largest score as the answer.
+func (m Metric) ranks() bool {
+	return m.Needs == NeedsScores || m.Needs == NeedsAnswers || m.Needs == NeedsSeveral || m.Needs == NeedsPlaces || m.Name == ""
 }
 
 // Top returns how many of the largest scores are tried, of a metric that tries more than one; else 0.

@@ -57,7 +57,7 @@ func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	for range n {
 		label := float64(r.IntN(common))
 		switch m.Needs {
-		case accuracy.NeedsScores, accuracy.NeedsAnswers, accuracy.NeedsSeveral:
+		case accuracy.NeedsScores, accuracy.NeedsAnswers, accuracy.NeedsSeveral, accuracy.NeedsPlaces:
 			width := common
 			if m.Needs == accuracy.NeedsScores {
 				width = classes
@@ -181,6 +181,9 @@ func naive(m accuracy.Metric, s set) float64 {
 		return top(10)
 	case "f1_binary":
 		return f1(1)
+	case "miou":
+		iou := func(class float64) float64 { return f1(class) / (2 - f1(class)) }
+		return (iou(0) + iou(1) + iou(2) + iou(3)) / 4
 	case "f1_macro":
 		return (f1(0) + f1(1) + f1(2) + f1(3)) / 4
 	case "auc":
@@ -504,7 +507,8 @@ func TestMetricsRefuse(t *testing.T) {
 		output, labels tensor.Tensor
 	}{
 		"a class too high":        {"top2", scores, of(t, []int64{0, 3}, 2)},
-		"a negative class":        {"perplexity", scores, of(t, []int64{0, -1}, 2)},
+		"no label of a case":      {"perplexity", scores, of(t, []int64{0, -1}, 2)},
+		"classes in two places":   {"miou", of(t, make([]float32, 54), 2, 3, 3, 3), of(t, make([]int64, 18), 2, 3, 3)},
 		"labels that are floats":  {"f1_macro", scores, of(t, []float32{0, 1}, 2)},
 		"a label too few":         {"rmse", scores, of(t, []float32{0, 1}, 2)},
 		"other cases":             {"mae", scores, of(t, make([]float32, 9), 3, 3)},
