@@ -65,6 +65,35 @@ func TestPacedKeepsReadFrom(t *testing.T) {
 	}
 }
 
+// bodyWriter is a response that fails the test if it is to take a reader.
+type bodyWriter struct {
+	*httptest.ResponseRecorder
+	t *testing.T
+}
+
+func (w bodyWriter) ReadFrom(io.Reader) (int64, error) {
+	w.t.Error("a reader that is no file is passed on")
+	return 0, errors.ErrUnsupported
+}
+
+// What comes from no file is copied in large pieces, with a limit around it and without.
+func TestPacedCopiesOtherReaders(t *testing.T) {
+	t.Parallel()
+	content := bytes.Repeat([]byte("mlpromote"), 2*copyBuffer/9+1)
+	for _, limit := range []int64{0, 1, copyBuffer, copyBuffer + 1} {
+		var r io.Reader = struct{ io.Reader }{bytes.NewReader(content)}
+		want := content
+		if limit > 0 {
+			r, want = io.LimitReader(r, limit), content[:limit]
+		}
+		inner := bodyWriter{httptest.NewRecorder(), t}
+		w := &pacedWriter{ResponseWriter: inner, control: http.NewResponseController(inner), pause: time.Minute}
+		if n, err := w.ReadFrom(r); err != nil || n != int64(len(want)) || !bytes.Equal(inner.Body.Bytes(), want) {
+			t.Errorf("limit %d: copied %d bytes, error %v; got %d bytes, want %d", limit, n, err, inner.Body.Len(), len(want))
+		}
+	}
+}
+
 // pacedServer is a service with little patience. What comes of reading each body is told.
 func pacedServer(t *testing.T, pause time.Duration, handler http.HandlerFunc) (address string) {
 	t.Helper()
