@@ -394,6 +394,7 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 	softmax := new(graph).input(onnxFloat, 1, 10).node("Softmax", []string{"x"}, "y", nil).onnx(1, 10)
 	row := new(graph).input(onnxFloat, 1, 10).node("Relu", []string{"x"}, "y", nil).onnx(1, 10)
 	one := new(graph).input(onnxFloat, 1, 1).node("Sigmoid", []string{"x"}, "y", nil).onnx(1, 1)
+	row2 := new(graph).input(onnxFloat, 1, 10).node("Sigmoid", []string{"x"}, "y", nil).onnx(1, 10)
 	planes := new(graph).input(onnxFloat, 1, 3, 8, 8).node("Relu", []string{"x"}, "y", nil).onnx(1, 3, 8, 8)
 	for name, c := range map[string]struct {
 		model []byte
@@ -412,6 +413,7 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 		"real numbers of no output": {row, 300, cases.LabelFacts{Real: true, Each: 1}, ""},
 		"one number of two classes": {one, 300, cases.LabelFacts{Each: 1, Binary: true}, "metric: auc, drop: {max: 5%}"},
 		"one number":                {one, 300, cases.LabelFacts{Each: 1}, "metric: rmse, drop: {max: 5%}"},
+		"several yes and no":        {row2, 300, cases.LabelFacts{Each: 10, Binary: true}, "metric: auc_macro, drop: {max: 5%}"},
 		"classes of places":         {planes, 300, cases.LabelFacts{Each: 64}, "metric: miou, drop: {max: 5%}"},
 		"numbers of places":         {planes, 300, cases.LabelFacts{Real: true, Each: 64}, ""},
 		"classes of other places":   {planes, 300, cases.LabelFacts{Each: 48}, ""},

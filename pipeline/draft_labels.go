@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -50,8 +51,8 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 			if !labels.Real {
 				return proposedTop1(imported.Count)
 			}
-		case k.Kind == validators.KindMask && classifyPlaces(labels, outputs[i]):
-			return "{metric: miou, " + outputIfNotFirst(k, i) + "drop: {max: 5%}}"
+		case severalAnswers(k.Kind, labels, outputs[i]) != "":
+			return "{metric: " + severalAnswers(k.Kind, labels, outputs[i]) + ", " + outputIfNotFirst(k, i) + "drop: {max: 5%}}"
 		case k.Kind != validators.KindValue:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
@@ -60,6 +61,17 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 		default:
 			return "{metric: rmse, " + outputIfNotFirst(k, values) + "drop: {max: 5%}}"
 		}
+	}
+	return ""
+}
+
+// severalAnswers is the metric of an output with several answers for each case, as many as labels: classes of places, or yes and no; else empty.
+func severalAnswers(kind validators.Kind, labels cases.LabelFacts, output validators.TensorInfo) string {
+	switch {
+	case kind == validators.KindMask && classifyPlaces(labels, output):
+		return accuracy.MeanIoU
+	case labels.Binary && labels.Each > 1 && labels.Each == numbersOf(output) && (kind == validators.KindValue || kind == validators.KindOther):
+		return accuracy.AUCMacro
 	}
 	return ""
 }

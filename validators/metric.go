@@ -124,6 +124,8 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 		wants, has = needsClasses(m, output, ranks)
 	case accuracy.NeedsTwo:
 		wants, has = "one number for each case, or scores of two classes", one && !whole || ranks && output.ofTwo()
+	case accuracy.NeedsMarks:
+		wants, has = "several numbers for each case, each an answer of its own and no score among others", values && !whole && output.hasSeveral()
 	case accuracy.NeedsValues:
 		wants, has = "numbers that are no scores of classes", values
 	case accuracy.NeedsOne:
@@ -222,6 +224,12 @@ func (t TensorInfo) moreThan(k int) bool {
 // ofTwo reports whether a case may be the scores of two classes.
 func (t TensorInfo) ofTwo() bool {
 	return len(t.Shape) < 3 && (t.last().Size == 2 || t.last().Symbol != "")
+}
+
+// hasSeveral reports whether each case has several values, or may have.
+func (t TensorInfo) hasSeveral() bool {
+	each, known := t.perCase()
+	return each > 1 || !known
 }
 
 // mayBeOne reports whether a case may have a single value.

@@ -40,6 +40,14 @@ func drawn(t *testing.T, r *rand.Rand, m accuracy.Metric, n int) (reference, eng
 		want, got, truth := drawnBoxes(r, n)
 		return of(tensor.New(want, int64(n), 2, 6)), of(tensor.New(got, int64(n), 2, 6)), of(tensor.New(truth, int64(n), 2, 5))
 	}
+	if m.Needs == accuracy.NeedsMarks { // two labels of each case
+		m.Needs = accuracy.NeedsTwo
+		reference, engine, labels = drawn(t, r, m, 2*n)
+		for _, each := range []*tensor.Tensor{&reference, &engine, &labels} {
+			each.Shape = []int64{int64(n), 2}
+		}
+		return reference, engine, labels
+	}
 	width := 1
 	if slices.Contains([]accuracy.Needs{accuracy.NeedsScores, accuracy.NeedsAnswers, accuracy.NeedsSeveral, accuracy.NeedsPlaces}, m.Needs) {
 		width = 12 // classes, more than any metric tries

@@ -128,7 +128,7 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 		}
 		return nil
 	}
-	values := wanted.metric.Needs == accuracy.NeedsValues || wanted.metric.Needs == accuracy.NeedsOne
+	values := wanted.metric.Needs == accuracy.NeedsMarks || wanted.metric.Needs == accuracy.NeedsValues || wanted.metric.Needs == accuracy.NeedsOne
 	yes := info.DType == tensor.Bool && (wanted.output.DType == tensor.Bool || wanted.metric.Needs == accuracy.NeedsTwo)
 	if !values && !yes && info.DType.Class() != tensor.ClassInteger {
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s: want integers, the numbers of classes%s", info.DType, orQuantities(info, wanted.output))
@@ -172,6 +172,7 @@ func checkBoxes(f shard, name string, count int) error {
 
 // checkValues checks that labels are numbers, as many for each case as the output has.
 func checkValues(labels tensor.Tensor, wanted labelled) error {
+	marks := wanted.metric.Needs == accuracy.NeedsMarks
 	cases := max(labels.Shape[0], 1)
 	each, want := int64(labels.Len())/cases, int64(1)
 	for _, d := range wanted.output.Shape[min(1, len(wanted.output.Shape)):] {
@@ -188,6 +189,9 @@ func checkValues(labels tensor.Tensor, wanted labelled) error {
 	for i, v := range labels.Float64s() {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return registry.Errorf(registry.CodeInvalid, "label %v at %d: want a finite number", v, i)
+		}
+		if marks && v != 0 && v != 1 {
+			return registry.Errorf(registry.CodeInvalid, "label %v at %d: %s wants 0 or 1", v, i, wanted.metric.Name)
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ type Absolute struct {
 
 // Accuracy bounds what an engine may lose against the reference.
 type Accuracy struct {
-	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,prefix,f1_macro,f1_binary,miou,auc,r2,mae,rmse,map50,map,perplexity,program"`
+	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,prefix,f1_macro,f1_binary,miou,auc,auc_macro,r2,mae,rmse,map50,map,perplexity,program"`
 	Output     string    `yaml:"output" doc:"What is compared with the labels; the first output that fits the metric where nothing is said"`
 	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, or where less is better how much larger the engine's is, as a share of the reference's; by what the cases prove"`
 	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`

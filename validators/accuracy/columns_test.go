@@ -3,6 +3,7 @@ package accuracy_test
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -86,6 +87,9 @@ func TestColumnsRefused(t *testing.T) {
 		return side(accuracy.Columns{"entries": of([]int64{1}), "class": of([]int32{class}),
 			"hits": of([]int64{hits}), "labelled": of([]int64{labelled}), "answered": of([]int64{answered})})
 	}
+	marks := func(labels, scores int, score float64) accuracy.Columns {
+		return side(accuracy.Columns{"labels": of([]int64{int64(labels)}), "score": of(slices.Repeat([]float64{score}, scores)), "label": of(make([]bool, scores))})
+	}
 	nan := 0.0
 	nan /= nan
 	boxes := func(detections int64, hits int32, score float64, label int32) accuracy.Columns {
@@ -122,6 +126,10 @@ func TestColumnsRefused(t *testing.T) {
 		"places without a label":    {"miou", 1, shared(3, 0, 0, 0), false},
 		"a class below 0":           {"miou", 1, shared(-1, 2, 5, 4), false},
 		"more places than any has":  {"miou", 1, shared(3, 2, 1<<60, 4), false},
+		"several labels":            {"auc_macro", 1, marks(2, 2, 0.5), true},
+		"fewer labels than scores":  {"auc_macro", 1, marks(1, 2, 0.5), false},
+		"no labels of a case":       {"auc_macro", 1, marks(0, 0, 0.5), false},
+		"a label's score is NaN":    {"auc_macro", 1, marks(2, 2, nan), false},
 		"a box":                     {"map", 1, boxes(1, 1<<10-1, 0.5, 2), true},
 		"a box of another class":    {"map", 1, boxes(1, 1, 0.5, 3), false},
 		"a box without a score":     {"map", 1, boxes(1, 1, nan, 2), false},

@@ -26,6 +26,7 @@ const (
 	NeedsSeveral Needs = "several" // the same, with several answers for each case
 	NeedsPlaces  Needs = "places"  // scores of classes, or class numbers, at several places of each case
 	NeedsTwo     Needs = "two"     // one score for each case, or one for each of two classes; labels 0 and 1
+	NeedsMarks   Needs = "marks"   // several numbers for each case, and as many labels 0 and 1
 	NeedsValues  Needs = "values"  // numbers of the shape of the labels, which are numbers too
 	NeedsOne     Needs = "one"     // one number for each case, and as label
 	NeedsBoxes   Needs = "boxes"   // detections [..., n, 6]: x1, y1, x2, y2, score, class; labels [..., k, 5] without scores
@@ -38,6 +39,9 @@ const (
 	MAE   = "mae"
 	Exact = "exact"
 	AUC   = "auc"
+
+	// AUCMacro is the mean AUC of several labels.
+	AUCMacro = "auc_macro"
 
 	// MeanIoU is the mean intersection over union of the classes that have labels.
 	MeanIoU = "miou"
@@ -79,6 +83,7 @@ var metrics = []Metric{
 	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
 	{Name: MeanIoU, Needs: NeedsPlaces, side: func(options) side { return &overlap{} }},
 	{Name: AUC, Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
+	{Name: AUCMacro, Needs: NeedsMarks, side: func(options) side { return &rankings{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
 	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs, column: "error"} }},
 	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: root,

@@ -54,6 +54,9 @@ func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	if m.Needs == accuracy.NeedsProgram {
 		return scoreSets(r, n)
 	}
+	if m.Needs == accuracy.NeedsMarks {
+		return markSets(r, n)
+	}
 	for range n {
 		label := float64(r.IntN(common))
 		switch m.Needs {
@@ -88,6 +91,30 @@ func sets(r *rand.Rand, m accuracy.Metric, n int) (reference, engine set) {
 	return reference, engine
 }
 
+// marked is how many labels a case of a multi-label model has.
+const marked = 3
+
+func markSets(r *rand.Rand, n int) (reference, engine set) {
+	reference, engine = set{width: marked, each: marked}, set{width: marked, each: marked}
+	for range marked * n {
+		label := float64(r.IntN(2))
+		v := math.Round(2*label + 2*r.NormFloat64())
+		reference.outputs, engine.outputs = append(reference.outputs, v), append(engine.outputs, v+math.Round(r.NormFloat64()))
+		reference.labels = append(reference.labels, label)
+	}
+	engine.labels = reference.labels
+	return reference, engine
+}
+
+// label is one of the labels of each case.
+func (s set) label(n int) set {
+	of := set{width: 1}
+	for i := n; i < len(s.labels); i += s.each {
+		of.outputs, of.labels = append(of.outputs, s.outputs[i]), append(of.labels, s.labels[i])
+	}
+	return of
+}
+
 func (s set) tensors(t *testing.T, m accuracy.Metric) (outputs, labels tensor.Tensor) {
 	t.Helper()
 	n := int64(s.cases())
@@ -97,6 +124,9 @@ func (s set) tensors(t *testing.T, m accuracy.Metric) (outputs, labels tensor.Te
 	}
 	if m.Needs == accuracy.NeedsValues || m.Needs == accuracy.NeedsOne {
 		return outputs, of(t, s.labels, n)
+	}
+	if m.Needs == accuracy.NeedsMarks {
+		return outputs, of(t, s.labels, n, marked)
 	}
 	whole := make([]int64, n)
 	for i, l := range s.labels {
@@ -169,6 +199,12 @@ func naive(m accuracy.Metric, s set) float64 {
 		return 2 * hits / all
 	}
 	switch m.Name {
+	case accuracy.AUCMacro:
+		total := 0.0
+		for label := range marked {
+			total += naive(accuracy.Metric{Name: accuracy.AUC}, s.label(label))
+		}
+		return total / marked
 	case "top1", "exact", "prefix": // of one answer each
 		return top(1)
 	case "top2":
@@ -514,6 +550,8 @@ func TestMetricsRefuse(t *testing.T) {
 		"other cases":             {"mae", scores, of(t, make([]float32, 9), 3, 3)},
 		"three scores":            {"auc", scores, of(t, []int64{0, 1}, 2)},
 		"three classes":           {"auc", of(t, []float32{0, 1, 2}, 3), of(t, []int64{0, 1, 2}, 3)},
+		"two of a label":          {"auc_macro", scores, of(t, []int64{0, 1, 2, 0, 1, 1}, 2, 3)},
+		"a label for several":     {"auc_macro", scores, of(t, []int64{0, 1}, 2)},
 		"several values per case": {"r2", scores, of(t, make([]float32, 6), 2, 3)},
 		"scalars":                 {"mae", of(t, []float32{1}), of(t, []float32{1})},
 		"as many classes":         {"top3", scores, of(t, []int64{0, 1}, 2)},

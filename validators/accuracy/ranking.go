@@ -34,15 +34,20 @@ func (r *ranking) add(output, labels tensor.Tensor) error {
 		if width == 2 {
 			score = scores[2*i+1] - score
 		}
-		if math.IsNaN(score) {
-			score = math.Inf(1)
-			if label == 1 {
-				score = math.Inf(-1)
-			}
-		}
-		r.scores, r.positive = append(r.scores, score), append(r.positive, label == 1)
+		r.rank(score, label == 1)
 	}
 	return nil
+}
+
+// rank adds a case.
+func (r *ranking) rank(score float64, positive bool) {
+	switch {
+	case math.IsNaN(score) && positive:
+		score = math.Inf(-1)
+	case math.IsNaN(score):
+		score = math.Inf(1)
+	}
+	r.scores, r.positive = append(r.scores, score), append(r.positive, positive)
 }
 
 func (r *ranking) size() int { return len(r.scores) }
