@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -87,10 +88,11 @@ func (dir *Dir) link(path string, d registry.Digest, size int64, r io.Reader) (l
 
 // write creates a durable file with the bytes of d, or no file.
 func (dir *Dir) write(ctx context.Context, path string, d registry.Digest, size int64, r io.Reader) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, blobMode)
+	fd, err := openFd(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, blobMode)
 	if err != nil {
 		return dir.interpretError("store", d, err)
 	}
+	f := os.NewFile(uintptr(fd), path)
 	defer func() {
 		if closed := dir.interpretError("store", d, f.Close()); err == nil {
 			err = closed
