@@ -46,13 +46,14 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 	labels, values := imported.Facts, 0
 	for i, k := range kinds {
 		each := numbersOf(outputs[i])
+		several := severalAnswers(k.Kind, labels, outputs[i])
 		switch {
+		case several != "":
+			return proposedSeveral(several, outputIfNotFirst(k, i), imported.Count)
 		case k.Kind.Ranks() || k.Kind == validators.KindClass:
 			if !labels.Real {
 				return proposedTop1(imported.Count)
 			}
-		case severalAnswers(k.Kind, labels, outputs[i]) != "":
-			return "{metric: " + severalAnswers(k.Kind, labels, outputs[i]) + ", " + outputIfNotFirst(k, i) + "drop: {max: 5%}}"
 		case k.Kind != validators.KindValue:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
@@ -65,10 +66,23 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 	return ""
 }
 
+// proposedSeveral is a limit on what is lost of a figure to which a rare class or label can contribute several times what a case does
+// on average, so that so many cases mostly prove it. It is empty for few cases.
+func proposedSeveral(metric, output string, count int) string {
+	const share = 5
+	limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
+	proof := limits.Proof(count)
+	if proof == nil || share*proof.Drop > 0.2 {
+		return ""
+	}
+	return fmt.Sprintf("{metric: %s, %sdrop: {max: %.0f%%}}", metric, output, max(5, math.Ceil(100*share*proof.Drop)))
+}
+
 // severalAnswers is the metric of an output with several answers for each case, as many as labels: classes of places, or yes and no; else empty.
 func severalAnswers(kind validators.Kind, labels cases.LabelFacts, output validators.TensorInfo) string {
 	switch {
-	case kind == validators.KindMask && classifyPlaces(labels, output):
+	case kind == validators.KindMask && classifyPlaces(labels, output),
+		kind == validators.KindClass && len(output.Shape) > 3 && !labels.Real && labels.Each > 1 && labels.Each == numbersOf(output):
 		return accuracy.MeanIoU
 	case labels.Binary && labels.Each > 1 && labels.Each == numbersOf(output) && (kind == validators.KindValue || kind == validators.KindOther):
 		return accuracy.AUCMacro

@@ -84,9 +84,12 @@ func described(name string, element uint64, shape ...uint64) []byte {
 	return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, element), 2, dims)))
 }
 
-// onnx is the file, with the output y.
-func (g *graph) onnx(shape ...uint64) []byte {
-	all := slices.Concat(str(g.nodes, 2, "graph"), g.weights, g.inputs, sub(nil, protowire.Number(12), described("y", onnxFloat, shape...)))
+// onnx is the file, with the output y of float32.
+func (g *graph) onnx(shape ...uint64) []byte { return g.output(onnxFloat, shape...) }
+
+// output is the file, with the output y.
+func (g *graph) output(element uint64, shape ...uint64) []byte {
+	all := slices.Concat(str(g.nodes, 2, "graph"), g.weights, g.inputs, sub(nil, protowire.Number(12), described("y", element, shape...)))
 	return sub(sub(num(nil, 1, 8), 7, all), 8, num(nil, 2, 17))
 }
 
