@@ -305,6 +305,7 @@ func TestLabelsOfPlaces(t *testing.T) {
 		"of open sizes":            {[]validators.Dim{n, size(3), sym("h"), sym("w")}, validators.KindMask, "top1", []int64{1, 2, 2}, []int64{0, 2, -1, 1}, ""},
 		"no answer that counts":    {[]validators.Dim{n, size(2), size(3)}, validators.KindTokens, "top1", []int64{2, 2}, []int64{0, -1, -1, -2}, "all labels of case 1 are negative"},
 		"numbers of tokens":        {[]validators.Dim{n, size(2)}, validators.KindClass, "top1", []int64{1, 2}, []int64{0, -1}, "label -1 at 1"},
+		"whole tokens":             {[]validators.Dim{n, size(2)}, validators.KindTokens, "top1", []int64{1, 2}, []int64{0, -1}, "label -1 at 1"},
 		"numbers of pixels":        {[]validators.Dim{n, size(2)}, validators.KindClass, "miou", []int64{1, 2}, []int64{0, -1}, ""},
 		"one label of each case":   {[]validators.Dim{n, size(3)}, validators.KindScores, "top1", []int64{2, 1}, []int64{0, -1}, "label -1 at 1"},
 		"numbers of a plane, void": {[]validators.Dim{n, size(1), size(2)}, validators.KindMask, "miou", []int64{1, 2}, []int64{7, -1}, ""},
@@ -312,7 +313,7 @@ func TestLabelsOfPlaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dtype := tensor.Float32
-			if c.kind == validators.KindClass || name == "numbers of a plane, void" {
+			if c.kind == validators.KindClass || name == "whole tokens" || name == "numbers of a plane, void" {
 				dtype = tensor.Int64
 			}
 			dir, iface := t.TempDir(), interfaceOf(tensor.Float32, []validators.Dim{n}, nil)

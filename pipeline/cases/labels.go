@@ -208,7 +208,8 @@ func checkClasses(labels tensor.Tensor, wanted labelled) error {
 		classes = scoredClasses(wanted.output.Shape, labels.Shape)
 	}
 	each := labels.Len() / int(max(labels.Shape[0], 1))
-	void := each > 1 && !two && (!named || wanted.metric.Needs == accuracy.NeedsPlaces)
+	scores := !named && (wanted.output.DType == "" || wanted.output.DType.Class() == tensor.ClassFloat) // "": an import, where no output is known
+	void := each > 1 && !two && (scores || wanted.metric.Needs == accuracy.NeedsPlaces)
 	counts := false // an answer of the case
 	for i, label := range labels.Float64s() {
 		if label < 0 && !void || classes > 0 && label >= float64(classes) {

@@ -59,6 +59,9 @@ func (c *confusion) named(got, want []float64) error {
 		return c.full()
 	}
 	c.multi = true
+	if i := slices.IndexFunc(want, func(v float64) bool { return v != 0 && v != 1 }); i >= 0 {
+		return mismatchf("label %v: f1 of several numbers for each case takes each for a yes or no, 1 or 0; want miou, top1 or exact for numbers of classes", want[i])
+	}
 	for class, v := range got {
 		switch yes, should := v != 0, want[class] != 0; {
 		case yes && should:

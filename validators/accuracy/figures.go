@@ -32,6 +32,9 @@ func mean(values []float64) float64 { return total(values) / float64(max(len(val
 
 func (f Figures) bounds(c Contributions, level float64) Bounded {
 	low, high := stats.RangedMean(c.Each, c.Least, c.Most, level, f.Seed)
+	if c.Rare {
+		low, high = stats.StringerMean(c.Each, c.Least, c.Most, level)
+	}
 	return Bounded{mean(c.Each), low, high}
 }
 
@@ -109,6 +112,7 @@ func (f Figures) paired(of func(reference, engine float64) float64, scale float6
 		c.Each[i] = of(f.Reference.Each[i], e)
 	}
 	c = c.seen()
+	c.Rare = f.Reference.Rare || f.Engine.Rare
 	if !f.Metric.Smooth {
 		most := scale * (max(f.Reference.Most, f.Engine.Most) - min(f.Reference.Least, f.Engine.Least))
 		c.Least, c.Most = min(c.Least, -most), max(c.Most, most)

@@ -159,4 +159,9 @@ type Contributions struct {
 	Each []float64
 	// Least and Most are what a case can contribute; of a smooth metric, what any did.
 	Least, Most float64
+	// Rare: a part of the figure, such as a class, is that of fewer than 8 cases, whose spread says nothing of what others would have.
+	Rare bool
 }
+
+// rareCases is from how many cases on their spread says something.
+const rareCases = 8

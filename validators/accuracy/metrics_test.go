@@ -550,6 +550,8 @@ func TestMetricsRefuse(t *testing.T) {
 		"other cases":             {"mae", scores, of(t, make([]float32, 9), 3, 3)},
 		"three scores":            {"auc", scores, of(t, []int64{0, 1}, 2)},
 		"three classes":           {"auc", of(t, []float32{0, 1, 2}, 3), of(t, []int64{0, 1, 2}, 3)},
+		"classes as yes and no":   {"f1_macro", of(t, []int64{1, 2, 0, 1}, 2, 2), of(t, []int64{1, 2, 0, 1}, 2, 2)},
+		"a scalar and a text":     {"prefix", of(t, []float32{1}), of(t, []int64{-1})},
 		"two of a label":          {"auc_macro", scores, of(t, []int64{0, 1, 2, 0, 1, 1}, 2, 3)},
 		"a label for several":     {"auc_macro", scores, of(t, []int64{0, 1}, 2)},
 		"several values per case": {"r2", scores, of(t, make([]float32, 6), 2, 3)},

@@ -145,14 +145,17 @@ func (s shared) possible() bool {
 }
 
 // totals adds up what some cases have of each class that has labels in any of them.
-func (o *overlap) totals(of []int) (totals map[int32]shared, order []int32) {
+// rare reports whether fewer than 8 of the cases have one of them.
+func (o *overlap) totals(of []int) (totals map[int32]shared, order []int32, rare bool) {
 	totals = make(map[int32]shared)
+	cases := make(map[int32]int) // with labels of the class
 	for _, n := range of {
 		for _, s := range o.of(n) {
 			t, known := totals[s.class]
 			if !known {
 				order = append(order, s.class)
 			}
+			cases[s.class] += one(s.labelled > 0)
 			totals[s.class] = shared{s.class, t.hits + s.hits, t.labelled + s.labelled, t.answered + s.answered}
 		}
 	}
@@ -160,20 +163,21 @@ func (o *overlap) totals(of []int) (totals map[int32]shared, order []int32) {
 	for _, class := range order {
 		if totals[class].labelled > 0 {
 			labelled = append(labelled, class)
+			rare = rare || cases[class] < rareCases
 		}
 	}
-	return totals, labelled
+	return totals, labelled, rare
 }
 
 func (o *overlap) contributions(of []int) Contributions {
-	totals, order := o.totals(of)
+	totals, order, rare := o.totals(of)
 	share := func(class int32) float64 { return float64(totals[class].hits) / totals[class].union() }
 	each := make([]float64, 0, len(order))
 	for _, class := range order {
 		each = append(each, share(class))
 	}
 	miou, weight := mean(each), float64(len(of))/float64(max(len(order), 1))
-	out := Contributions{Each: make([]float64, len(of))}
+	out := Contributions{Each: make([]float64, len(of)), Rare: rare}
 	var most int64 // places of a case
 	for i, n := range of {
 		out.Each[i] = miou

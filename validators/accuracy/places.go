@@ -10,6 +10,11 @@ import (
 // it moves the classes of scores [n, classes, ...], and leaves out places whose label is negative.
 // It calls a function with what there is, once or for each case.
 func (m Metric) ranked(reference, engine, labels tensor.Tensor, add func(reference, engine, labels tensor.Tensor) error) error {
+	for _, output := range []tensor.Tensor{reference, engine} {
+		if err := validate(output, labels); err != nil {
+			return err
+		}
+	}
 	if m.Needs != NeedsSeveral { // texts, whose tokens are in front of the classes
 		var err error
 		if reference, err = classesLast(reference, labels); err != nil {
@@ -54,14 +59,11 @@ func fitRows(output, labels tensor.Tensor) bool {
 
 // classesLast moves the classes of scores from the second dimension to the last one, where the shape of the
 // labels says that they are there: [n, classes, height, width] and labels [n, height, width]. Dimensions of 1 do not
-// count. Errors: of kind tensor.ErrMismatch for other numbers of cases, and where both would fit
+// count. Errors: of kind tensor.ErrMismatch where both would fit
 // four dimensions or more. Of three, such as [n, tokens, classes], the last is meant.
 func classesLast(output, labels tensor.Tensor) (tensor.Tensor, error) {
 	if output.DType.Class() != tensor.ClassFloat {
 		return output, nil
-	}
-	if err := validate(output, labels); err != nil {
-		return tensor.Tensor{}, err
 	}
 	shape, wanted := bare(output.Shape), bare(labels.Shape)
 	rank := len(shape)

@@ -107,3 +107,57 @@ func TestNegativeLabels(t *testing.T) {
 		t.Errorf("got %+v, want %+v", a, want)
 	}
 }
+
+// A class or a label that only a few cases have proves little, however many others there are: the engine may lose all of it.
+func TestRareClasses(t *testing.T) {
+	t.Parallel()
+	const cases, classes = 300, 4
+	bound := func(name string, rare int) float64 {
+		var want, got, labels []float64
+		r := rand.New(rand.NewPCG(5, 6))
+		for i := range cases {
+			class := i % (classes - 1)
+			if i < rare {
+				class = classes - 1
+			}
+			if name == accuracy.MeanIoU {
+				labels = append(labels, float64(class))
+				want, got = append(want, float64(class)), append(got, float64(class))
+				if i >= rare && r.IntN(10) == 0 {
+					got[i] = float64((class + 1) % (classes - 1))
+				}
+				continue
+			}
+			labels = append(labels, float64(i%2), float64(one(i < rare)))
+			score := float64(i%2) + r.Float64()*2
+			want, got = append(want, score, labels[2*i+1]), append(got, score+r.Float64()/2, labels[2*i+1])
+		}
+		counter := accuracy.NewCounter(metric(t, name), false, 1)
+		tensors := make([]tensor.Tensor, 3)
+		for i, values := range [][]float64{want, got, labels} {
+			if tensors[i] = of(t, values, cases, int64(len(values)/cases)); name == accuracy.MeanIoU {
+				numbers := make([]int64, len(values))
+				for j, v := range values {
+					numbers[j] = int64(v)
+				}
+				tensors[i] = of(t, numbers, cases, 1)
+			}
+		}
+		if err := counter.Add(tensors[0], tensors[1], tensors[2]); err != nil {
+			t.Fatal(err)
+		}
+		return counter.Figures().Drop(0.95).High
+	}
+	for _, name := range []string{accuracy.MeanIoU, accuracy.AUCMacro} {
+		if few, many := bound(name, 3), bound(name, 60); few < 0.25 || many > 0.25 {
+			t.Errorf("%s: 3 cases of a class prove a drop of at most %v, and 60 one of %v; want more than a quarter, and less", name, few, many)
+		}
+	}
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

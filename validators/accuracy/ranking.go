@@ -112,7 +112,7 @@ func (r *ranking) contributions(of []int) Contributions {
 		placed[i] = area + float64((p-area)*scale(positive[i]))
 	}
 	most := max(scale(true), scale(false))
-	return Contributions{Each: placed, Least: area - area*most, Most: area + (1-area)*most}
+	return Contributions{Each: placed, Least: area - area*most, Most: area + (1-area)*most, Rare: min(positives, negatives) < rareCases}
 }
 
 // DropOfSameOrder returns the least drop of AUC that cases can prove of an engine that puts them in the order of the

@@ -91,7 +91,7 @@ func (r *rankings) contributions(of []int) Contributions {
 		for i, v := range c.Each {
 			out.Each[i] += v
 		}
-		out.Least, out.Most = out.Least+c.Least, out.Most+c.Most
+		out.Least, out.Most, out.Rare = out.Least+c.Least, out.Most+c.Most, out.Rare || c.Rare
 	}
 	if labels == 0 {
 		return Contributions{Each: slices.Repeat([]float64{math.NaN()}, len(of))}.seen()
