@@ -14,6 +14,19 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// writeTensors writes the file of the cases.
+func (w *world) writeTensors(t *testing.T, tensors map[string]tensor.Tensor) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := tensor.Write(f, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // priced writes 40 cases with what they cost as labels: 1.5*x, and a tenth more or less by turns.
 func (w *world) priced(t *testing.T) {
 	t.Helper()
@@ -39,14 +52,7 @@ func (w *world) priced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "price": labels, "region": regions}, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.writeTensors(t, map[string]tensor.Tensor{"x": inputs, "price": labels, "region": regions})
 }
 
 // pricedSpec has labels, limits on accuracy, and limits on int8 that let accuracy decide.
@@ -216,14 +222,7 @@ func (w *world) turned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "turned": labels}, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.writeTensors(t, map[string]tensor.Tensor{"x": inputs, "turned": labels})
 }
 
 // Slices have figures and bounds of their own, and one with too few cases stays undecided, by its name.

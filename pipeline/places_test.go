@@ -45,14 +45,7 @@ func TestMeanIoUAgainstLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "truth": truth}, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.writeTensors(t, map[string]tensor.Tensor{"x": inputs, "truth": truth})
 	built := w.built(t, "model: m\nversion: 1.0.0\nsource: model.onnx\ncases: {path: cases/, labels: truth}\nvariants: [fp32]\n"+
 		"targets: [linux/amd64/v1]\noutputs: {y: {kind: mask}}\nlimits: {accuracy: {metric: miou, min: 40%, drop: {max: 20%}}}\n", pipeline.BuildOptions{})
 	verified, err := w.p.Verify(t.Context(), built.Ref)

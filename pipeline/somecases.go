@@ -14,7 +14,7 @@ type someRows struct {
 	rows  []int // in the shard
 }
 
-// spreadOver draws n cases of a set, one from each n-th part, or takes all. Copies of earlier cases are left out. Nobody can predict the draw.
+// spreadOver draws one case from each of n equal parts of a set. A set of n cases or fewer is taken whole. Copies of earlier cases are left out.
 func spreadOver(set registry.CaseSet, copies map[int]bool, n int, draw func(n int) int) []someRows {
 	own := ownCases(set.Count, copies)
 	var numbers []int

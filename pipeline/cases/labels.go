@@ -213,7 +213,8 @@ func checkClasses(labels tensor.Tensor, wanted labelled) error {
 	counts := false // an answer of the case
 	for i, label := range labels.Float64s() {
 		if label < 0 && !void || classes > 0 && label >= float64(classes) {
-			return registry.Errorf(registry.CodeInvalid, "label %v at %d: want the number of a class of output %s, %s", label, i, wanted.output.Name, classRange(classes, void))
+			return registry.Errorf(registry.CodeInvalid,
+				"label %v at %d: want the number of a class of output %s, %s", label, i, wanted.output.Name, classRange(classes, void))
 		}
 		counts = counts && i%each != 0 || label >= 0
 		if i%each == each-1 && !counts {

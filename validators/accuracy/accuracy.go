@@ -47,9 +47,10 @@ func NewCounter(m Metric, probability bool, seed uint64) *Counter {
 
 // Add takes the outputs for some cases, which are the rows of all tensors. What they have to look
 // like follows from the metric: see [Needs]. Where scores are ranked, the largest value is the
-// answer, and a row with a NaN has none. A negative label of such a row says that no answer counts there. Errors: of kind tensor.ErrMismatch for outputs
-// and labels that do not fit together, and for cases whose outputs have no elements: they would have
-// no answer, and no figure would show it. Only of boxes there may be none.
+// answer, and a row with a NaN has none. A negative label of such a row says that no answer counts
+// there. Errors: of kind tensor.ErrMismatch for outputs and labels that do not fit together, and for
+// cases whose outputs have no elements: they would have no answer, and no figure would show it. Only
+// of boxes there may be none.
 func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 	for _, output := range []tensor.Tensor{reference, engine} {
 		if len(output.Shape) > 0 && output.Shape[0] > 0 && output.Len() == 0 && c.metric.Needs != NeedsBoxes {

@@ -60,7 +60,7 @@ func (c *confusion) named(got, want []float64) error {
 	}
 	c.multi = true
 	if i := slices.IndexFunc(want, func(v float64) bool { return v != 0 && v != 1 }); i >= 0 {
-		return mismatchf("label %v: f1 of several numbers for each case takes each for a yes or no, 1 or 0; want miou, top1 or exact for numbers of classes", want[i])
+		return mismatchf("label %v: f1 takes several numbers for each case as yes or no, 1 or 0; want miou, top1 or exact for numbers of classes", want[i])
 	}
 	for class, v := range got {
 		switch yes, should := v != 0, want[class] != 0; {
@@ -101,12 +101,15 @@ func (c *confusion) full() error {
 }
 
 // of returns the events of a case.
-func (c *confusion) of(n int) []event {
-	end := len(c.events)
-	if n+1 < len(c.first) {
-		end = c.first[n+1]
+func (c *confusion) of(n int) []event { return ofCase(c.events, c.first, n) }
+
+// ofCase returns what all cases have of case n, where first says at which index each begins.
+func ofCase[T any](all []T, first []int, n int) []T {
+	end := len(all)
+	if n+1 < len(first) {
+		end = first[n+1]
 	}
-	return c.events[c.first[n]:end]
+	return all[first[n]:end]
 }
 
 // columns are "entries", the number of events of each case, and of each event "class", "hit" and "label".

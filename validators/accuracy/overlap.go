@@ -82,13 +82,7 @@ func (o *overlap) count(answers, labels []int) error {
 }
 
 // of returns the classes of a case.
-func (o *overlap) of(n int) []shared {
-	end := len(o.classes)
-	if n+1 < len(o.first) {
-		end = o.first[n+1]
-	}
-	return o.classes[o.first[n]:end]
-}
+func (o *overlap) of(n int) []shared { return ofCase(o.classes, o.first, n) }
 
 func (o *overlap) size() int { return len(o.first) }
 
@@ -144,8 +138,8 @@ func (s shared) possible() bool {
 	return s.class >= 0 && s.hits >= 0 && s.hits <= min(s.labelled, s.answered) && s.labelled <= most && s.answered <= most && s.labelled+s.answered > 0
 }
 
-// totals adds up what some cases have of each class that has labels in any of them.
-// rare reports whether fewer than 8 of the cases have one of them.
+// totals adds up what some cases have of each class. order lists the classes that have labels in any of them; rare says that
+// one of these has labels in fewer than 8 cases.
 func (o *overlap) totals(of []int) (totals map[int32]shared, order []int32, rare bool) {
 	totals = make(map[int32]shared)
 	cases := make(map[int32]int) // with labels of the class

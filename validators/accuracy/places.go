@@ -76,7 +76,8 @@ func classesLast(output, labels tensor.Tensor) (tensor.Tensor, error) {
 	case !slices.Equal(places, wanted) || last && rank < 4:
 		return output, nil
 	case last:
-		return tensor.Tensor{}, mismatchf("labels have shape %v, scores %v: the classes can be dimension 1 or %d; want sizes that tell them apart", wanted, shape, rank-1)
+		return tensor.Tensor{}, mismatchf(
+			"labels have shape %v, scores %v: the classes can be dimension 1 or %d; want sizes that tell them apart", wanted, shape, rank-1)
 	}
 	cases, classes := int(shape[0]), int(shape[1])
 	return tensor.Tensor{DType: output.DType, Shape: append(places, int64(classes)), Data: turned(output, cases, classes)}, nil

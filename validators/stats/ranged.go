@@ -18,22 +18,16 @@ const minOthers = 20
 // The result does not depend on the order of the values. Fewer than 8 values, values that are not
 // finite, and values outside of the range give -Inf and +Inf.
 func RangedMean(values []float64, least, most, level float64, seed uint64) (lower, upper float64) {
-	return rangedMean(values, least, most, level, func(sorted []float64, others int) (lower, upper float64) {
-		if others >= min(minOthers, len(sorted)-1) {
-			return MeanBounds(sorted, level, seed)
-		}
-		return math.Inf(-1), math.Inf(1)
-	})
+	return rangedMean(values, least, most, level, func(sorted []float64) (lower, upper float64) { return MeanBounds(sorted, level, seed) })
 }
 
-// StringerMean is [RangedMean] by Stringer's bounds alone, for values of which a few decide, so that others say nothing of their spread.
+// StringerMean is [RangedMean] without the bootstrap. It is for means that a few values decide: the spread of the others says nothing of theirs.
 func StringerMean(values []float64, least, most, level float64) (lower, upper float64) {
-	return rangedMean(values, least, most, level, func([]float64, int) (lower, upper float64) { return math.Inf(-1), math.Inf(1) })
+	return rangedMean(values, least, most, level, nil)
 }
 
-// rangedMean takes the bounds of a function that gets the values in order, and how many differ from their median; where these are
-// infinite, those of Stringer.
-func rangedMean(values []float64, least, most, level float64, bounds func(sorted []float64, others int) (lower, upper float64)) (lower, upper float64) {
+// rangedMean is RangedMean with a bootstrap of the values in ascending order; nil for none.
+func rangedMean(values []float64, least, most, level float64, bootstrap func([]float64) (lower, upper float64)) (lower, upper float64) {
 	n := len(values)
 	sorted := slices.Sorted(slices.Values(values)) // NaN first
 	if n < minValues || !(level > 0 && level < 1) || !(sorted[0] >= least && sorted[n-1] <= most) ||
@@ -51,7 +45,10 @@ func rangedMean(values []float64, least, most, level float64, bounds func(sorted
 			others, below = others+1, below+(center-v)/(center-least)
 		}
 	}
-	lower, upper = bounds(sorted, others)
+	lower, upper = math.Inf(-1), math.Inf(1)
+	if bootstrap != nil && others >= min(minOthers, n-1) {
+		lower, upper = bootstrap(sorted)
+	}
 	rate := func(bound func(float64, int, float64) float64, fractions, size float64) float64 {
 		if size == 0 {
 			return 0
