@@ -90,7 +90,8 @@ check 'lock files with download addresses' addresses
 check 'files that are too long' long
 check 'dependencies without a reason' dependencies
 
-# Prints also when it finds nothing.
+# Print also when they find nothing.
+go run ./tools/ruler >&2 || failed=1
 if ! go tool -modfile=tools/golangci-lint/go.mod golangci-lint run ./... >&2; then
 	failed=1
 fi
