@@ -148,6 +148,12 @@ type Bundle struct {
 	// Figures are the per-case figures that the report in the bundle names; nil where there are none, or
 	// where only the bundle was asked for. Not verified: see [CaseFigures.CheckFile].
 	Figures []byte
+	// Manifest has the exact bytes of the referrer manifest, where one bundle was asked for or the catalog keeps it.
+	Manifest []byte
+	// Kept are the environments for which the catalog keeps it ([AdverseEvidence]). Unlisted is true if the repository
+	// does not list it, so that only the catalog has it.
+	Kept     []string
+	Unlisted bool
 }
 
 // Claim is a bundle whose signature verified, with the roles of its signer.

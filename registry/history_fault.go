@@ -16,10 +16,15 @@ type HistoryFault struct {
 	// that [HistoryIndex] reads.
 	Manifests []Digest `json:"manifests,omitempty"`
 	Detail    string   `json:"detail"`
+	// Hint says what to do; empty: look at backups, and accept the fault once it is explained.
+	Hint string `json:"hint,omitempty"`
 }
 
 // Err returns the fault as an error: CodeTrust, with a hint.
 func (f HistoryFault) Err() error {
+	if f.Hint != "" {
+		return WithHint(Errorf(CodeTrust, "%s in %s: %s", f.Model, f.Environment, f.Detail), "%s", f.Hint)
+	}
 	if f.Model == "" {
 		return WithHint(Errorf(CodeTrust, "%s", f.Detail),
 			"the catalog was changed without the history, or a writer was killed at the last step: look at backups and at the log of the database")

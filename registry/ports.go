@@ -158,6 +158,7 @@ type RepositoryRecords interface {
 // safe for concurrent use, also by several processes.
 type Catalog interface {
 	Latest
+	AdverseEvidences
 	// Head returns the head of a model in an environment. Errors: CodeNotFound.
 	Head(ctx context.Context, environment, model string) (Head, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
@@ -181,6 +182,9 @@ type Latest interface {
 	// are no events. An empty model means events of the environment that have no model. It costs one
 	// lookup by key.
 	LastEvent(ctx context.Context, environment, model string) (Digest, error)
+	// AdverseChanges counts the changes that kept adverse evidence about a model, in any environment. It costs one
+	// lookup by key.
+	AdverseChanges(ctx context.Context, model string) (int64, error)
 }
 
 // Listing pages through names by key, so that every page costs the same. A limit is at least 1.
@@ -223,6 +227,8 @@ type Change struct {
 	// Adds are manifests to record. Their bytes must be stored already. A manifest that is already
 	// recorded keeps what PutManifest keeps.
 	Adds []RepositoryManifest
+	// Keeps is evidence of the event that the catalog keeps as bytes. A row that is there already is written again.
+	Keeps []AdverseEvidence
 	// Needs are manifests that must still be recorded when the change is applied, because they
 	// could be collected after they were read. Apply unmarks them ([GCStore]).
 	Needs []ManifestPlace
@@ -286,7 +292,8 @@ type EvidenceStore interface {
 	// their digest.
 	Evidence(ctx context.Context, repository string, subject Digest) iter.Seq2[Bundle, error]
 	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest per
-	// subject. It returns the digests of the manifests in the order of the subjects.
+	// subject. It returns the digests of the manifests in the order of the subjects. With CodeConflict, everything is
+	// stored up to the last returned one, which the repository does not list.
 	PutEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) ([]Digest, error)
 	// StageEvidence is PutEvidence for an event that names the evidence. If the catalog records the
 	// repository's manifests, it leaves that to the event's change ([Change.Adds]), so that the
@@ -299,8 +306,9 @@ type EvidenceStore interface {
 
 // StagedEvidence is a bundle whose bytes are stored.
 type StagedEvidence struct {
-	Digests []Digest             // of its manifests, in the order of the subjects
-	Records []RepositoryManifest // still to be recorded; none if the repository is not the catalog's
+	Digests   []Digest             // of its manifests, in the order of the subjects
+	Manifests [][]byte             // their bytes
+	Records   []RepositoryManifest // still to be recorded; none if the repository is not the catalog's
 }
 
 // Content reads and copies releases and their evidence. Reads verify every digest; CodeDigest

@@ -23,6 +23,7 @@ func (db *DB) Clone() *DB {
 	c.recorded = maps.Clone(db.recorded)
 	c.agreed, c.counters = db.agreed, maps.Clone(db.counters)
 	c.nodeTypes.documents = db.nodeTypes.clone()
+	c.adverse.documents = db.adverse.clone()
 	return c
 }
 

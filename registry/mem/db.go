@@ -33,6 +33,7 @@ type DB struct {
 	counters map[string]int64
 
 	nodeTypes *Table[registry.Node]
+	adverse   *Table[registry.AdverseEvidence]
 }
 
 var (
@@ -83,5 +84,6 @@ func New() *DB {
 		secrets:   make(map[string][]byte),
 		counters:  make(map[string]int64),
 		nodeTypes: NewTable[registry.Node](),
+		adverse:   NewTable[registry.AdverseEvidence](),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -31,6 +32,30 @@ func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) erro
 		return registry.Errorf(registry.CodeInvalid, "%s: %s is not a complete piece of evidence", name, d)
 	}
 	return repo.attach(ctx, attached{e.document, e.subject})
+}
+
+// Restore stores evidence again, by the exact bytes of its manifest and document. Its per-case figures, if it names any,
+// must be there. Errors: CodeInvalid if it is not evidence; those of PutEvidence.
+func (s *Store) Restore(ctx context.Context, name string, b registry.Bundle) error {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return err
+	}
+	var m ocispec.Manifest
+	if !readable(b.Manifest, &m) || m.Subject == nil || !isEvidence(m) {
+		return registry.Errorf(registry.CodeInvalid, "%s: %s is not evidence", name, b.Digest)
+	}
+	if err := repo.push(ctx, "bundle", m.Layers[0], b.Data); err != nil {
+		return err
+	}
+	if m.Config.MediaType != typeFigures {
+		config, data := evidenceConfig(nil)
+		if err := repo.push(ctx, "config of evidence", config, data); err != nil {
+			return err
+		}
+	}
+	manifest := object{"evidence", describe(ocispec.MediaTypeImageManifest, b.Manifest)}
+	return repo.attach(ctx, attached{document{manifest, b.Manifest}, m.Subject.Digest})
 }
 
 // attachTries is how often a referrer is stored until its repository lists it. attachPause is

@@ -24,10 +24,13 @@ func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle,
 	}
 	var digests []registry.Digest
 	for _, m := range manifests {
-		if err := repo.attach(ctx, m); err != nil {
-			return nil, err
+		err := repo.attach(ctx, m)
+		if err == nil || registry.HasCode(err, registry.CodeConflict) {
+			digests = append(digests, m.desc.Digest)
 		}
-		digests = append(digests, m.desc.Digest)
+		if err != nil {
+			return digests, err
+		}
 	}
 	return digests, nil
 }
@@ -51,7 +54,7 @@ func (s *Store) StageEvidence(ctx context.Context, name string, b registry.Bundl
 		} else if err := repo.attach(ctx, m); err != nil {
 			return registry.StagedEvidence{}, err
 		}
-		staged.Digests = append(staged.Digests, m.desc.Digest)
+		staged.Digests, staged.Manifests = append(staged.Digests, m.desc.Digest), append(staged.Manifests, m.raw)
 	}
 	return staged, nil
 }
@@ -179,6 +182,7 @@ func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (reg
 		return registry.Bundle{}, err
 	}
 	e, b, ok, err := repo.wholeEvidence(ctx, desc)
+	b.Manifest = e.raw
 	if err == nil && !ok {
 		err = registry.Errorf(registry.CodeNotFound, "%s: %s is not evidence", name, d)
 	}

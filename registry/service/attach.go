@@ -95,16 +95,11 @@ func (s *Service) attach(
 	}
 	repository, subjects := registry.Repository(a.Environment, a.Model), []registry.Subject{subject}
 	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle, Figures: a.Figures}
-	var staged registry.StagedEvidence
-	if e.External() {
-		staged.Digests, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
-	} else {
-		staged, err = s.Content.StageEvidence(ctx, repository, bundle, subjects)
-	}
+	staged, keeps, err := s.stage(ctx, e, a, claim, bundle, subjects)
 	if err != nil {
 		return "", err
 	}
-	err = s.record(ctx, e, registry.Event{
+	err = s.record(ctx, e, keeps, registry.Event{
 		Time: claim.RecordedAt, Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
 		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: staged.Digests,
 		Signer: claim.Signer, Reason: claim.Reason(),
@@ -122,11 +117,48 @@ func (s *Service) attach(
 	return staged.Digests[0], err
 }
 
-// record adds an event for evidence and the records of its manifests, unless the history has an
-// equal event.
+// stage stores the bytes of admitted evidence, and returns what the catalog has to keep of it. In a repository on another
+// registry it stores all of it. If that registry does not list it, because other clients write the same list, the catalog
+// keeps it all the same.
+func (s *Service) stage(
+	ctx context.Context,
+	e registry.Environment,
+	a registry.Attachment,
+	claim registry.Claim,
+	bundle registry.Bundle,
+	subjects []registry.Subject,
+) (staged registry.StagedEvidence, keeps []registry.AdverseEvidence, err error) {
+	repository := registry.Repository(e.Name, a.Model)
+	if claim.Adverse() {
+		if err := s.mayKeep(ctx, a); err != nil {
+			return staged, nil, err
+		}
+	}
+	if !e.External() {
+		if staged, err = s.Content.StageEvidence(ctx, repository, bundle, subjects); err != nil || !claim.Adverse() {
+			return staged, nil, err
+		}
+		bundle.Digest, bundle.Manifest = staged.Digests[0], staged.Manifests[0]
+		return staged, s.keep(ctx, e.Name, a.Model, a.Subject, bundle), nil
+	}
+	staged.Digests, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
+	unlisted := claim.Adverse() && registry.HasCode(err, registry.CodeConflict) && len(staged.Digests) == len(subjects)
+	if err != nil && !unlisted || !claim.Adverse() {
+		return staged, nil, err
+	}
+	stored, err := s.Content.Bundle(ctx, repository, staged.Digests[0])
+	if err != nil {
+		return staged, nil, err
+	}
+	return staged, s.keep(ctx, e.Name, a.Model, a.Subject, stored), nil
+}
+
+// record adds an event for evidence, the records of its manifests and what the catalog keeps of it, unless the history has
+// an equal event. Then it only keeps again what was lost.
 func (s *Service) record(
 	ctx context.Context,
 	e registry.Environment,
+	keeps []registry.AdverseEvidence,
 	event registry.Event,
 	adds ...registry.RepositoryManifest,
 ) error {
@@ -141,10 +173,10 @@ func (s *Service) record(
 			return err
 		}
 		if slices.Equal(before.Evidence, event.Evidence) {
-			return nil
+			return s.keepAgain(ctx, keeps)
 		}
 	}
-	change := registry.Change{Event: event, Adds: adds}
+	change := registry.Change{Event: event, Adds: adds, Keeps: keeps}
 	if len(adds) == 0 {
 		change.Needs = needs(e, event.Model, event.Evidence...)
 	}

@@ -13,6 +13,13 @@ type evidence struct {
 	claims  []registry.Claim // by subject as the release lists them, then by bundle
 	ignored registry.IgnoredEvidence
 	present map[registry.Digest]bool // every bundle, including ignored ones
+	// unlisted are bundles that only the catalog has, kept all that it has.
+	unlisted, kept map[registry.Digest]bool
+}
+
+// listed drops the claims that only the catalog has, which cannot be copied from the repository. They count without that.
+func (e evidence) listed() []registry.Claim {
+	return slices.DeleteFunc(slices.Clone(e.claims), func(c registry.Claim) bool { return e.unlisted[c.Bundle] })
 }
 
 // evidence verifies every bundle about the release in a repository, one at a time, for a
@@ -20,7 +27,7 @@ type evidence struct {
 // are ignored. A bundle whose bytes changed, or that could not be checked, is an error, because
 // it could be evidence against the release.
 func (s *Service) evidence(ctx context.Context, repository, resource string, r registry.Release) (evidence, error) {
-	found := evidence{present: make(map[registry.Digest]bool)}
+	found := evidence{present: make(map[registry.Digest]bool), unlisted: make(map[registry.Digest]bool), kept: make(map[registry.Digest]bool)}
 	for _, subject := range r.Subjects() {
 		all, err := s.evidenceAbout(ctx, repository, resource, r.Model, subject.Digest, &found)
 		if err != nil {
@@ -56,17 +63,21 @@ func (s *Service) evidenceAbout(
 		if err != nil {
 			return nil, err
 		}
-		found.present[b.Digest] = true
+		found.present[b.Digest], found.unlisted[b.Digest], found.kept[b.Digest] = true, b.Unlisted, len(b.Kept) > 0
 		isNext := document == "" || document != b.Document
 		if isNext {
 			document = b.Document
 			verified, refusal = s.verifyAbout(ctx, b.Data, cmp.Or(b.PredicateType, "unknown"), resource, model)
 		}
+		reason := refusal
+		if reason == nil {
+			reason = s.speaksElsewhere(repository, b, verified)
+		}
 		switch claim := verified; {
-		case refusal != nil && registry.CodeOf(refusal) != registry.CodeTrust:
-			return nil, registry.Errorf(registry.CodeOf(refusal), "verify evidence %s: %w", b.Digest, refusal)
-		case refusal != nil:
-			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
+		case reason != nil && registry.CodeOf(reason) != registry.CodeTrust:
+			return nil, registry.Errorf(registry.CodeOf(reason), "verify evidence %s: %w", b.Digest, reason)
+		case reason != nil:
+			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: reason.Error()})
 		default:
 			claim.Bundle, claim.Subject = b.Digest, subject
 			if isNext {

@@ -209,7 +209,11 @@ func (s *Service) faults(
 		return nil, err
 	}
 	found, err := a.faults(ctx)
-	return append(faults, found...), err
+	if err != nil {
+		return nil, err
+	}
+	lost, err := s.adverseFaults(ctx, p)
+	return slices.Concat(faults, found, lost), err
 }
 
 // headFault compares the history with a head.

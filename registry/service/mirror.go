@@ -15,6 +15,9 @@ type Mirror interface {
 	// Relist lists stored evidence again as a referrer of its subject. Errors: CodeNotFound if the
 	// evidence no longer exists.
 	Relist(ctx context.Context, repository string, evidence registry.Digest) error
+	// Restore stores evidence again that the catalog keeps, and lists it. Errors: CodeNotFound, CodeInvalid and
+	// CodeConflict if the repository does not take it.
+	Restore(ctx context.Context, repository string, b registry.Bundle) error
 	// Tag returns the digest that a tag names. Errors: CodeNotFound.
 	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
 	// SetTag sets a tag to a manifest of the repository.

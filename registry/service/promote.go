@@ -23,6 +23,7 @@ type move struct {
 	basis    registry.DecisionBasis // of the destination
 	accepted []registry.Claim
 	evidence []registry.Digest // accepted evidence, to be copied
+	unkept   []registry.Claim  // of it, what the catalog has to keep and does not
 	decision registry.Decision
 	already  bool // the head is already at the release
 
@@ -168,7 +169,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	all := union(here.claims, there.claims)
 	_, _, summarized := registry.FindVSA(there.claims, m.release, resource)
 	if m.already = summarized && m.basis.Head.Release == m.release.Digest; m.already {
-		if again, err := s.bring(ctx, m, here.claims); again || err != nil {
+		if again, err := s.bring(ctx, m, here); again || err != nil {
 			return errors.Join(err, s.decide(ctx, m))
 		}
 		m.decision = registry.CheckStanding(resource, m.release, all, restrictions)
@@ -189,7 +190,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 			return errors.Join(s.rehash(ctx, m), err)
 		}
 	}
-	m.weigh(policy, here.claims, all)
+	m.weigh(policy, here, all)
 	m.basis.From, m.basis.Until = policy.Promotion.Now, m.decision.Until
 	m.decision.IgnoreAll(here.ignored)
 	return errors.Join(
@@ -251,7 +252,7 @@ func (s *Service) inspect(ctx context.Context, m move) error {
 // bring attaches evidence of the source to a release that is already the head: evidence that
 // did not come through the service, or that came while the destination was unreachable. It runs
 // once, and reports whether anything changed.
-func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bool, error) {
+func (s *Service) bring(ctx context.Context, m *move, here evidence) (bool, error) {
 	if m.dryRun || m.brought {
 		return false, nil
 	}
@@ -261,7 +262,7 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 		return false, err
 	}
 	there := recorded(events, m.release)
-	counted, _ := registry.Accept(m.release, here)
+	counted, _ := registry.Accept(m.release, here.listed())
 	fresh := slices.DeleteFunc(counted, func(c registry.Claim) bool {
 		return slices.Contains(there, c.Bundle) || !registry.Spreads(c.Statement.PredicateType) ||
 			!mayReach(ctx, m.to, m.release.Model, c)
@@ -285,7 +286,11 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 		return false, err
 	}
 	for _, c := range fresh {
-		err := s.record(ctx, m.to, registry.Event{
+		keeps, err := s.keepFrom(ctx, m.source(), m.to.Name, m.release.Model, c)
+		if err != nil {
+			return true, err
+		}
+		err = s.record(ctx, m.to, keeps, registry.Event{
 			Time: s.Now(), Kind: registry.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
 			Release: m.release.Digest, Subject: c.Subject, PredicateType: c.Statement.PredicateType,
 			Evidence: []registry.Digest{c.Bundle}, Signer: c.Signer, Reason: c.Reason(),
@@ -332,11 +337,14 @@ func (s *Service) replacing(ctx context.Context, m move, claims []registry.Claim
 }
 
 // weigh decides by the policy of the destination, with all evidence. Only evidence of the source is copied.
-func (m *move) weigh(policy registry.Policy, here, all []registry.Claim) {
-	counted, _ := registry.Accept(m.release, here)
-	m.evidence = nil
+func (m *move) weigh(policy registry.Policy, here evidence, all []registry.Claim) {
+	counted, _ := registry.Accept(m.release, here.listed())
+	m.evidence, m.unkept = nil, nil
 	for _, c := range counted {
 		m.evidence = append(m.evidence, c.Bundle)
+		if c.Adverse() && !here.kept[c.Bundle] {
+			m.unkept = append(m.unkept, c)
+		}
 	}
 	m.decision = policy.Check(m.release, all)
 	m.accepted, _ = registry.Accept(m.release, all)

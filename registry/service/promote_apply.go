@@ -26,6 +26,10 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	if err != nil {
 		return err
 	}
+	keeps, err := s.keepFrom(ctx, m.source(), m.to.Name, m.release.Model, m.unkept...)
+	if err != nil {
+		return err
+	}
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
@@ -33,6 +37,7 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 			Policy: policy, Environments: s.Config.Environments.Digest},
 		DecisionBasis: &m.basis,
 		Move:          &registry.HeadMove{},
+		Keeps:         keeps,
 		Tags:          tagMoves(m.destination(), m.release, true),
 		Needs: needs(
 			m.to,
@@ -92,7 +97,7 @@ func (s *Service) nameSummary(ctx context.Context, m move) error {
 	if len(m.summary.bundles) == 0 {
 		return nil
 	}
-	return s.record(ctx, m.to, registry.Event{
+	return s.record(ctx, m.to, nil, registry.Event{
 		Time: s.Now(), Kind: registry.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
 		Release: m.release.Digest, Subject: m.release.Digest, PredicateType: registry.PredicateVSA,
 		Evidence: m.summary.bundles, Signer: m.summary.signer,

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -14,12 +16,20 @@ func (s *Service) relist(ctx context.Context, environment registry.Environment, 
 	}
 	repository := registry.Repository(environment.Name, r.Model)
 	listed := make(map[registry.Digest]bool)
+	var lost []registry.Bundle // of what the catalog keeps
 	for _, subject := range r.Subjects() {
 		for b, err := range s.Content.Evidence(ctx, repository, subject.Digest) {
 			if err != nil {
 				return err
 			}
-			listed[b.Digest] = true
+			if listed[b.Digest] = true; b.Unlisted && slices.Contains(b.Kept, environment.Name) {
+				lost = append(lost, b)
+			}
+		}
+	}
+	for _, b := range lost {
+		if _, err := s.restore(ctx, repository, b); err != nil {
+			return err
 		}
 	}
 	events, err := s.History(ctx, registry.HistoryQuery{Environment: environment.Name, Model: r.Model})
@@ -35,6 +45,45 @@ func (s *Service) relist(ctx context.Context, environment registry.Environment, 
 		}
 	}
 	return nil
+}
+
+// restore lists adverse evidence again that the catalog keeps, and stores it again if it is gone. It reports whether that
+// worked: a repository may refuse what names per-case figures that are gone too. It counts all the same. Errors:
+// CodeUnavailable and CodeConflict.
+func (s *Service) restore(ctx context.Context, repository string, b registry.Bundle) (bool, error) {
+	if s.Mirror == nil {
+		return false, nil
+	}
+	err := s.Mirror.Relist(ctx, repository, b.Digest)
+	if registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeInvalid) {
+		err = s.Mirror.Restore(ctx, repository, b)
+	}
+	if err != nil && ctx.Err() == nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Relist lists adverse evidence again, in the repository of each environment whose history names it, where the repository
+// lost it. It returns how many pieces. What it cannot list again, [Service.HeadFaults] reports.
+func (s *Service) Relist(ctx context.Context) (int, error) {
+	places, err := s.everMoved(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var failed []error
+	for _, p := range places {
+		lost, err := s.unlisted(ctx, p)
+		failed = append(failed, err)
+		for _, b := range lost {
+			again, err := s.restore(ctx, registry.Repository(p.environment, p.model), b)
+			if failed = append(failed, err); again {
+				n++
+			}
+		}
+	}
+	return n, errors.Join(failed...)
 }
 
 // recorded lists the evidence about a release that events name.

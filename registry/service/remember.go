@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
@@ -9,9 +10,10 @@ import (
 
 // Remembering is a Service that caches releases with verified evidence and policy results for
 // resolve. Before each resolve it asks the catalog for the last event of the model in the
-// environment, and for the last one that restricted anything there. Unchanged events mean an
-// unchanged head, evidence and restriction list, whoever writes to the catalog. It is safe for
-// concurrent use.
+// environment, for the last one that restricted anything there, and whether the catalog keeps more
+// adverse evidence about the model. Unchanged events mean an unchanged head, evidence and restriction
+// list, whoever writes to the catalog. Others can add evidence to a repository on another registry, which
+// is read again after externalTime. It is safe for concurrent use.
 //
 // The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
@@ -31,7 +33,12 @@ type asked struct{ environment, model, version string }
 type remembered struct {
 	resolvable
 	event, restriction registry.Digest
+	adverse            int64 // changes that kept adverse evidence
+	until              time.Time
 }
+
+// externalTime is how long a release on another registry is remembered.
+const externalTime = time.Minute
 
 // Remember returns s with a cache of about the given number of bytes for resolves, and another of a
 // quarter of that for previews. latest must use the catalog of s.
@@ -86,10 +93,10 @@ func (m *Remembering) Standing(ctx context.Context, environment, model string) (
 }
 
 // lasting reports whether only an event can change the answer. A head and its content cannot be
-// deleted, nor can a tag of a protected environment. Other tags move by a push, and evidence in
-// another registry can change at any time.
+// deleted, nor can a tag of a protected environment. Other tags move by a push, and so do those on
+// another registry.
 func lasting(e registry.Environment, q registry.ResolveQuery) bool {
-	return !e.External() && (q.Version == "" || e.Protected() && registry.ValidTag(q.Version))
+	return q.Version == "" || !e.External() && e.Protected() && registry.ValidTag(q.Version)
 }
 
 // recall returns the cached resolvable if its events are still the last ones, and otherwise reads it.
@@ -104,14 +111,24 @@ func (m *Remembering) recall(ctx context.Context, environment registry.Environme
 	if err != nil {
 		return nil, err
 	}
-	if known, ok := m.known.Get(a); ok && known.event == event && known.restriction == restriction {
+	adverse, err := m.latest.AdverseChanges(ctx, a.model)
+	if err != nil {
+		return nil, err
+	}
+	known, ok := m.known.Get(a)
+	if ok && known.event == event && known.restriction == restriction && known.adverse == adverse &&
+		(known.until.IsZero() || m.Now().Before(known.until)) {
 		return known, nil
+	}
+	var until time.Time
+	if environment.External() {
+		until = m.Now().Add(externalTime)
 	}
 	d, err := m.resolvable(ctx, environment, a.model, a.version)
 	if err != nil {
 		return nil, err
 	}
-	read := &remembered{d, event, restriction}
+	read := &remembered{d, event, restriction, adverse, until}
 	if event != "" {
 		m.known.Put(a, read, d.bytes())
 	}

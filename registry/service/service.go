@@ -41,8 +41,10 @@ type Config struct {
 	TrustBundles   registry.TrustBundles
 	ReadKey        func(path string) ([]byte, error)
 	KeptCheckpoint func(ctx context.Context, size int64) (registry.KeptCheckpoint, error)
-	Tool           registry.ToolIdentity
-	Now            registry.Clock // nil means time.Now
+	// MaxReferrers is how much adverse evidence about one subject each caller may attach in an environment; 0: any.
+	MaxReferrers int
+	Tool         registry.ToolIdentity
+	Now          registry.Clock // nil means time.Now
 }
 
 // Service implements registry.Interface with its ports. It is safe for concurrent use.
@@ -69,6 +71,7 @@ func New(c Config) (*Service, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	c.Content = keptContent{c.Content, c.Catalog}
 	return &Service{c}, nil
 }
 

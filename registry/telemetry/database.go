@@ -46,6 +46,10 @@ func (l timedLatest) LastEvent(ctx context.Context, environment, model string) (
 	return timed(l.t, "last_event", func() (registry.Digest, error) { return l.inner.LastEvent(ctx, environment, model) })
 }
 
+func (l timedLatest) AdverseChanges(ctx context.Context, model string) (int64, error) {
+	return timed(l.t, "adverse_changes", func() (int64, error) { return l.inner.AdverseChanges(ctx, model) })
+}
+
 // timed measures an operation.
 func timed[T any](t *Telemetry, operation string, do func() (T, error)) (T, error) {
 	began := time.Now()

@@ -30,6 +30,7 @@ type Outcome struct {
 	Event     registry.Event // chained
 	Head      *registry.Head // nil: unchanged
 	Adds      []registry.RepositoryManifest
+	Keeps     []registry.AdverseEvidence
 	Tags      []registry.TagMove      // in this order
 	Agreed    *registry.Configuration // parts to replace; nil: unchanged
 	EndIntent bool                    // the one for the event's release
@@ -47,7 +48,7 @@ func Decide(ctx context.Context, tx Tx, c registry.Change) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := Outcome{Event: event, Adds: c.Adds, Tags: c.Tags, EndIntent: c.EndIntent, Restricts: event.Restricts()}
+	o := Outcome{Event: event, Adds: c.Adds, Keeps: c.Keeps, Tags: c.Tags, EndIntent: c.EndIntent, Restricts: event.Restricts()}
 	if c.DecisionBasis != nil || c.Move != nil || c.Configure != nil {
 		if err := o.rest(ctx, tx, c); err != nil {
 			return Outcome{}, err

@@ -18,6 +18,7 @@ type Tables interface {
 	Deliveries() registry.Deliveries
 	RestrictionBundles() registry.RestrictionBundles
 	TrustBundles() registry.TrustBundles
+	AdverseTable() registry.Table[registry.AdverseEvidence]
 	Checkpoints() registry.Checkpoints
 }
 
@@ -42,6 +43,9 @@ func CopyTables(ctx context.Context, from Tables, put PutDocument) error {
 		return err
 	}
 	if err := copyTable(ctx, trustKind, from.TrustBundles(), put); err != nil {
+		return err
+	}
+	if err := copyTable(ctx, adverseKind, from.AdverseTable(), put); err != nil {
 		return err
 	}
 	return copyTable(ctx, checkpointKind, from.Checkpoints(), put)

@@ -46,12 +46,13 @@ const (
 	listKind       = "restriction list"
 	trustKind      = "trust bundle"
 	nodeReportKind = "node report"
+	adverseKind    = "adverse evidence"
 )
 
 // LastingKinds are the kinds of documents that users made or that must not be lost. The others
 // can be found out again.
 func LastingKinds() []string {
-	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind, trustKind, checkpointKind}
+	return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind, listKind, trustKind, adverseKind, checkpointKind}
 }
 
 // NodeTypes is the table of named nodes.

@@ -16,6 +16,8 @@ type Writer interface {
 	// EndIntent deletes the intent for a release. It succeeds if there is none.
 	EndIntent(ctx context.Context, environment, model string, release registry.Digest) error
 	AddToCounter(ctx context.Context, name string, n int64) error
+	// PutDocument writes a row as [Documents] does.
+	PutDocument(ctx context.Context, kind, name, body string) error
 	AppendEvent(ctx context.Context, seq int64, body string) error
 }
 
@@ -44,6 +46,9 @@ func (o Outcome) Write(ctx context.Context, w Writer) error {
 		if err := w.AddToCounter(ctx, Restrictions, 1); err != nil {
 			return err
 		}
+	}
+	if err := o.keep(ctx, w); err != nil {
+		return err
 	}
 	return o.append(ctx, w)
 }

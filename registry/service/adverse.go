@@ -1,0 +1,263 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// keptContent is content whose evidence is what a repository lists, and the adverse evidence that the catalog keeps. Every
+// reading of evidence goes through it, so that nothing depends on what others write to a repository.
+type keptContent struct {
+	registry.Content
+	kept registry.AdverseEvidences
+}
+
+// Evidence returns the bundles that the repository lists, and then those that only the catalog has.
+func (c keptContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
+	return func(yield func(registry.Bundle, error) bool) {
+		kept, err := c.about(ctx, repository, subject)
+		if err != nil {
+			yield(registry.Bundle{}, err)
+			return
+		}
+		listed := make(map[registry.Digest]bool)
+		for b, err := range c.Content.Evidence(ctx, repository, subject) {
+			if at := slices.IndexFunc(kept, func(k registry.Bundle) bool { return k.Digest == b.Digest }); at >= 0 {
+				b.Kept, listed[b.Digest] = kept[at].Kept, true
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+		for _, b := range kept {
+			b.Unlisted = true
+			if !listed[b.Digest] && !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Bundle reads one piece of evidence, from the catalog if the repository does not have it.
+func (c keptContent) Bundle(ctx context.Context, repository string, d registry.Digest) (registry.Bundle, error) {
+	b, err := c.Content.Bundle(ctx, repository, d)
+	if !registry.HasCode(err, registry.CodeNotFound) {
+		return b, err
+	}
+	kept, failed := c.about(ctx, repository, "")
+	if at := slices.IndexFunc(kept, func(k registry.Bundle) bool { return k.Digest == d }); at >= 0 {
+		return kept[at], nil
+	}
+	if failed != nil {
+		return b, failed
+	}
+	return b, err
+}
+
+// about returns what the catalog keeps about a subject in any environment, or about all of a model. Nothing is kept about sources.
+func (c keptContent) about(ctx context.Context, repository string, subject registry.Digest) ([]registry.Bundle, error) {
+	model, sources := registry.ModelOf(repository)
+	if sources {
+		return nil, nil
+	}
+	rows, err := c.kept.Adverse(ctx, model, subject)
+	if err != nil {
+		return nil, err
+	}
+	return registry.KeptBundles(rows)
+}
+
+// speaksElsewhere returns why kept evidence that a service signed for a person does not count in a repository that does
+// not list it: there it would have needed the permission of the caller, or a person who is listed. Errors: CodeTrust.
+func (s *Service) speaksElsewhere(repository string, b registry.Bundle, claim registry.Claim) error {
+	who := claim.Attested()
+	name, _, _ := strings.Cut(repository, "/")
+	if who == nil || !b.Unlisted || slices.Contains(b.Kept, name) {
+		return nil
+	}
+	if e, err := s.find(name); err == nil && e.Approvals.Attested.Lists(*who) {
+		return nil
+	}
+	return registry.Errorf(registry.CodeTrust, "%s may not speak for %s, and said it in %s", who, name, strings.Join(b.Kept, ", "))
+}
+
+// keep returns the row of adverse evidence in an environment, attached by the caller of ctx.
+func (s *Service) keep(ctx context.Context, environment, model string, subject registry.Digest, b registry.Bundle) []registry.AdverseEvidence {
+	return []registry.AdverseEvidence{{
+		Environment: environment, Model: model, Subject: subject, Bundle: b.Digest, PredicateType: b.PredicateType, Caller: caller(ctx),
+		Manifest: b.Manifest, Document: b.Data,
+	}}
+}
+
+// caller is the name of the principal of ctx, or empty for a local user of the data directory.
+func caller(ctx context.Context) string {
+	p, _ := registry.PrincipalOf(ctx)
+	return p.Name
+}
+
+// keepFrom returns the rows of those claims that are adverse, with their bytes from a repository.
+func (s *Service) keepFrom(ctx context.Context, repository, environment, model string, claims ...registry.Claim) ([]registry.AdverseEvidence, error) {
+	var rows []registry.AdverseEvidence
+	for _, c := range claims {
+		if !c.Adverse() {
+			continue
+		}
+		b, err := s.Content.Bundle(ctx, repository, c.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, s.keep(ctx, environment, model, c.Subject, b)...)
+	}
+	return rows, nil
+}
+
+// keepAgain writes rows whose event the history has, in case they were lost.
+func (s *Service) keepAgain(ctx context.Context, rows []registry.AdverseEvidence) error {
+	for _, row := range rows {
+		if err := s.Catalog.KeepAdverse(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayKeep refuses more adverse evidence about one subject than a caller may attach. What is kept may be attached again.
+func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
+	row := registry.AdverseEvidence{Environment: a.Environment, Model: a.Model, Subject: a.Subject, Caller: caller(ctx)}
+	if s.MaxReferrers <= 0 || row.Caller == "" {
+		return nil
+	}
+	n, err := s.Catalog.CountAdverse(ctx, row)
+	if err != nil || n < s.MaxReferrers {
+		return err
+	}
+	rows, err := s.Catalog.Adverse(ctx, a.Model, a.Subject)
+	if err != nil || slices.ContainsFunc(rows, func(r registry.AdverseEvidence) bool { return string(r.Document) == string(a.Bundle) }) {
+		return err
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeForbidden, "attach: %s attached %d quarantines, lifts and failing reports about %s in %s, the most for one caller",
+			row.Caller, n, a.Subject, a.Environment),
+		"another caller can attach it, or an administrator raises max-referrers")
+}
+
+// unlisted returns what the catalog keeps of an environment, and its repository does not list. What is about a release or
+// an engine that the repository does not have any more is not lost.
+func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]registry.Bundle, error) {
+	e, err := s.find(p.environment)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the configuration no longer has the environment: its content cannot be read
+	}
+	rows, err := s.Catalog.Adverse(ctx, p.model, "")
+	if err != nil {
+		return nil, err
+	}
+	var subjects []registry.Digest
+	for _, row := range rows {
+		if row.Environment == p.environment {
+			subjects = append(subjects, row.Subject)
+		}
+	}
+	var lost []registry.Bundle
+	for _, subject := range unique(subjects) {
+		var here []registry.Bundle
+		for b, err := range s.Content.Evidence(ctx, registry.Repository(e.Name, p.model), subject) {
+			if err != nil {
+				return nil, err
+			}
+			if b.Unlisted && slices.Contains(b.Kept, e.Name) {
+				here = append(here, b)
+			}
+		}
+		there := len(here) > 0
+		if there {
+			if there, err = s.exists(ctx, e.Name, p.model, subject); err != nil {
+				return nil, err
+			}
+		}
+		if there {
+			lost = append(lost, here...)
+		}
+	}
+	return lost, nil
+}
+
+// exists reports whether an environment has a release or an engine, be it damaged.
+func (s *Service) exists(ctx context.Context, environment, model string, d registry.Digest) (bool, error) {
+	repository := registry.Repository(environment, model)
+	_, err := s.Content.Engine(ctx, repository, d)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		_, err = s.Content.Release(ctx, repository, string(d))
+	}
+	switch {
+	case registry.HasCode(err, registry.CodeNotFound):
+		return false, nil
+	case registry.HasCode(err, registry.CodeUnavailable):
+		return false, err
+	}
+	return true, ctx.Err()
+}
+
+// adverseFaults compares the adverse evidence that the catalog keeps of an environment with what its repository lists and
+// with the quarantines that events name. It looks twice before it reports something, which may have been on its way.
+func (s *Service) adverseFaults(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
+	found, err := s.compareAdverse(ctx, p)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return s.compareAdverse(ctx, p)
+}
+
+func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
+	lost, err := s.unlisted(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Catalog.Adverse(ctx, p.model, "")
+	if err != nil {
+		return nil, err
+	}
+	fault := registry.HistoryFault{Environment: p.environment, Model: p.model}
+	var faults []registry.HistoryFault
+	accepted := make(map[registry.Digest]bool)
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: p.environment, Model: p.model, Descending: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == registry.EventAccept {
+			for _, d := range e.Evidence {
+				accepted[d] = true
+			}
+		}
+		if e.Kind != registry.EventAttach || e.PredicateType != registry.PredicateQuarantine {
+			continue
+		}
+		for _, d := range e.Evidence {
+			kept := func(r registry.AdverseEvidence) bool { return r.Bundle == d && r.Environment == e.Environment }
+			if !accepted[d] && !slices.ContainsFunc(rows, kept) {
+				f := fault
+				f.Manifests = []registry.Digest{d}
+				f.Detail = fmt.Sprintf("event %d names the quarantine %s about %s, but the catalog does not keep it", e.Seq, d, e.Subject)
+				f.Hint = "its rows were removed: look at backups and at the log of the database, and attach it again"
+				faults = append(faults, f)
+			}
+		}
+	}
+	for _, b := range lost {
+		if accepted[b.Digest] {
+			continue
+		}
+		f := fault
+		f.Manifests = []registry.Digest{b.Digest}
+		f.Detail = fmt.Sprintf("the evidence %s (%s) is not among the referrers that %s lists any more: it counts all the same",
+			b.Digest, b.PredicateType, registry.Repository(p.environment, p.model))
+		f.Hint = "others may write there, or two clients wrote the same list: mlpromote scrub lists it again, and a service does so every hour"
+		faults = append(faults, f)
+	}
+	return faults, nil
+}
