@@ -75,7 +75,8 @@ func full(t *testing.T) catalog {
 		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"),
 			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
 		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach,
-			Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine}}),
+			Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine},
+			Keeps: []registry.AdverseEvidence{{Environment: "prod", Model: "vision/digits", Subject: d("1"), Bundle: d("2"), Document: []byte("quarantine")}}}),
 		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
 		c.CreateToken(ctx, token), c.CreateToken(ctx, gone),
 		c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
@@ -138,6 +139,8 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	keep("checkpoints", checkpoints, err)
 	trust, err := c.TrustBundles().List(ctx, "", 10)
 	keep("trust bundles", trust, err)
+	adverse, err := c.AdverseTable().List(ctx, "", 10)
+	keep("adverse evidence", adverse, err)
 	return got
 }
 

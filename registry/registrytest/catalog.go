@@ -22,6 +22,7 @@ func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
 		"move that rests on nothing": testMoveOnNothing,
 		"time of a move":             testTimeOfMove,
 		"move without release":       testMoveWithoutRelease,
+		"adverse evidence":           testAdverse,
 		"immutable tag":              testImmutableTag,
 		"immutable tag in a change":  testImmutableTagInChange,
 		"event comes back":           testEventComesBack,

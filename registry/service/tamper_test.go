@@ -106,10 +106,7 @@ func TestEvidenceThatIsGoneStopsPromotion(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.proven(t, registrytest.Build{})
-	e := r.Engines[0]
-	fail := registrytest.Report(r, e, registry.VerdictFail)
-	fail.FinishedOn = fail.FinishedOn.AddDate(0, 0, 1)
-	gone := w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, fail)
+	gone := w.AttachTo(t, "staging", r, r.Digest, registry.PredicateApproval, approved())
 	w.refs.lost = map[registry.Digest]bool{gone: true}
 	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
 	if registry.ExitCode(err) != 4 || !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), string(gone)) {
@@ -119,9 +116,8 @@ func TestEvidenceThatIsGoneStopsPromotion(t *testing.T) {
 		t.Errorf("the decision is %+v and the head %+v: want only what is gone to stand in the way", p.Decision.Unmet(), w.head(t))
 	}
 	w.refs.lost = nil
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err == nil ||
-		strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), `verdict is "fail"`) {
-		t.Errorf("with the evidence back: error %v, want its verdict", err)
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+		t.Errorf("with the evidence back: error %v", err)
 	}
 }
 
@@ -167,7 +163,7 @@ func TestSummaryThatIsGoneStopsResolveAndRollback(t *testing.T) {
 	}
 }
 
-// A quarantine that came in at the destination is missed there, too.
+// A quarantine that came in at the destination counts, though its repository lost it.
 func TestEvidenceThatIsGoneAtTheDestination(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -176,8 +172,8 @@ func TestEvidenceThatIsGoneAtTheDestination(t *testing.T) {
 	gone := w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
 	w.refs.lost = map[registry.Digest]bool{gone: true}
 	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
-	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), string(gone)) || w.head(t).Release != second.Digest {
-		t.Errorf("head %s, error %v, want CodePolicy that names %s", w.head(t).Version, err, gone)
+	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "in quarantine") || w.head(t).Release != second.Digest {
+		t.Errorf("head %s, error %v, want CodePolicy for the quarantine", w.head(t).Version, err)
 	}
 }
 

@@ -119,6 +119,11 @@ func (s observedStore) LastEvent(ctx context.Context, environment, model string)
 	return s.Latest.LastEvent(ctx, environment, model)
 }
 
+// AdverseChanges is that of the observed Latest; the catalog has one too.
+func (s observedStore) AdverseChanges(ctx context.Context, model string) (int64, error) {
+	return s.Latest.AdverseChanges(ctx, model)
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store {

@@ -67,6 +67,10 @@ func (d *database) PutManifest(context.Context, string, registry.Manifest) error
 	return d.call("PutManifest")
 }
 
+func (d *database) PutDocument(context.Context, string, string, string) error {
+	return d.call("PutDocument")
+}
+
 func (d *database) MoveTag(context.Context, registry.TagMove) error { return d.call("MoveTag") }
 
 func (d *database) EndIntent(context.Context, string, string, registry.Digest) error {
@@ -111,15 +115,17 @@ func TestChangesFailWithTheirDatabase(t *testing.T) {
 	t.Parallel()
 	restriction := publication()
 	restriction.Event.Kind = registry.EventRestrict
-	for name, change := range map[string]registry.Change{"a publication": publication(), "a restriction": restriction} {
+	adverse := publication()
+	adverse.Keeps = []registry.AdverseEvidence{{Environment: "prod", Model: "digits"}}
+	for name, change := range map[string]registry.Change{"a publication": publication(), "a restriction": restriction, "adverse evidence": adverse} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := new(database)
 			if _, err := whole.apply(t.Context(), change); err != nil {
 				t.Fatal(err)
 			}
-			if last := whole.calls[len(whole.calls)-1]; last != "AppendEvent" || slices.Contains(whole.calls, "AddToCounter") != (name == "a restriction") {
-				t.Errorf("calls were %q, want the event at the end, and a restriction counted", whole.calls)
+			if last := whole.calls[len(whole.calls)-1]; last != "AppendEvent" || slices.Contains(whole.calls, "AddToCounter") != (name != "a publication") {
+				t.Errorf("calls were %q, want the event at the end, and a restriction or adverse evidence counted", whole.calls)
 			}
 			for i := range whole.calls {
 				d := &database{fails: i + 1}

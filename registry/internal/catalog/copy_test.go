@@ -19,6 +19,7 @@ type tables struct {
 	deliveries   registry.Deliveries
 	restrictions registry.RestrictionBundles
 	trust        registry.TrustBundles
+	adverse      registry.Table[registry.AdverseEvidence]
 	checkpoints  registry.Checkpoints
 }
 
@@ -28,7 +29,10 @@ func (t tables) Webhooks() registry.Webhooks                     { return t.webh
 func (t tables) Deliveries() registry.Deliveries                 { return t.deliveries }
 func (t tables) RestrictionBundles() registry.RestrictionBundles { return t.restrictions }
 func (t tables) TrustBundles() registry.TrustBundles             { return t.trust }
-func (t tables) Checkpoints() registry.Checkpoints               { return t.checkpoints }
+func (t tables) AdverseTable() registry.Table[registry.AdverseEvidence] {
+	return t.adverse
+}
+func (t tables) Checkpoints() registry.Checkpoints { return t.checkpoints }
 
 // filled is a table of n documents.
 func filled[T any](t *testing.T, n int) registry.Table[T] {
@@ -47,8 +51,8 @@ func filled[T any](t *testing.T, n int) registry.Table[T] {
 func TestCopyTables(t *testing.T) {
 	t.Parallel()
 	from := tables{filled[registry.Node](t, 201), filled[registry.Runtime](t, 100), filled[registry.Webhook](t, 1), filled[registry.Delivery](t, 3),
-		filled[registry.RestrictionBundle](t, 1), filled[registry.TrustBundleDocument](t, 2), filled[registry.KeptCheckpoint](t, 4)}
-	const documents = 201 + 100 + 1 + 3 + 1 + 2 + 4
+		filled[registry.RestrictionBundle](t, 1), filled[registry.TrustBundleDocument](t, 2), filled[registry.AdverseEvidence](t, 5), filled[registry.KeptCheckpoint](t, 4)}
+	const documents = 201 + 100 + 1 + 3 + 1 + 2 + 5 + 4
 	copied := make(map[string]int)
 	kinds := make(map[string]bool)
 	err := catalog.CopyTables(t.Context(), from, func(_ context.Context, kind, name, _ string) error {
@@ -56,8 +60,8 @@ func TestCopyTables(t *testing.T) {
 		copied[kind+" "+name]++
 		return nil
 	})
-	if err != nil || len(copied) != documents || len(kinds) != 7 {
-		t.Errorf("copied are %d documents of %d kinds, error %v; want %d of 7", len(copied), len(kinds), err, documents)
+	if err != nil || len(copied) != documents || len(kinds) != 8 {
+		t.Errorf("copied are %d documents of %d kinds, error %v; want %d of 8", len(copied), len(kinds), err, documents)
 	}
 	for name, times := range copied {
 		if times != 1 {

@@ -2,4 +2,5 @@
 SELECT value FROM counters WHERE name = @name;
 
 -- name: CounterAdd :exec
-UPDATE counters SET value = value + @n WHERE name = @name;
+INSERT INTO counters (name, value) VALUES (@name, @n)
+ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value;

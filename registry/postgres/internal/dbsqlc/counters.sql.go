@@ -10,16 +10,17 @@ import (
 )
 
 const counterAdd = `-- name: CounterAdd :exec
-UPDATE counters SET value = value + $1 WHERE name = $2
+INSERT INTO counters (name, value) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value
 `
 
 type CounterAddParams struct {
-	N    int64
 	Name string
+	N    int64
 }
 
 func (q *Queries) CounterAdd(ctx context.Context, arg CounterAddParams) error {
-	_, err := q.db.Exec(ctx, counterAdd, arg.N, arg.Name)
+	_, err := q.db.Exec(ctx, counterAdd, arg.Name, arg.N)
 	return err
 }
 

@@ -1,0 +1,66 @@
+package registrytest
+
+import (
+	"fmt"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// adverse is a row about a subject.
+func adverse(environment, model, subject, bundle, caller string) registry.AdverseEvidence {
+	return registry.AdverseEvidence{Environment: environment, Model: model, Subject: d(subject), Bundle: d(bundle), Caller: caller,
+		PredicateType: registry.PredicateQuarantine, Manifest: []byte("manifest of " + bundle), Document: []byte{0, 255, '"'}}
+}
+
+// Evidence is kept with its event or not at all, and found by its subject.
+func testAdverse(t *testing.T, catalog registry.Catalog) {
+	ctx := t.Context()
+	list := func(model string, subject registry.Digest) []registry.AdverseEvidence {
+		t.Helper()
+		rows, err := catalog.Adverse(ctx, model, subject)
+		must(t, err)
+		return rows
+	}
+	changes := func(model string) int64 {
+		t.Helper()
+		n, err := catalog.AdverseChanges(ctx, model)
+		must(t, err)
+		return n
+	}
+	wantEqual(t, len(list("a", d("engine"))), 0)
+	wantEqual(t, changes("a"), int64(0))
+
+	staging, prod := adverse("staging", "a", "engine", "1", "token:x"), adverse("prod", "a", "engine", "1", "token:x")
+	keep := func(model string, rows ...registry.AdverseEvidence) registry.Change {
+		return registry.Change{Keeps: rows, Event: registry.Event{
+			Time: begin(), Kind: registry.EventAttach, Environment: rows[0].Environment, Model: model, Subject: rows[0].Subject}}
+	}
+	apply(t, catalog, keep("a", prod))
+	apply(t, catalog, keep("a", staging))
+	apply(t, catalog, keep("a/b", adverse("prod", "a/b", "engine", "2", "")))
+	apply(t, catalog, keep("a", adverse("prod", "a", "release", "3", "token:y")))
+	refused := keep("a", adverse("prod", "a", "engine", "4", ""))
+	refused.DecisionBasis = HeadAlone("prod", "a", d("1.0.0")) // there is no head
+	_, err := catalog.Apply(ctx, refused)
+	wantCode(t, err, registry.CodeConflict)
+
+	wantEqual(t, fmt.Sprint(list("a", d("engine"))), fmt.Sprint([]registry.AdverseEvidence{prod, staging}))
+	wantEqual(t, len(list("a", "")), 3)
+	wantEqual(t, len(list("a/b", d("engine"))), 1)
+	wantEqual(t, len(list("b", d("engine"))), 0)
+	wantEqual(t, changes("a"), int64(3))
+	wantEqual(t, changes("a/b"), int64(1))
+
+	for _, c := range []struct {
+		of   registry.AdverseEvidence
+		want int
+	}{{prod, 1}, {adverse("prod", "a", "engine", "", "token:y"), 0}, {adverse("prod", "a", "release", "", "token:y"), 1}} {
+		n, err := catalog.CountAdverse(ctx, c.of)
+		must(t, err)
+		wantEqual(t, n, c.want)
+	}
+	must(t, catalog.KeepAdverse(ctx, prod))
+	wantEqual(t, len(list("a", d("engine"))), 2)
+	wantChain(t, catalog, 4)
+}
