@@ -88,7 +88,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "statement": cmdStatement, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
-		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "hostile": cmdHostile, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
+		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "unlist": cmdUnlist, "hostile": cmdHostile, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
 		"python": cmdPython, "browser": cmdBrowser, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,

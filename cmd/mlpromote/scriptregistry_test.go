@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -21,6 +22,7 @@ import (
 	"strings"
 
 	containerregistry "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/rogpeppe/go-internal/testscript"
 	"oras.land/oras-go/v2/registry/remote"
@@ -143,6 +145,30 @@ func cmdSetTag(ts *testscript.TestScript, neg bool, args []string) {
 	desc, err := repo.Resolve(ctx, args[2])
 	ts.Check(err)
 	ts.Check(repo.Tag(ctx, desc, args[1]))
+}
+
+// cmdUnlist takes evidence out of the list of referrers that a registry without the referrers API keeps in a tag, as anyone
+// who may push there can: unlist HOST/REPOSITORY SUBJECT PREDICATE-TYPE.
+func cmdUnlist(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 3, 3)
+	ctx := context.Background()
+	repo, tag := repositoryAt(ts, args[0]), strings.Replace(args[1], ":", "-", 1)
+	_, list, err := repo.FetchReference(ctx, tag)
+	ts.Check(err)
+	var index ocispec.Index
+	ts.Check(json.NewDecoder(list).Decode(&index))
+	ts.Check(list.Close())
+	listed := len(index.Manifests)
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool {
+		return d.Annotations["dev.sigstore.bundle.predicateType"] == args[2]
+	})
+	if len(index.Manifests) == listed {
+		ts.Fatalf("%s lists nothing of %s among %d referrers of %s", args[0], args[2], listed, args[1])
+	}
+	data, err := json.Marshal(index)
+	ts.Check(err)
+	desc := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	ts.Check(repo.PushReference(ctx, desc, bytes.NewReader(data), tag))
 }
 
 // cmdRotateTags makes every tag of HOST/REPO name what the next one names.

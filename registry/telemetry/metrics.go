@@ -46,6 +46,8 @@ func (t *Telemetry) define() {
 		last: t.gauges("mlpromote_scrub_last_pass_timestamp_seconds",
 			"When the last complete pass ended, in any replica; before that, when the first began."),
 	}
+	t.relisted = t.counters("mlpromote_evidence_relisted_total",
+		"Evidence against releases that a repository lost, and that was listed there again.")
 	t.historyFaults = t.gauges("mlpromote_history_faults",
 		"Heads, tags, summaries and orders of evidence that the history does not explain.")
 	t.gc = collections{
@@ -85,6 +87,9 @@ func (t *Telemetry) Certificate(expires time.Time, refused bool) {
 
 // HistoryFaults records the number of history faults.
 func (t *Telemetry) HistoryFaults(n int) { t.historyFaults.WithLabelValues().Set(float64(n)) }
+
+// Relisted counts evidence that a repository lost and lists again.
+func (t *Telemetry) Relisted(n int) { t.relisted.WithLabelValues().Add(float64(n)) }
 
 // requestBuckets range from a lookup to an upload of an hour.
 func requestBuckets() []float64 {

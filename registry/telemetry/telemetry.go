@@ -36,6 +36,7 @@ type Telemetry struct {
 
 	scrub         scrubs
 	historyFaults *prometheus.GaugeVec
+	relisted      *prometheus.CounterVec
 	configuration *prometheus.GaugeVec
 	reloads       *prometheus.CounterVec
 }

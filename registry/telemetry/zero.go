@@ -27,7 +27,7 @@ func (t *Telemetry) startAtZero() {
 	startAt(t.blobBytes, "pushed", "pulled")
 	startAt(t.gc.marked, "marked", "unmarked")
 	startAt(t.gc.removed, "manifest", "member", "blob", "leftover")
-	for _, counter := range []*prometheus.CounterVec{t.reloads, t.scrub.checked, t.scrub.bytes} {
+	for _, counter := range []*prometheus.CounterVec{t.reloads, t.relisted, t.scrub.checked, t.scrub.bytes} {
 		counter.WithLabelValues()
 	}
 }

@@ -28,6 +28,7 @@ func (sv *Service) watchHistory(ctx context.Context) {
 }
 
 func (sv *Service) compareHistory(ctx context.Context) {
+	sv.relist(ctx)
 	faults, err := sv.keeper.InForce().HeadFaults(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -47,5 +48,18 @@ func (sv *Service) compareHistory(ctx context.Context) {
 	for _, f := range faults {
 		sv.logger.ErrorContext(ctx, "the history does not explain what is there", "environment", f.Environment, "model", f.Model,
 			"detail", f.Detail, "hint", strings.Join(registry.Hints(f.Err()), "; "))
+	}
+}
+
+// relist lists adverse evidence again that repositories lost.
+func (sv *Service) relist(ctx context.Context) {
+	n, err := sv.keeper.InForce().Service.Relist(ctx)
+	sv.telemetry.Relisted(n)
+	if n > 0 {
+		sv.logger.WarnContext(ctx, "repositories lost evidence that counts against releases, and it is listed again", "pieces", n,
+			"hint", "others may write to the registry of an environment, or two clients wrote the same list: docs/how-to/recall.md")
+	}
+	if err != nil && ctx.Err() == nil {
+		sv.logger.WarnContext(ctx, "evidence could not be compared with what repositories list, and counts all the same", "error", err)
 	}
 }

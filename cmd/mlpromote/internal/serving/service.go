@@ -63,6 +63,7 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 	if err != nil {
 		return nil, err
 	}
+	at.MaxReferrers = s.config.maxReferrers
 	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done(), gate: gate.New(here.Blobs.Open, filegate.Inspect)}
 	sv.limiter = server.NewLimiter(sv.config.Limit(), clock.Now)
 	sv.points = here.Keeper(wiring.SignNoteServed(sv.keys), func() *wiring.Instance { return sv.keeper.InForce().Instance })

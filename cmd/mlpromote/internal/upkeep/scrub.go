@@ -34,7 +34,9 @@ func (v Verbs) Scrub() *cobra.Command {
 		Long: `Reads the content of the data directory, or of its bucket, and compares it with its digests.
 It continues a pass that a service or an earlier scrub did not finish, or begins one. If it is
 interrupted, the next scrub continues. A service does the same in the background (mlpromote
-serve --scrub-interval). Content on other registries is not read.
+serve --scrub-interval). Of content on other registries, only
+evidence that speaks against releases is compared with what the catalog keeps, and listed again
+where it was lost.
 stdout: what is damaged, and the releases that need it; exit code 5 where there is any.`,
 		Example: "  mlpromote scrub --all\n  mlpromote scrub --since 24h\n  mlpromote scrub --damaged",
 		Args:    command.Exactly(),
@@ -81,6 +83,8 @@ func pieces(n int64) string {
 type scrubResult struct {
 	scrub.Result
 	Damage []registry.Damage `json:"damage"`
+	// Relisted counts the evidence that repositories lost, and that they list again.
+	Relisted int `json:"relisted,omitempty"`
 }
 
 func (v Verbs) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) error {
@@ -98,7 +102,11 @@ func (v Verbs) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) erro
 	if err != nil {
 		return err
 	}
-	return v.scrubbed(ctx, i, did)
+	relisted, err := i.Service.Relist(ctx)
+	if err != nil {
+		v.UI.Note("what speaks against releases counts, and could not be compared with what repositories list: %v", err)
+	}
+	return v.scrubbed(ctx, i, did, relisted)
 }
 
 // scrubStep is what progress calls the work.
@@ -146,8 +154,8 @@ func (v Verbs) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubbe
 }
 
 // scrubbed tells what is damaged.
-func (v Verbs) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result) error {
-	result := scrubResult{Result: did, Damage: []registry.Damage{}}
+func (v Verbs) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result, relisted int) error {
+	result := scrubResult{Result: did, Damage: []registry.Damage{}, Relisted: relisted}
 	for after := ""; ; {
 		page, err := i.Local.DB.Damages().List(ctx, after, registry.DefaultPage)
 		if err != nil {
@@ -162,7 +170,11 @@ func (v Verbs) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Resul
 		after = page[len(page)-1].Name
 	}
 	if len(result.Damage) == 0 {
-		return v.UI.Result(fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), ui.Size(did.Bytes)), result)
+		text := fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), ui.Size(did.Bytes))
+		if relisted > 0 {
+			text += fmt.Sprintf("\nevidence that its repository lost, listed again: %d", relisted)
+		}
+		return v.UI.Result(text, result)
 	}
 	if err := v.UI.Result(damageText(result.Damage), result); err != nil {
 		return err

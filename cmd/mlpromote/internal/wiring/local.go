@@ -127,7 +127,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 		Content: store, Mirror: store, Compare: compare, Inspect: parts.Inspect(store),
 		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
 		TrustBundles: here.DB.TrustBundles(), ReadKey: own.Key, KeptCheckpoint: here.keptCheckpoint,
-		Tool: l.Tool(), Now: clock.Now,
+		Tool: l.Tool(), Now: clock.Now, MaxReferrers: l.MaxReferrers,
 		CheckStatement: predicates.CheckNew,
 	})
 	if err != nil {

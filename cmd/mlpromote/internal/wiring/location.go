@@ -32,6 +32,8 @@ type Location struct {
 	TLSCA     string // PEM file of a CA of the service; empty: those of the system alone
 	TakeOver  bool   // the catalog here becomes the owner of the content
 	Version   string // of this program
+	// MaxReferrers is how much adverse evidence about one subject each caller of a service may attach; 0: any.
+	MaxReferrers int
 
 	Getenv    func(name string) string
 	Note      func(format string, args ...any) // tells people something
