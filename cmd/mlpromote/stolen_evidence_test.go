@@ -162,6 +162,7 @@ func (w *stolen) sayAll(t *testing.T, r registry.Release) {
 	w.say(t, &w.thief, "staging", r, all...)
 	w.say(t, &w.thief, "prod", r, all...)
 	w.attest(t, registry.AttestApproval, r)
+	w.unlist(t, r, registry.PredicateQuarantine, registry.PredicateParity)
 	if w.thief.key != "" {
 		_ = w.restrict(t, w.thief.key, w.guarded, nil, registrytest.SourceOf(r))
 	}
@@ -178,6 +179,7 @@ func (w *stolen) sayAgainst(t *testing.T, r registry.Release) {
 	t.Helper()
 	w.say(t, &w.thief, "prod", r, append(w.verified(t, r, registry.VerdictFail), w.quarantined(r))...)
 	w.attest(t, registry.AttestQuarantine, r)
+	w.unlist(t, r, registry.PredicateVSA)
 	for _, e := range r.Engines {
 		q := w.quarantined(r)
 		q.subject = e.Digest

@@ -80,6 +80,7 @@ type thief struct {
 	key    registry.Role // none: it has a token
 	person string        // name of the token with which it can sign in; none: the name of no listed person
 	grants []registry.Grant
+	pushes bool // prod is on a registry by others, to which it may push; it has nothing else
 }
 
 // thieves are the columns. Whoever has a key may also push and attach, and waits for
@@ -93,17 +94,18 @@ func thieves() []thief {
 	read, everything := registry.PermissionRead, []registry.Grant{{Permissions: []registry.Permission{registry.PermissionAdminister},
 		Environment: "**", Model: "**"}}
 	return []thief{
-		{"builder key", registry.RoleBuilder, "", attach},
-		{"verifier key", registry.RoleVerifier, "", attach},
-		{"approver key", registry.RoleApprover, "", attach},
-		{"promoter key", registry.RolePromoter, "", attach},
-		{"attester key", registry.RoleAttester, "", attach},
-		{"publisher key", registry.RolePublisher, "", attach},
-		{"CI token", "", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}},
-		{"node token", "", "", []registry.Grant{in("prod", read)}},
-		{"operator token", "", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}},
-		{"token of a listed person", "", "ana", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionAttest)}},
-		{"administrator token", "", "ana", everything}, // it can make a token of any name
+		{"builder key", registry.RoleBuilder, "", attach, false},
+		{"verifier key", registry.RoleVerifier, "", attach, false},
+		{"approver key", registry.RoleApprover, "", attach, false},
+		{"promoter key", registry.RolePromoter, "", attach, false},
+		{"attester key", registry.RoleAttester, "", attach, false},
+		{"publisher key", registry.RolePublisher, "", attach, false},
+		{"CI token", "", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}, false},
+		{"node token", "", "", []registry.Grant{in("prod", read)}, false},
+		{"operator token", "", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}, false},
+		{"token of a listed person", "", "ana", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionAttest)}, false},
+		{"administrator token", "", "ana", everything, false}, // it can make a token of any name
+		{"push access to prod's registry", "", "", nil, true},
 	}
 }
 
@@ -216,6 +218,25 @@ func attempts() []attempt {
 			}
 			return slices.ContainsFunc(claims, func(c registry.Claim) bool { p := c.Attested(); return p != nil && p.Token == "ana" })
 		}},
+		{"make nodes get an engine of prod that was put in quarantine", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			w.quarantine(t, "prod", w.first)
+			w.sayAll(t, w.first)
+			return w.given(t, w.first)
+		}},
+		{"take prod back to a release that was put in quarantine", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			r := w.release(t, "2.0.0")
+			w.allow(t, r)
+			if _, err := w.promote(t, w.Interface, r); err != nil {
+				t.Fatal(err)
+			}
+			w.quarantine(t, "prod", w.first)
+			w.sayAll(t, w.first)
+			// Others go back to whatever the policy allows.
+			_, _ = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: r.Model, Reason: "it is slow"})
+			return w.head(t) == w.first.Digest
+		}},
 		{"stop promotions to prod by a hold", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			return w.guarded.SetHold(w.ctx(t), "prod", registrytest.Model, "try") == nil
@@ -266,7 +287,7 @@ func harmless() []attempt {
 		}},
 		{"write into the repositories of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionPush) == nil
+			return w.thief.pushes || w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionPush) == nil
 		}},
 		{"read engines of staging", func(t *testing.T, w *stolen) bool {
 			t.Helper()
@@ -337,6 +358,8 @@ type stolen struct {
 	chain   registry.Environments
 	clock   *registrytest.Clock
 	first   registry.Release
+	store   *oci.Store
+	foreign *foreign // of prod, if the thief may push there
 }
 
 func newStolen(t *testing.T, who thief) *stolen {
@@ -366,8 +389,9 @@ func newStolen(t *testing.T, who thief) *stolen {
 		t.Fatal(err)
 	}
 	db, blobs := mem.New(), mem.NewBlobs()
-	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
-	svc, err := service.New(service.Config{
+	content := w.content(db, blobs)
+	w.store = content
+	svc, err := service.New(w.pushing(service.Config{
 		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
 		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](), TrustBundles: mem.NewTable[registry.TrustBundleDocument](), ReadKey: w.readKey,
 		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) {
@@ -376,7 +400,7 @@ func newStolen(t *testing.T, who thief) *stolen {
 		Sign: func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
 			return w.keys[role].Sign(ctx, statement)
 		},
-	})
+	}, content))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func tamperCommands() []tamperCommand {
 		{"save", []string{"save", "prod/vision/digits:1.0.0", "-o", "fresh.tar"}, true},
 		{"rollback", []string{"rollback", "vision/digits", "--env", "prod", "--to-version", "0.9.0", "--reason", "try"}, true},
 		{"history verify", []string{"history", "verify"}, false},
-		{"scrub", []string{"scrub"}, false},
+		{"scrub", []string{"scrub"}, true}, // it lists again what repositories lost
 	}
 }
 
@@ -319,6 +319,15 @@ func tampers() []tamper {
 			return append(names, "no "+predicateType, "summary", "approv", "parity", "signature", "provenance")
 		}
 	}
+	// kept puts the release in staging in quarantine, and changes what the catalog keeps of that.
+	kept := func(statement string) func(*testing.T, *tampered, string) []string {
+		return func(t *testing.T, w *tampered, dir string) []string {
+			t.Helper()
+			d := w.quarantine(t, dir)
+			execute(t, dir, statement)
+			return []string{d.Encoded(), "in quarantine"}
+		}
+	}
 	// restricted makes a list that concerns nothing here, and changes it. Nothing is used while what it says is unknown.
 	restricted := func(statement string) func(*testing.T, *tampered, string) []string {
 		return func(t *testing.T, w *tampered, dir string) []string {
@@ -392,8 +401,10 @@ func tampers() []tamper {
 			t.Helper()
 			d := w.quarantine(t, dir)
 			forget(t, dir, "staging/vision/digits", d)
-			return []string{d.Encoded()}
+			return []string{d.Encoded(), "in quarantine"}
 		}, true},
+		{"a quarantine, in what the catalog keeps", kept("UPDATE documents SET body = replace(body, 'eyJ', 'eyK') WHERE kind = 'adverse evidence'"), true},
+		{"a quarantine, left out of what the catalog keeps", kept("DELETE FROM documents WHERE kind = 'adverse evidence'"), true},
 		{"the restriction list of prod", restricted("UPDATE documents SET body = replace(body, 'eyJ', 'eyK') WHERE kind = 'restriction list'"), true},
 		{"the restriction list of prod, left out", restricted("DELETE FROM documents WHERE kind = 'restriction list'"), true},
 		{"an event of the history", func(t *testing.T, _ *tampered, dir string) []string {

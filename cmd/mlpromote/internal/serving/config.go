@@ -103,7 +103,7 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 				"-1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
 		{Name: "max-uploads", at: &c.maxUploads, Fallback: "1000", usage: "uploads in progress for each caller; 0: no limit"},
 		{Name: "max-referrers", at: &c.maxReferrers, Fallback: "256",
-			usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/; 0: no limit"},
+			usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/, and quarantines and failing reports that it may attach; 0: no limit"},
 		{Name: "header-timeout", at: &c.headerTimeout, Fallback: "10s", usage: "time for the headers of a request"},
 		{Name: "body-timeout", at: &c.bodyTimeout, Fallback: "1m0s", usage: "longest pause in the body of a request or response"},
 		{Name: "idle-timeout", at: &c.idleTimeout, Fallback: "2m0s", usage: "how long a connection may wait for its next request"},
