@@ -169,7 +169,7 @@ func (b *build) putTogether(ctx context.Context, engines map[string]chosen) (reg
 		used = append(used, byPart[d])
 	}
 	var err error
-	if b.plan, err = b.parts.common.Join(used...); err != nil {
+	if b.plan, err = b.parts.common.Join(b.parts.asked, used...); err != nil {
 		return registry.Release{}, err
 	}
 	if b.p.Planned != nil {
@@ -197,7 +197,7 @@ func (b *build) pushAssembled(ctx context.Context, sources registry.Digest, refs
 	return b.p.Registry.Release(ctx, b.parts.environment, b.plan.Model, string(d))
 }
 
-// missing lists the engines of the spec that no part has, in the order of the spec.
+// missing lists the engines of the spec that no part has, in the order in which nodes would get them.
 func (w wantedParts) missing(engines map[string]chosen, s *spec.Spec) []MissingEngine {
 	runners := make(map[string]string)
 	for _, t := range s.Targets {

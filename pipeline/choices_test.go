@@ -287,7 +287,7 @@ func TestCounterpart(t *testing.T) {
 		"another label, by the old rules":  {engine(narrow, "small"), []registry.Engine{engine(narrow, "fp32")}, 1, ""},
 		"another label":                    {engine(narrow, "small"), []registry.Engine{engine(narrow, "fp32")}, 2, "narrow/fp32"},
 		"another name of the same machine": {engine(renamed, "fp32"), []registry.Engine{engine(narrow, "fp32")}, 2, "narrow/fp32"},
-		"its label, for other machines":    {engine(at("narrow", "amd64", "v3"), "fp32"), []registry.Engine{engine(narrow, "fp32"), engine(wide, "fp32")}, 2, "wide/fp32"},
+		"its label, for other machines":    {engine(at("narrow", "amd64", "v3"), "fp32"), []registry.Engine{engine(wide, "fp32"), engine(narrow, "fp32")}, 2, "wide/fp32"},
 		"for other machines alone":         {engine(arm, "fp32"), []registry.Engine{engine(arm, "old")}, 2, "arm/old"},
 		"for no machine of its own":        {engine(narrow, "fp32"), nil, 2, ""},
 	} {

@@ -78,7 +78,7 @@ func (f fetcher) replaced(ctx context.Context, environment string,
 	}
 	found, fetched := make(map[string]replaced), make(map[registry.Digest]replaced)
 	for _, c := range candidates {
-		e, ok := there.counterpart(c.engine, r.Engines, rules)
+		e, ok := there.counterpart(c.engine, r.Ranked(), rules)
 		if !ok || e.Digest == c.engine.Digest {
 			continue
 		}
@@ -95,7 +95,7 @@ func (f fetcher) replaced(ctx context.Context, environment string,
 	return found, nil
 }
 
-// counterpart picks the engine that e would replace. That is the one with its label for the same
+// counterpart picks the engine that e would replace, of engines in the order in which nodes get them. That is the one with its label for the same
 // machines, or else the one that resolve prefers for this machine. Failing both, it is one for other
 // machines that can get e too. Labels alone do not decide, since a builder chooses them: a renamed
 // variant would be compared with nothing, or with a weak engine. Version 1 knows labels only.
@@ -118,7 +118,7 @@ func (h host) counterpart(e registry.Engine, engines []registry.Engine, rules in
 	if len(fit) == 0 {
 		return registry.Engine{}, false
 	}
-	return registry.RankEngines(fit)[0], true
+	return fit[0], true
 }
 
 // fetchReplaced fetches an engine of the destination, or notes why it cannot run here.

@@ -89,7 +89,8 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if err := in.checkLabelsName(); err != nil {
 		return inputs{}, err
 	}
-	in.Engines, err = requested(s, in.students)
+	listed, err := requested(s, in.students)
+	in.Engines = plan.InOrder(listed)
 	return in, err
 }
 

@@ -119,7 +119,7 @@ func TestBuildWithoutItsRuntime(t *testing.T) {
 		return nil
 	}
 	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2", 1), pipeline.BuildOptions{})
-	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "linux-amd64-v1/fp32 was not loaded here") ||
+	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "linux-amd64-v2/fp32 was not loaded here") ||
 		!strings.Contains(w.warnings[0], "invalid ELF header") {
 		t.Errorf("warnings %q, want one that names the engine and the cause", w.warnings)
 	}

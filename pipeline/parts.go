@@ -15,7 +15,7 @@ type wantedParts struct {
 	environment string
 	common      plan.Plan // without engines and drivers
 	key         registry.Digest
-	asked       []plan.Requested // every engine of the spec
+	asked       []plan.Requested // every engine of the spec, in the order in which nodes get them
 	commit      string           // of the repository; empty: not known
 }
 
@@ -70,7 +70,7 @@ func knownTargets(asked, targets []string) error {
 }
 
 func (in inputs) wantedParts(all []plan.Requested) (*wantedParts, error) {
-	common, key, err := plan.Common(in.Inputs)
+	common, key, err := plan.Common(in.Inputs, all)
 	return &wantedParts{common: common, key: key, asked: all}, err
 }
 
@@ -162,7 +162,7 @@ func (w wantedParts) statement(r registry.Release, counted []registry.Claim) (fo
 // checkEngines compares the engines of a part with what its builder says and what the spec asks for, and wants a
 // builder's signature and provenance for each. It says what is wrong; empty: nothing.
 func (w wantedParts) checkEngines(part foundPart, counted []registry.Claim) string {
-	joined, err := w.common.Join(part.said)
+	joined, err := w.common.Join(w.asked, part.said)
 	if err != nil || joined.Digest != part.release.Plan {
 		return "its plan is not that of this spec and these files"
 	}

@@ -73,7 +73,7 @@ func TestEnginesOfAPart(t *testing.T) {
 		part.Engines = append(part.Engines, plan.Engine{Target: e.Target, Variant: e.Variant})
 		w.asked = append(w.asked, plan.Requested{Target: e.Target, Variant: e.Variant})
 	}
-	joined, err := w.common.Join(part)
+	joined, err := w.common.Join(w.asked, part)
 	if err != nil {
 		t.Fatal(err)
 	}

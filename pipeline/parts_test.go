@@ -226,7 +226,7 @@ func TestAssembleRefusesOtherParts(t *testing.T) {
 			if c.after != nil {
 				c.after(t, w, part.Release)
 			}
-			if err := w.missing(t, narrow+"/fp32", "wide/fp32"); !strings.Contains(err.Error(), c.says) {
+			if err := w.missing(t, "wide/fp32", narrow+"/fp32"); !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want %q", err, c.says)
 			}
 		})

@@ -159,7 +159,7 @@ type ResolveQuery struct {
 	Version     string   // tag; empty means the head
 	Node        Node     // the machine that will load the engine
 	Runtime     *Runtime // nil: the runtimes of the node
-	Variant     string   // empty means any; the lowest precision of the closest target wins
+	Variant     string   // empty means any
 	// Known is the answer that the same query had before, or nil. It is the answer again if the
 	// registry knows that it is.
 	Known *Resolution

@@ -91,7 +91,7 @@ func (p Policy) NeedsNodeTypes(r Release) bool {
 // engineFor returns the engine that resolve will choose for a machine: the best one that it can run and
 // that nothing speaks against. Without one, why says of each engine why not.
 func (p Policy) engineFor(r Release, n Node, claims []Claim) (chosen Engine, why []string, ok bool) {
-	for _, e := range RankEngines(r.Engines) {
+	for _, e := range r.Ranked() {
 		if lacks := e.Target.Match(n, n.Runtime()); len(lacks) > 0 {
 			why = append(why, e.Label()+": "+lacks[0].String())
 			continue

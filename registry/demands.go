@@ -102,7 +102,7 @@ func CeilingAtLeast(figure string) bool { return ceilingFigures[figure] }
 // Validate checks precisions and figures. Errors: CodeInvalid.
 func (c Ceilings) Validate() error {
 	for _, precision := range sortedKeys(c) {
-		if precisionBits(precision) == unknownPrecision {
+		if !knownPrecision(precision) {
 			return Errorf(CodeInvalid, "ceilings: precision %.40q: want one such as fp32, fp16, int8 or int4", precision)
 		}
 		for _, figure := range sortedKeys(c[precision]) {

@@ -166,7 +166,7 @@ func (a TargetAccelerator) String() string {
 	return strings.TrimSpace(a.Vendor + " " + name)
 }
 
-// Specificity orders targets for resolve. Of two targets that a machine meets, the one with the
+// Specificity orders targets of one toolchain for [OrderEngines]. Of two targets that a machine meets, the one with the
 // higher number has more requirements and so fits the machine more closely.
 func (t Target) Specificity() int {
 	score := levelRank(t.CPU.Level) + 10*len(t.CPU.Features)

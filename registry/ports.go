@@ -393,9 +393,9 @@ type Assembly struct {
 	Revision int
 	Sources  Digest
 	Plan     Digest
-	Part     Digest // of a part of a release: see [Release]
-	Parts    []PartRef
-	Tags     []string // set in the same transaction; for the repositories of the first environment
+	Part     Digest    // of a part of a release: see [Release]
+	Parts    []PartRef // engines in the order in which nodes get them; the others in any order
+	Tags     []string  // set in the same transaction; for the repositories of the first environment
 }
 
 // Sources lists what a release was built from and is checked against.

@@ -1,6 +1,9 @@
 package registry
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // compressedSuffix ends the precision of an engine that computes another function than its reference model.
 const compressedSuffix = "-compressed"
@@ -14,4 +17,10 @@ func CompressedPrecision(numbers string) string { return numbers + compressedSuf
 // "fp32-compressed".
 func NumberFormat(precision string) (numbers string, compressed bool) {
 	return strings.CutSuffix(precision, compressedSuffix)
+}
+
+// knownPrecision reports whether limits can be for a precision.
+func knownPrecision(precision string) bool {
+	numbers, _ := NumberFormat(precision)
+	return slices.Contains([]string{"int4", "int8", "fp8", "fp16", "bf16", "fp32", "fp64"}, numbers)
 }

@@ -5,91 +5,78 @@ import (
 	"slices"
 )
 
-// preference is one reason to prefer an engine over another.
+// preference is one reason for which a node gets an engine before another.
 type preference struct {
-	compare func(a, b Engine) int // negative: a is better
-	reason  string                // of the better one, after its label
+	compare func(a, b Engine) int // negative: a comes first
+	reason  string                // of the one that comes first, after its label
 }
 
-// preferences lists the reasons in their order: the first in which two engines differ decides.
-// The lowest precision comes before the toolchain, because every engine of a release is held to the
-// limits of that release. The reasons say nothing of limits: where builds write, an engine may have failed them.
-func preferences() []preference {
+// preferences lists the reasons in their order: the first in which two engines differ decides. named has the
+// place at which a spec first names a toolchain. Engines that are equal in all of them stay in the order of the spec.
+func preferences(named map[string]int) []preference {
 	return []preference{
-		{
-			func(a, b Engine) int { return cmp.Compare(b.Target.Specificity(), a.Target.Specificity()) },
-			"matches this node more closely",
-		},
-		{
-			func(a, b Engine) int { return cmp.Compare(precisionBits(a.Precision), precisionBits(b.Precision)) },
-			"has a lower precision",
-		},
-		{
-			func(a, b Engine) int { return cmp.Compare(originals(a.Precision), originals(b.Precision)) },
-			"is compressed",
-		},
-		{
-			func(a, b Engine) int { return CompareVersions(b.Toolchain.Version, a.Toolchain.Version) },
-			"has the newer toolchain",
-		},
-		{
-			func(a, b Engine) int { return cmp.Compare(a.Digest, b.Digest) },
-			"is equally good and has the lower digest",
-		},
+		{func(a, b Engine) int { return cmp.Compare(accelerated(b), accelerated(a)) }, "is for an accelerator"},
+		{func(a, b Engine) int { return cmp.Compare(named[a.Toolchain.Name], named[b.Toolchain.Name]) }, "is by the toolchain that the spec names first"},
+		{func(a, b Engine) int { return cmp.Compare(b.Target.Specificity(), a.Target.Specificity()) }, "asks for more of the processor"},
 	}
 }
 
-// RankEngines returns the engines that a node could run from best to worst. Resolve chooses the
-// first without objections.
-func RankEngines(engines []Engine) []Engine {
-	sorted, order := slices.Clone(engines), preferences()
-	slices.SortStableFunc(sorted, func(a, b Engine) int {
-		for _, p := range order {
-			if c := p.compare(a, b); c != 0 {
+// accelerated is 1 for an engine that needs an accelerator, and 0 for others.
+func accelerated(e Engine) int {
+	if e.Target.Accelerator != nil {
+		return 1
+	}
+	return 0
+}
+
+// OrderEngines puts what a spec lists into the order in which nodes get it: of the engines that a node can run and that
+// nothing speaks against, it gets the first. Engines for an accelerator come before others; then toolchains in the order
+// in which the spec first names them; then targets that ask for more of the processor; then the order of the spec. engine
+// describes an element by its target and the name of its toolchain. listed has every engine of the spec, because one that is not
+// built names its toolchain too.
+func OrderEngines[T any](listed []T, engine func(T) Engine) []T {
+	named := make(map[string]int)
+	for i, e := range listed {
+		name := engine(e).Toolchain.Name
+		if _, again := named[name]; !again {
+			named[name] = i
+		}
+	}
+	ordered, rules := slices.Clone(listed), preferences(named)
+	slices.SortStableFunc(ordered, func(a, b T) int {
+		for _, p := range rules {
+			if c := p.compare(engine(a), engine(b)); c != 0 {
 				return c
 			}
 		}
 		return 0
 	})
-	return sorted
+	return ordered
 }
 
-// WhyPreferred says why [RankEngines] has winner before loser.
+// WhyPreferred says why a release has winner before loser. It reads engines alone: a release that does not
+// have the order of [OrderEngines] has its own order as the reason.
 func WhyPreferred(winner, loser Engine) string {
-	var reason string
-	for _, p := range preferences() {
-		if reason = p.reason; p.compare(winner, loser) != 0 {
-			break
+	// Of two toolchains, the spec named that of the winner first.
+	for _, p := range preferences(map[string]int{winner.Toolchain.Name: -1}) {
+		switch c := p.compare(winner, loser); {
+		case c < 0:
+			return winner.Label() + " " + p.reason
+		case c > 0:
+			return winner.Label() + " comes first in the order of the release"
 		}
 	}
-	return winner.Label() + " " + reason
+	return winner.Label() + " comes first in the spec"
 }
 
-// originals is 0 for a precision of compressed engines and 1 for others.
-func originals(precision string) int {
-	if _, compressed := NumberFormat(precision); compressed {
-		return 0
+// Ranked returns the engines of the release in the order in which nodes get them: the first that a node can run and that
+// nothing speaks against. Engines that [Release.Order] does not name come last.
+func (r Release) Ranked() []Engine {
+	place := make(map[Digest]int, len(r.Order))
+	for i, d := range r.Order {
+		place[d] = i - len(r.Order) // below 0, which is the place of the others
 	}
-	return 1
-}
-
-// unknownPrecision is more than the bits of any precision.
-const unknownPrecision = 1000
-
-// precisionBits returns the bit width of a precision. Unknown precisions sort last.
-func precisionBits(precision string) int {
-	numbers, _ := NumberFormat(precision)
-	switch numbers {
-	case "int4":
-		return 4
-	case "fp8", "int8":
-		return 8
-	case "fp16", "bf16":
-		return 16
-	case "fp32":
-		return 32
-	case "fp64":
-		return 64
-	}
-	return unknownPrecision
+	ranked := slices.Clone(r.Engines)
+	slices.SortStableFunc(ranked, func(a, b Engine) int { return cmp.Compare(place[a.Digest], place[b.Digest]) })
+	return ranked
 }

@@ -8,68 +8,99 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-func TestRankEngines(t *testing.T) {
+// specEngine is an engine as a spec lists it, named by its digest.
+func specEngine(name, toolchain, level string, gpu bool) registry.Engine {
+	e := registry.Engine{Digest: registry.Digest(name), Variant: name, Target: registry.Target{OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level}}}
+	e.Toolchain.Name = toolchain
+	if gpu {
+		e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"}
+	}
+	return e
+}
+
+func inOrder(engines ...registry.Engine) []registry.Engine {
+	return registry.OrderEngines(engines, func(e registry.Engine) registry.Engine { return e })
+}
+
+func digestsIn(engines []registry.Engine) string {
+	var all []string
+	for _, e := range engines {
+		all = append(all, string(e.Digest))
+	}
+	return strings.Join(all, " ")
+}
+
+// Neither a precision nor a version of a toolchain decides: what the spec says does.
+func TestOrderEngines(t *testing.T) {
 	t.Parallel()
-	engine := func(d, precision, version string, gpu bool) registry.Engine {
-		e := registry.Engine{Digest: registry.Digest(d), Variant: d, Precision: precision}
-		e.Toolchain.Version = version
-		e.Target.OS = "linux"
-		if gpu {
-			e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"}
-		}
+	precise := func(e registry.Engine, precision, version string) registry.Engine {
+		e.Precision, e.Toolchain.Version = precision, version
 		return e
 	}
-	cases := map[string]struct {
-		better, worse registry.Engine
-		why           string
+	fp32, int8 := precise(specEngine("fp32", "onnxruntime", "v3", false), "fp32", "1.30"), precise(specEngine("int8", "onnxruntime", "v3", false), "int8", "1.30")
+	openvino := precise(specEngine("openvino", "openvino", "v4", false), "int8", "2026.2")
+	anywhere := specEngine("anywhere", "onnxruntime", "v1", false)
+	gpu, tensorrt := specEngine("gpu", "onnxruntime", "v1", true), specEngine("tensorrt", "tensorrt", "v1", true)
+	vnni := specEngine("vnni", "onnxruntime", "v3", false)
+	vnni.Target.CPU.Features = []string{"avx512_vnni"}
+	for _, c := range []struct {
+		name  string
+		given []registry.Engine
+		want  string
 	}{
-		"a closer match before a precision": {
-			engine("b", "fp32", "1", true), engine("a", "int8", "2", false), "matches this node more closely",
-		},
-		"a precision before a toolchain": {engine("b", "int8", "1", false), engine("a", "fp16", "2", false), "lower precision"},
-		"int4 is less than int8":         {engine("b", "int4", "1", false), engine("a", "int8", "1", false), "lower precision"},
-		"compressed before its like":     {engine("b", "fp32-compressed", "1", false), engine("a", "fp32", "2", false), "is compressed"},
-		"bits before compression":        {engine("b", "int8", "1", false), engine("a", "fp32-compressed", "2", false), "lower precision"},
-		"an unknown precision":           {engine("b", "fp64", "1", false), engine("a", "fp3", "2", false), "lower precision"},
-		"a toolchain before a digest":    {engine("b", "int8", "1.10", false), engine("a", "int8", "1.9", false), "newer toolchain"},
-		"fp8 and int8 are equal":         {engine("a", "int8", "1", false), engine("b", "fp8", "1", false), "lower digest"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			given := []registry.Engine{c.worse, c.better}
-			if got := registry.RankEngines(given); got[0].Digest != c.better.Digest {
-				t.Errorf("the best is %s, want %s", got[0].Digest, c.better.Digest)
-			}
-			if given[0].Digest != c.worse.Digest {
-				t.Error("the given order changed")
-			}
-			why := registry.WhyPreferred(c.better, c.worse)
-			if strings.Contains(why, "limits") {
-				t.Errorf("says %q, and an engine may have failed its limits", why)
-			}
-			if !strings.Contains(why, c.why) || !strings.HasPrefix(why, c.better.Label()) {
-				t.Errorf("says %q, want %q of %s", why, c.why, c.better.Label())
-			}
-		})
+		{"variants as the spec lists them", []registry.Engine{fp32, int8}, "fp32 int8"},
+		{"and the other way round", []registry.Engine{int8, fp32}, "int8 fp32"},
+		{"another toolchain with a higher version, fewer bits and a higher level", []registry.Engine{fp32, openvino, int8}, "fp32 int8 openvino"},
+		{"that toolchain first", []registry.Engine{openvino, fp32, int8}, "openvino fp32 int8"},
+		{"a closer target of the same toolchain", []registry.Engine{anywhere, int8, fp32, vnni}, "vnni int8 fp32 anywhere"},
+		{"an accelerator before all", []registry.Engine{fp32, openvino, gpu}, "gpu fp32 openvino"},
+		{"toolchains of accelerators, as all engines name them", []registry.Engine{anywhere, tensorrt, gpu}, "gpu tensorrt anywhere"},
+		{"nothing", nil, ""},
+	} {
+		if got := inOrder(c.given...); digestsIn(got) != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, digestsIn(got), c.want)
+		}
 	}
 }
 
-// Engines in any order get the same ranks.
-func TestRankEnginesIsTotal(t *testing.T) {
+func TestWhyPreferred(t *testing.T) {
 	t.Parallel()
-	engines := []registry.Engine{
-		{Digest: "a", Precision: "fp32"}, {Digest: "b", Precision: "int8"}, {Digest: "c", Precision: "int8"}, {Digest: "d", Precision: "other"},
+	near, far := specEngine("near", "onnxruntime", "v3", false), specEngine("far", "onnxruntime", "v1", false)
+	gpu, other := specEngine("gpu", "tvm", "v1", true), specEngine("other", "openvino", "v4", false)
+	for _, c := range []struct {
+		winner, loser registry.Engine
+		want          string
+	}{
+		{gpu, near, "/gpu is for an accelerator"},
+		{near, other, "/near is by the toolchain that the spec names first"},
+		{near, far, "/near asks for more of the processor"},
+		{near, specEngine("b", "onnxruntime", "v3", false), "/near comes first in the spec"},
+		{near, gpu, "/near comes first in the order of the release"}, // which the rule does not make
+		{far, near, "/far comes first in the order of the release"},
+	} {
+		if got := registry.WhyPreferred(c.winner, c.loser); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
 	}
-	want := []registry.Digest{"b", "c", "a", "d"}
-	for range engines {
-		engines = append(engines[1:], engines[0])
-		var got []registry.Digest
-		for _, e := range registry.RankEngines(engines) {
-			got = append(got, e.Digest)
+}
+
+// The order is total whatever a release names in it, and the engines themselves stay where they are.
+func TestRanked(t *testing.T) {
+	t.Parallel()
+	r := registry.Release{Engines: []registry.Engine{{Digest: "a"}, {Digest: "b"}, {Digest: "c"}}}
+	for _, c := range []struct {
+		order []registry.Digest
+		want  string
+	}{
+		{[]registry.Digest{"c", "a", "b"}, "c a b"}, {nil, "a b c"}, {[]registry.Digest{"b"}, "b a c"},
+		{[]registry.Digest{"x", "c", "y", "b", "z", "a"}, "c b a"}, {[]registry.Digest{"b", "c", "b"}, "c b a"},
+	} {
+		r.Order = c.order
+		if got := digestsIn(r.Ranked()); got != c.want || digestsIn(r.Engines) != "a b c" {
+			t.Errorf("order %v: got %s of %s, want %s", c.order, got, digestsIn(r.Engines), c.want)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+	}
+	if got := (registry.Release{Engines: slices.Repeat(r.Engines, 2), Order: []registry.Digest{"b"}}).Ranked(); digestsIn(got) != "b b a c a c" {
+		t.Errorf("engines that are there twice: %s", digestsIn(got))
 	}
 }

@@ -14,6 +14,8 @@ type Release struct {
 	Limits    Digest   `json:"limits"`    // of the limits manifest
 	Interface Digest   `json:"interface"` // of the interface manifest
 	Engines   []Engine `json:"engines"`   // in canonical order
+	// Order has the digests of the engines in the order in which nodes get them. See [OrderEngines].
+	Order []Digest `json:"order"`
 	// Part is set if the index has only some engines of a release, which several machines build: what
 	// the parts of one release have in common. A part is never published and never promoted.
 	Part Digest `json:"part,omitempty"`

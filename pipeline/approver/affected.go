@@ -109,7 +109,7 @@ func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrict
 // at targets alone.
 func loses(r registry.Release, t registry.Named[registry.Node], restricted map[registry.Digest]bool) (AffectedNodeType, bool) {
 	found := AffectedNodeType{Name: t.Name}
-	for _, e := range registry.RankEngines(r.Engines) {
+	for _, e := range r.Ranked() {
 		if len(e.Target.Match(t.Document, t.Document.Runtime())) > 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 type Part struct {
 	// Key is that of [Common].
 	Key     registry.Digest `json:"key"`
-	Engines []Engine        `json:"engines"` // that were made, in canonical order
+	Engines []Engine        `json:"engines"` // that were made, in the order in which nodes get them
 	// Tools has the code of the drivers of each toolchain that was open, by name.
 	Tools map[string][]registry.Digest `json:"tools"`
 }
@@ -46,14 +47,15 @@ type asked struct {
 }
 
 // Common returns what all parts of a release have in common: the plan without engines and drivers, and
-// the key, which is the digest of that and of everything that the spec asks for. It needs no toolchain.
-func Common(in Inputs) (p Plan, key registry.Digest, err error) {
+// the key, which is the digest of that and of everything that the spec asks for: engines are all of its engines, in the
+// order in which nodes get them. It needs no toolchain.
+func Common(in Inputs, engines []Requested) (p Plan, key registry.Digest, err error) {
 	p = bare(in)
 	if err := p.setLimits(in); err != nil {
 		return Plan{}, "", err
 	}
-	byLabel := make(map[string]asked)
-	for _, r := range slices.Concat(in.Engines, in.Others) {
+	var all []asked
+	for _, r := range engines {
 		a := asked{Target: r.Target, Variant: r.Variant, Precision: r.Precision, Quantize: r.Quantize, Quantizer: r.Quantizer,
 			QuantizedInside: r.QuantizedInside,
 			Toolchain:       r.Toolchain, ToolVersion: r.ToolVersion, Form: r.Form, Providers: r.Providers, Load: r.Load}
@@ -63,15 +65,15 @@ func Common(in Inputs) (p Plan, key registry.Digest, err error) {
 		if r.Tuning != nil {
 			a.Tuning = r.Tuning.Digest
 		}
-		byLabel[r.Label()] = a
+		all = append(all, a)
 	}
-	key, err = registry.CanonicalDigest(map[string]any{"plan": p, "engines": byLabel})
+	key, err = registry.CanonicalDigest(map[string]any{"plan": p, "engines": all})
 	return p, key, err
 }
 
-// Join returns the plan that parts make together, with common as [Common] returns it. It is what [New] returns
-// on a machine that has all the toolchains. Errors: CodeInvalid if two parts have a toolchain in different versions.
-func (p Plan) Join(parts ...Part) (Plan, error) {
+// Join returns the plan that parts make together of a spec's engines, in the order of those, with common as [Common] returns
+// it. It is what [New] returns on a machine that has all the toolchains. Errors: CodeInvalid if two parts have a toolchain in different versions.
+func (p Plan) Join(engines []Requested, parts ...Part) (Plan, error) {
 	p.Engines, p.Drivers = nil, nil
 	type version struct {
 		label string
@@ -101,6 +103,11 @@ func (p Plan) Join(parts ...Part) (Plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(code)) {
 		p.Drivers = append(p.Drivers, code[name]...)
 	}
+	place := make(map[string]int, len(engines))
+	for i, r := range engines {
+		place[r.Label()] = i - len(engines) // below 0, which is the place of engines that the spec does not have
+	}
+	slices.SortStableFunc(p.Engines, func(a, b Engine) int { return cmp.Compare(place[a.Label()], place[b.Label()]) })
 	return p.finished()
 }
 

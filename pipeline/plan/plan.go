@@ -34,7 +34,7 @@ type Plan struct {
 	Assets      []File            `json:"assets,omitempty"`
 	Operators   []File            `json:"operators,omitempty"` // libraries of operators that the model needs
 	Drivers     []registry.Digest `json:"drivers"`             // code of the drivers, which decides what they make
-	Engines     []Engine          `json:"engines"`             // in canonical order
+	Engines     []Engine          `json:"engines"`             // in the order in which nodes get them
 	Digest      registry.Digest   `json:"digest,omitempty"`
 }
 
@@ -92,7 +92,7 @@ type Inputs struct {
 	Operators   []toolchain.Input // libraries of operators that the model needs
 	Preset      string
 	Limits      validators.LimitOverrides
-	Engines     []Requested
+	Engines     []Requested // in the order in which nodes get them: see [InOrder]
 	// Others are engines of the spec that other machines make. They decide which precisions have limits.
 	Others []Requested
 }
@@ -231,12 +231,15 @@ func (p *Plan) setLimits(in Inputs) error {
 	return p.Limits.Provable(in.Cases.Distinct())
 }
 
-// finished is the plan with its engines in canonical order and its digest.
-func (p Plan) finished() (Plan, error) {
-	slices.SortFunc(p.Engines, func(a, b Engine) int {
-		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name),
-			cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
+// InOrder puts the engines of a spec, as it lists them, into the order in which nodes get them.
+func InOrder(listed []Requested) []Requested {
+	return registry.OrderEngines(listed, func(r Requested) registry.Engine {
+		return registry.Engine{Target: r.Target, Toolchain: registry.Toolchain{Name: r.Toolchain}}
 	})
+}
+
+// finished is the plan with its digest.
+func (p Plan) finished() (Plan, error) {
 	p.Digest = ""
 	var err error
 	p.Digest, err = registry.CanonicalDigest(p)

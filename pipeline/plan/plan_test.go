@@ -254,51 +254,74 @@ func TestEngineDefaults(t *testing.T) {
 	}
 }
 
-// Engines are ordered by target, precision and variant, whatever the order of the spec.
-func TestNewOrdersEngines(t *testing.T) {
+// specOf is what a spec asks for that lists targets in this order, each with these variants.
+func specOf(a asked, variants ...string) []plan.Requested {
+	var listed []plan.Requested
+	for _, target := range []struct{ name, level, toolchain string }{{"b", "v1", "onnxruntime"}, {"c", "v4", "other"}, {"a", "v3", "onnxruntime"}} {
+		for _, variant := range variants {
+			r := a.request
+			r.Target.Name, r.Target.CPU.Level, r.Toolchain, r.Precision, r.Variant = target.name, target.level, target.toolchain, variant, variant
+			listed = append(listed, r)
+		}
+	}
+	return listed
+}
+
+// A plan has its engines in the order in which nodes get them, which is part of its digest. What several machines plan together
+// has the same order, also where a machine makes none of the engines that the spec names first.
+func TestOrderOfEngines(t *testing.T) {
 	t.Parallel()
-	var orders [][]string
-	for _, reverse := range []bool{false, true} {
-		a := base()
-		var all []plan.Requested
-		for _, target := range []string{"b", "a"} {
-			for _, precision := range []string{"int8", "fp32"} {
-				for _, variant := range []string{"y", "x"} {
-					r := a.request
-					r.Target.Name, r.Precision, r.Variant = target, precision, variant
-					all = append(all, r)
-				}
-			}
-		}
-		if reverse {
-			slices.Reverse(all)
-		}
-		a.in.Engines, a.request = all[:7], all[7]
-		p, err := a.plan()
+	a := base()
+	tools := map[string]plan.Tool{"onnxruntime": a.ort, "other": a.other}
+	planned := func(engines, others []plan.Requested) plan.Plan {
+		t.Helper()
+		in := a.in
+		in.Engines, in.Others = engines, others
+		p, err := plan.New(in, tools)
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := []string{string(p.Digest)}
-		for _, e := range p.Engines {
-			order = append(order, e.Target.Name+" "+e.Precision+" "+e.Variant)
-		}
-		orders = append(orders, order)
-		if got := slices.Sorted(func(yield func(string) bool) {
-			for precision := range p.Limits.Precisions {
-				if !yield(precision) {
-					return
-				}
-			}
-		}); !slices.Equal(got, []string{"fp32", "int8"}) {
-			t.Errorf("limits of %q, want of fp32 and int8", got)
-		}
+		return p
 	}
-	want := []string{"a fp32 x", "a fp32 y", "a int8 x", "a int8 y", "b fp32 x", "b fp32 y", "b int8 x", "b int8 y"}
-	if diff := gocmp.Diff(want, orders[0][1:]); diff != "" {
+	labels := func(p plan.Plan) (all []string) {
+		for _, e := range p.Engines {
+			all = append(all, e.Label())
+		}
+		return all
+	}
+	engines := plan.InOrder(specOf(a, "int8", "fp32"))
+	whole := planned(engines, nil)
+	if diff := gocmp.Diff([]string{"a/int8", "a/fp32", "b/int8", "b/fp32", "c/int8", "c/fp32"}, labels(whole)); diff != "" {
 		t.Errorf("order, wanted with -:\n%s", diff)
 	}
-	if diff := gocmp.Diff(orders[0], orders[1]); diff != "" {
-		t.Errorf("two plans of equal requests:\n%s", diff)
+	other := plan.InOrder(specOf(a, "fp32", "int8"))
+	if p := planned(other, nil); p.Digest == whole.Digest {
+		t.Error("another order of variants has the same plan")
+	}
+	key := func(engines []plan.Requested) (plan.Plan, registry.Digest) {
+		t.Helper()
+		in := a.in
+		in.Engines = engines
+		p, key, err := plan.Common(in, engines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, key
+	}
+	common, wholeKey := key(engines)
+	if _, otherKey := key(other); otherKey == wholeKey {
+		t.Error("parts of specs with another order of variants go together")
+	}
+	for _, split := range [][][2]int{{{4, 6}, {0, 4}}, {{0, 2}, {4, 6}, {2, 4}}, {{1, 2}, {0, 1}, {2, 6}}} {
+		var parts []plan.Part
+		for _, s := range split {
+			others := slices.Concat(engines[:s[0]], engines[s[1]:])
+			parts = append(parts, planned(engines[s[0]:s[1]], others).PartOf(wholeKey, tools))
+		}
+		joined, err := common.Join(engines, parts...)
+		if err != nil || joined.Digest != whole.Digest {
+			t.Errorf("parts %v: got %v, error %v; want %v", split, labels(joined), err, labels(whole))
+		}
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Assemble stores an index of existing parts, and then its tags. The order of the parts does
-// not matter. Errors: CodeNotFound for a missing part; CodeInvalid and CodeTrust for an index
+// Assemble stores an index of existing parts, and then its tags. Of the order of the parts only that of
+// engines matters, which the index records. Errors: CodeNotFound for a missing part; CodeInvalid and CodeTrust for an index
 // that readers would refuse, such as one with an engine that names other limits.
 func (s *Store) Assemble(ctx context.Context, name string, a registry.Assembly) (registry.Digest, error) {
 	repo, err := s.repository(ctx, name)
@@ -55,6 +55,17 @@ func (r repository) parts(ctx context.Context, refs []registry.PartRef) ([]part,
 	return parts, nil
 }
 
+// engineDigests lists the engines among parts, in the given order.
+func engineDigests(parts []part) []registry.Digest {
+	digests := []registry.Digest{}
+	for _, p := range parts {
+		if p.role == registry.PartEngine {
+			digests = append(digests, p.desc.Digest)
+		}
+	}
+	return digests
+}
+
 // makeTree builds an index and checks it by the rules of readers.
 func (s *Store) makeTree(a registry.Assembly, parts []part) (tree, error) {
 	index := ocispec.Index{
@@ -70,6 +81,11 @@ func (s *Store) makeTree(a registry.Assembly, parts []part) (tree, error) {
 		index.Annotations[keySources] = string(a.Sources)
 		index.Annotations[keyPlan] = string(a.Plan)
 		set(index.Annotations, keyPart, string(a.Part))
+		order, err := registry.CanonicalJSON(engineDigests(parts))
+		if err != nil {
+			return tree{}, err
+		}
+		index.Annotations[keyOrder] = string(order)
 	}
 	s.stamp(index.Annotations)
 	slices.SortFunc(parts, canonicalOrder)

@@ -48,6 +48,7 @@ const (
 	keyRevision      = prefix + "revision"
 	keyPlan          = prefix + "plan"
 	keyPart          = prefix + "part"
+	keyOrder         = prefix + "order"
 	keyTarget        = prefix + "target"
 	keyToolchain     = prefix + "toolchain"
 	keyVariant       = prefix + "variant"

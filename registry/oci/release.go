@@ -81,7 +81,36 @@ func (t tree) release() (registry.Release, error) {
 			return r, registry.Errorf(registry.CodeInvalid, "it has more than one entry with the role %s: want one", p.role)
 		}
 	}
-	return r, checkRelease(r)
+	if err := checkRelease(r); err != nil {
+		return r, err
+	}
+	return r, readOrder(&r, annotations[keyOrder])
+}
+
+// readOrder reads the annotation with the order in which nodes get the engines: each engine once. Errors: CodeInvalid.
+func readOrder(r *registry.Release, value string) error {
+	if value == "" {
+		return registry.Errorf(registry.CodeInvalid, "it has no annotation %s, which says which engine a node gets: build it again", keyOrder)
+	}
+	if err := decode([]byte(value), &r.Order); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s is %.100q: want a list of the digests of its engines: %w", keyOrder, value, err)
+	}
+	left := make(map[registry.Digest]bool, len(r.Engines))
+	for _, e := range r.Engines {
+		left[e.Digest] = true
+	}
+	for _, d := range r.Order {
+		if !left[d] {
+			return registry.Errorf(registry.CodeInvalid, "annotation %s names %.100q, which is no engine of it or is named twice: want each engine once", keyOrder, d)
+		}
+		delete(left, d)
+	}
+	for _, e := range r.Engines {
+		if left[e.Digest] {
+			return registry.Errorf(registry.CodeInvalid, "annotation %s does not name the engine %s %s: want each engine once", keyOrder, e.Label(), e.Digest)
+		}
+	}
+	return nil
 }
 
 // readIdentity reads and checks the annotations of a release, or of a part of one.

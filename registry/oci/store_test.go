@@ -31,6 +31,7 @@ func TestRelease(t *testing.T) {
 		Sources: w.sources, Plan: digest.FromString("plan"),
 		Limits: w.parts["limits"].Digest, Interface: w.parts["interface"].Digest,
 	}
+	want.Order = []registry.Digest{w.parts["engine linux-amd64-v3/int8"].Digest, w.parts["engine linux-amd64-v1/fp32"].Digest}
 	for i, p := range w.engineParts() { // they are in canonical order: by target
 		e := p.Engine
 		ref := w.parts["engine "+e.Label()]
@@ -161,7 +162,7 @@ func TestFetchWritesOverNothing(t *testing.T) {
 	}
 }
 
-// The order in which things are handed in makes no difference; a recorded time does.
+// The order in which things are handed in makes no difference, but for that of engines; a recorded time does.
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	a, b := newWorld(t, options{}), newWorld(t, options{reverse: true})
@@ -170,6 +171,11 @@ func TestDeterminism(t *testing.T) {
 	}
 	if diff := cmp.Diff(a.evidence, b.evidence); diff != "" {
 		t.Errorf("the same evidence differs:\n%s", diff)
+	}
+	preferred := a.assemble(t, staging, options{}, a.assembly(), "limits", "engine linux-amd64-v1/fp32", "interface", "engine linux-amd64-v3/int8")
+	r, err := a.store.Release(t.Context(), staging, string(preferred))
+	if err != nil || r.Digest == a.release.Digest || r.Ranked()[0].Label() != "linux-amd64-v1/fp32" || r.Engines[0].Digest != a.release.Engines[0].Digest {
+		t.Errorf("with another engine first: got %+v, error %v", r, err)
 	}
 	epoch := oci.Options{Created: time.Unix(1_700_000_000, 0)}
 	c, d := newWorld(t, options{Options: epoch}), newWorld(t, options{Options: epoch, reverse: true})

@@ -53,6 +53,8 @@ func TestReleaseRefuses(t *testing.T) {
 		return func(i *ocispec.Index) { i.Manifests[entry].Annotations["dev.mlpromote."+key] = value }
 	}
 	other := string(digest.FromString("other"))
+	w := newWorld(t, options{})
+	fp32, int8 := w.release.Engines[0].Digest, w.release.Engines[1].Digest
 	tests := []struct {
 		name   string
 		change func(*ocispec.Index)
@@ -75,6 +77,14 @@ func TestReleaseRefuses(t *testing.T) {
 		{"revision", set("revision", "01"), registry.CodeInvalid, "revision"},
 		{"revision zero", set("revision", "0"), registry.CodeInvalid, "revision"},
 		{"plan", set("plan", "sha256:short"), registry.CodeInvalid, "plan"},
+		{"no order", func(i *ocispec.Index) { delete(i.Annotations, "dev.mlpromote.order") }, registry.CodeInvalid, "no annotation dev.mlpromote.order"},
+		{"an order that is no list", set("order", `{"first":"x"}`), registry.CodeInvalid, "want a list of the digests"},
+		{"an empty order", set("order", "[]"), registry.CodeInvalid, "does not name the engine linux-amd64-v1/fp32"},
+		{"an order of nothing", set("order", "null"), registry.CodeInvalid, "does not name the engine"},
+		{"an order of one engine", set("order", fmt.Sprintf("[%q]", fp32)), registry.CodeInvalid, "does not name the engine linux-amd64-v3/int8"},
+		{"an engine twice in the order", set("order", fmt.Sprintf("[%q,%q,%q]", fp32, int8, fp32)), registry.CodeInvalid, "named twice"},
+		{"another engine in the order", set("order", fmt.Sprintf("[%q,%q,%q]", fp32, int8, other)), registry.CodeInvalid, "is no engine of it"},
+		{"a long order", set("order", "["+strings.Repeat(fmt.Sprintf("%q,", other), 20000)+fmt.Sprintf("%q]", other)), registry.CodeInvalid, "is no engine of it"},
 		{"later format", set("format", "2"), registry.CodeInvalid, "newer version"},
 		{"no format", func(i *ocispec.Index) { delete(i.Annotations, "dev.mlpromote.format") }, registry.CodeInvalid, "not made by mlpromote"},
 		{"later type", func(i *ocispec.Index) { i.ArtifactType = "application/vnd.mlpromote.release.v2+json" }, registry.CodeInvalid, "newer version"},
@@ -100,7 +110,6 @@ func TestReleaseRefuses(t *testing.T) {
 			}
 		}, registry.CodeInvalid, "entries"},
 	}
-	w := newWorld(t, options{})
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -43,7 +44,7 @@ type world struct {
 // options are the ways in which two worlds may differ.
 type options struct {
 	oci.Options
-	reverse bool // hand in everything in the opposite order
+	reverse bool // hand in everything but engines in the opposite order
 }
 
 // newStore gives a store over the storage ports.
@@ -115,6 +116,9 @@ func (w *world) assemble(t testing.TB, repository string, o options, a registry.
 	}
 	if o.reverse {
 		a.Parts = reversed(a.Parts)
+		engines := slices.DeleteFunc(reversed(a.Parts), func(p registry.PartRef) bool { return p.Role != registry.PartEngine })
+		a.Parts = slices.DeleteFunc(a.Parts, func(p registry.PartRef) bool { return p.Role == registry.PartEngine })
+		a.Parts = append(a.Parts, engines...)
 	}
 	d, err := w.store.Assemble(t.Context(), repository, a)
 	if err != nil {

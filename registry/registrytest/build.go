@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -18,7 +19,7 @@ type Build struct {
 	Model    string
 	Version  string
 	Revision int
-	Engines  []registry.Engine // targets, variants, precisions and toolchains
+	Engines  []registry.Engine // targets, variants, precisions and toolchains; a spec lists the last one first
 	Salt     string            // another salt makes other bytes
 }
 
@@ -26,7 +27,7 @@ type Build struct {
 const Model = "vision/digits"
 
 // Engines are the engines of the sample release: fp32 for every amd64 machine, fp32
-// and int8 for level v3.
+// and int8 for level v3. Its spec lists int8 first.
 func Engines() []registry.Engine {
 	return []registry.Engine{MakeEngine("v1", "fp32"), MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}
 }
@@ -94,7 +95,9 @@ func (b Build) TryStore(ctx context.Context, parts registry.PartStore) (registry
 	limits := s.put(ctx, registry.Part{Role: registry.PartLimits, Files: file("limits.json", `{"v":1}`)})
 	offered := s.put(ctx, registry.Part{Role: registry.PartInterface, Files: file("interface.json", `{"v":1}`)})
 	refs := []registry.PartRef{limits, offered}
-	for _, e := range b.Engines {
+	listed := slices.Clone(b.Engines)
+	slices.Reverse(listed)
+	for _, e := range registry.OrderEngines(listed, func(e registry.Engine) registry.Engine { return e }) {
 		e.Reference, e.Sources, e.Limits, e.Interface = reference.Digest, sources, limits.Digest, offered.Digest
 		refs = append(refs, s.put(ctx, registry.Part{Role: registry.PartEngine, Model: b.Model,
 			Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))

@@ -21,22 +21,41 @@ func lost(answer registry.Resolution) string {
 	return strings.Join(out, "\n")
 }
 
+// listed are engines as a spec lists them: onnxruntime first, with fp32 before int8; then a toolchain with a higher version, a
+// closer target and fewer bits; and last one for an accelerator.
+func listed() []registry.Engine {
+	closer, gpu := MakeEngine("v4", "int4"), MakeEngine("v1", "fp16")
+	closer.Toolchain = registry.Toolchain{Name: "openvino", Version: "2026.2.0"}
+	gpu.Target.Name, gpu.Target.Accelerator = "gpu", &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}
+	gpu.Toolchain = registry.Toolchain{Name: "tensorrt", Version: "11.4"}
+	return []registry.Engine{MakeEngine("v1", "fp32"), MakeEngine("v3", "fp32"), MakeEngine("v3", "int8"), closer, gpu}
+}
+
 func testResolve(t *testing.T, r Registry) {
-	older := MakeEngine("v3", "int8")
-	older.Toolchain.Version = "1.29.0"
-	b := Build{Engines: append(Engines(), older)}
-	release := r.Build(t, b)
+	engines := listed()
+	slices.Reverse(engines)
+	release := r.Build(t, Build{Engines: engines})
+	gpu := Node("v4")
+	gpu.Accelerators = []registry.NodeAccelerator{{Vendor: "nvidia", Arch: "sm_90"}}
 	for _, c := range []struct {
 		name string
 		q    registry.ResolveQuery
 		want string
 	}{
-		{"closest target, lowest precision, newest toolchain", registry.ResolveQuery{Node: Node("v4")},
-			"linux-amd64-v3/int8: chosen\nlinux-amd64-v3/int8: linux-amd64-v3/int8 has the newer toolchain\nlinux-amd64-v3/fp32: linux-amd64-v3/int8 has a lower precision\nlinux-amd64-v1/fp32: linux-amd64-v3/int8 matches this node more closely"},
+		{"the first toolchain, its closest target, and the first variant", registry.ResolveQuery{Node: Node("v4")},
+			"linux-amd64-v3/fp32: chosen\ngpu/fp16: accelerator: needs nvidia sm_90, has none\n" +
+				"linux-amd64-v3/int8: linux-amd64-v3/fp32 comes first in the spec\nlinux-amd64-v1/fp32: linux-amd64-v3/fp32 asks for more of the processor\n" +
+				"linux-amd64-v4/int4: linux-amd64-v3/fp32 is by the toolchain that the spec names first"},
+		{"an accelerator", registry.ResolveQuery{Node: gpu},
+			"gpu/fp16: chosen\nlinux-amd64-v3/fp32: gpu/fp16 is for an accelerator\nlinux-amd64-v3/int8: gpu/fp16 is for an accelerator\n" +
+				"linux-amd64-v1/fp32: gpu/fp16 is for an accelerator\nlinux-amd64-v4/int4: gpu/fp16 is for an accelerator"},
 		{"what the machine can run", registry.ResolveQuery{Node: Node("v2")},
-			"linux-amd64-v1/fp32: chosen\nlinux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v3/fp32: cpu.level: needs v3, has v2"},
-		{"variant", registry.ResolveQuery{Node: Node("v3"), Variant: "fp32", Version: "1.0.0"},
-			"linux-amd64-v3/fp32: chosen\nlinux-amd64-v3/int8: variant fp32 was requested\nlinux-amd64-v3/int8: variant fp32 was requested\nlinux-amd64-v1/fp32: linux-amd64-v3/fp32 matches this node more closely"},
+			"linux-amd64-v1/fp32: chosen\ngpu/fp16: accelerator: needs nvidia sm_90, has none\nlinux-amd64-v3/fp32: cpu.level: needs v3, has v2\n" +
+				"linux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v4/int4: cpu.level: needs v4, has v2"},
+		{"variant", registry.ResolveQuery{Node: Node("v3"), Variant: "int8", Version: "1.0.0"},
+			"linux-amd64-v3/int8: chosen\ngpu/fp16: accelerator: needs nvidia sm_90, has none; variant int8 was requested\n" +
+				"linux-amd64-v3/fp32: variant int8 was requested\nlinux-amd64-v1/fp32: variant int8 was requested\n" +
+				"linux-amd64-v4/int4: cpu.level: needs v4, has v3; variant int8 was requested"},
 	} {
 		q := c.q
 		q.Environment, q.Model = "staging", Model

@@ -34,7 +34,7 @@ func (s *Service) resolvable(
 		return resolvable{}, err
 	}
 	d := resolvable{release: r}
-	for _, e := range registry.RankEngines(r.Engines) {
+	for _, e := range r.Ranked() {
 		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
 	standing, claims, err := s.engineChecks(ctx, environment, r)
