@@ -253,8 +253,10 @@ type Promotion struct {
 	Hold        string   `json:"hold,omitempty"`      // of a promotion: why the destination's head is held; empty if it is not
 	Decision    Decision `json:"decision"`
 	VSA         []Digest `json:"vsa,omitempty"` // bundle manifests, release first
+	// NodesGet lists, for a promotion, the engine that each registered node type would get of the release in the destination.
+	NodesGet []NodeEngine `json:"nodesGet,omitempty"`
 	// Warnings of a rollback name engines that resolve refuses, and node types that have no engine
-	// left.
+	// left; those of a promotion say why NodesGet is missing.
 	Warnings []string `json:"warnings,omitempty"`
 	// Nodes lists the node types, and the caller's node, that get another engine by a rollback or
 	// lose theirs.

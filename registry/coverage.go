@@ -96,9 +96,7 @@ func (p Policy) engineFor(r Release, n Node, claims []Claim) (chosen Engine, why
 			why = append(why, e.Label()+": "+lacks[0].String())
 			continue
 		}
-		// The summary is what this promotion will sign.
-		unmet := CheckEngineStanding(p.Promotion.Resource, r, e, claims, p.Promotion.Restrictions).Unmet()
-		unmet = slices.DeleteFunc(unmet, func(req Requirement) bool { return req.Name == requireSummary })
+		unmet := CheckEngineAfterPromotion(p.Promotion.Resource, r, e, claims, p.Promotion.Restrictions)
 		if len(unmet) == 0 {
 			return e, nil, true
 		}

@@ -68,6 +68,13 @@ func CheckEngineStanding(resource string, r Release, e Engine, claims []Claim, i
 	return standing(resource, alone, alone.Subjects()[1:], claims, in)
 }
 
+// CheckEngineAfterPromotion lists what CheckEngineStanding will have against an engine when the promotion that is decided has
+// signed its summary.
+func CheckEngineAfterPromotion(resource string, r Release, e Engine, claims []Claim, in Restrictions) []Requirement {
+	unmet := CheckEngineStanding(resource, r, e, claims, in).Unmet()
+	return slices.DeleteFunc(unmet, func(req Requirement) bool { return req.Name == requireSummary })
+}
+
 // CheckReturn decides like CheckStanding whether a head may go back to the release. Engines
 // that failed since then do not prevent it: nodes do not get them, and an operator may need the
 // other engines.

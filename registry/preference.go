@@ -80,3 +80,28 @@ func (r Release) Ranked() []Engine {
 	slices.SortStableFunc(ranked, func(a, b Engine) int { return cmp.Compare(place[a.Digest], place[b.Digest]) })
 	return ranked
 }
+
+// NodeEngine is the engine that a node type gets of a release.
+type NodeEngine struct {
+	NodeType string `json:"nodeType"`
+	Engine   Digest `json:"engine,omitempty"` // empty: none
+	Label    string `json:"label,omitempty"`
+}
+
+// String describes it: "g6.xlarge -> gpu/fp16".
+func (n NodeEngine) String() string { return n.NodeType + " -> " + cmp.Or(n.Label, "no engine") }
+
+// NodesGet lists the engine that each node type gets of a release: the first that it can run and against which unmet lists nothing.
+func (r Release) NodesGet(types []Named[Node], unmet func(Engine) []Requirement) []NodeEngine {
+	usable := slices.DeleteFunc(r.Ranked(), func(e Engine) bool { return len(unmet(e)) > 0 })
+	get := make([]NodeEngine, 0, len(types))
+	for _, t := range types {
+		n := NodeEngine{NodeType: t.Name}
+		runs := func(e Engine) bool { return len(e.Target.Match(t.Document, t.Document.Runtime())) == 0 }
+		if i := slices.IndexFunc(usable, runs); i >= 0 {
+			n.Engine, n.Label = usable[i].Digest, usable[i].Label()
+		}
+		get = append(get, n)
+	}
+	return get
+}

@@ -104,3 +104,37 @@ func TestRanked(t *testing.T) {
 		t.Errorf("engines that are there twice: %s", digestsIn(got))
 	}
 }
+
+// A node type gets the first engine that it can run and that nothing speaks against.
+func TestNodesGet(t *testing.T) {
+	t.Parallel()
+	r := registry.Release{Engines: []registry.Engine{specEngine("fp32", "a", "v1", false), specEngine("int8", "a", "v3", false), specEngine("gpu", "b", "v1", true)}}
+	for i := range r.Engines {
+		r.Engines[i].Target.V, r.Engines[i].Target.Name = registry.TargetVersion, "x86"
+	}
+	r.Order = []registry.Digest{"gpu", "int8", "fp32"}
+	node := func(name, level string, devices ...registry.NodeAccelerator) registry.Named[registry.Node] {
+		return registry.Named[registry.Node]{Name: name, Document: registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level}, Accelerators: devices}}
+	}
+	types := []registry.Named[registry.Node]{node("gpu", "v4", registry.NodeAccelerator{Vendor: "nvidia"}), node("new", "v3"), node("old", "v1"), {Name: "other"}}
+	for bad, want := range map[registry.Digest]string{
+		"":     "gpu -> x86/gpu, new -> x86/int8, old -> x86/fp32, other -> no engine",
+		"int8": "gpu -> x86/gpu, new -> x86/fp32, old -> x86/fp32, other -> no engine",
+		"gpu":  "gpu -> x86/int8, new -> x86/int8, old -> x86/fp32, other -> no engine",
+		"fp32": "gpu -> x86/gpu, new -> x86/int8, old -> no engine, other -> no engine",
+	} {
+		var got []string
+		unmet := func(e registry.Engine) []registry.Requirement {
+			if e.Digest == bad {
+				return []registry.Requirement{{Name: "no-quarantine"}}
+			}
+			return nil
+		}
+		for _, n := range r.NodesGet(types, unmet) {
+			got = append(got, n.String())
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("without %q: got %s, want %s", bad, strings.Join(got, ", "), want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ quarantines stand, and who approved it. REF defaults to the last build here.`,
 				}
 				found.Approvals = i.Envs.Approvals(found.Release, found.Claims, clock.Now())
 				found.Names = namesIn(c.Context(), i, ref.Environment, found.Release)
+				if found.NodesGet, err = nodesGet(c.Context(), i, ref.Environment, found.Release); err != nil {
+					return err
+				}
 				return a.ui.Result(inspectText(found), found)
 			})
 		},
@@ -82,10 +86,66 @@ func inspectText(i inspection.Result) string {
 	for _, e := range r.Engines {
 		loads += loadText(e.Label(), e.Load)
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
+	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\n%s\nevidence%s\n",
 		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, crossCheckText(i.CrossCheck), r.Limits,
 		leftOutText(i.LeftOut), namesText(i.Names),
-		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, evidenceText(i))
+		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, nodesGetText(r, i.NodesGet), evidenceText(i))
+}
+
+// nodesGet asks for each registered node type which engine of a release it gets. Who may not read node types sees none.
+func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r registry.Release) ([]registry.NodeEngine, error) {
+	var all []registry.NodeEngine
+	for after := ""; ; {
+		page, err := i.NodeTypes.List(ctx, after, registry.MaxPage)
+		if registry.HasCode(err, registry.CodeForbidden) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page {
+			answer, err := i.Resolve(ctx, registry.ResolveQuery{Environment: environment, Model: r.Model, Version: string(r.Digest), Node: t.Document})
+			if err != nil && !registry.HasCode(err, registry.CodeNoEngine) && !registry.HasCode(err, registry.CodePolicy) {
+				return nil, err
+			}
+			n := registry.NodeEngine{NodeType: t.Name}
+			if answer.Engine != nil {
+				n.Engine, n.Label = answer.Engine.Digest, answer.Engine.Label()
+			}
+			all, after = append(all, n), t.Name
+		}
+		if len(page) < registry.MaxPage {
+			return all, nil
+		}
+	}
+}
+
+// nodesGetText lists what node types get; without any, the order in which nodes get the engines.
+func nodesGetText(r registry.Release, all []registry.NodeEngine) string {
+	const width = 80
+	var items []string
+	title := "nodes get"
+	for _, n := range all {
+		items = append(items, n.String())
+	}
+	if len(all) == 0 {
+		title = "nodes get the first that they can run"
+		for _, e := range r.Ranked() {
+			items = append(items, e.Label())
+		}
+	}
+	line, text := title+":", ""
+	for n, item := range items {
+		item = " " + ui.Plain(item)
+		if n < len(items)-1 {
+			item += ","
+		}
+		if len(line)+len(item) > width {
+			text, line = text+line+"\n", " "
+		}
+		line += item
+	}
+	return text + line
 }
 
 // originText says from which commit the release was built.

@@ -92,6 +92,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 		a.tellLost(ctx, i, promotion)
 		a.tellLeftOut(ctx, i, promotion)
 	}
+	a.tellNodes(promotion)
 	if n := promotion.Decision.IgnoredCount; n > 0 {
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}
@@ -182,6 +183,22 @@ func (a *app) tellLeftOut(ctx context.Context, i *wiring.Instance, p registry.Pr
 	}
 	if left := release.LeftOut(claims); len(left) > 0 {
 		a.ui.Note("%s %s was made without %s of its spec: %s", p.Model, p.Version, registry.Count(len(left), "engine"), leftOutLabels(left))
+	}
+}
+
+// maxNodes is how many node types a promotion names on a terminal.
+const maxNodes = 20
+
+// tellNodes says which engine each node type gets of the release.
+func (a *app) tellNodes(p registry.Promotion) {
+	for _, warning := range p.Warnings {
+		a.ui.Note("warning: %s", warning)
+	}
+	for _, n := range p.NodesGet[:min(maxNodes, len(p.NodesGet))] {
+		a.ui.Note("nodes get: %s", n)
+	}
+	if more := len(p.NodesGet) - maxNodes; more > 0 {
+		a.ui.Note("nodes get: see also %s: --output json has all", registry.Count(more, "other node type"))
 	}
 }
 

@@ -24,6 +24,52 @@ func covered(t *testing.T, edits ...func(*service.Config)) *world {
 	return w
 }
 
+// brokenTypes are node types that cannot be read.
+type brokenTypes struct{ registry.NodeTypes }
+
+func (brokenTypes) List(context.Context, string, int) ([]registry.Named[registry.Node], error) {
+	return nil, registry.Errorf(registry.CodeInvalid, "node-types/box.json: not JSON")
+}
+
+// A promotion says which engine each node type would get in the destination, also where it is refused. No decision rests on that.
+func TestPromotionSaysWhatNodesGet(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.config.NodeTypes = w.db.NodeTypes()
+	w.serve(t)
+	must(t, w.db.NodeTypes().Put(t.Context(), "box", registrytest.Node("v4")))
+	must(t, w.db.NodeTypes().Put(t.Context(), "old", registrytest.Node("v1")))
+	gets := func(when, want string, allowed, dryRun bool) {
+		t.Helper()
+		p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: dryRun})
+		var got []string
+		for _, n := range p.NodesGet {
+			got = append(got, n.String())
+		}
+		if strings.Join(got, ", ") != want || (err == nil) != allowed {
+			t.Errorf("%s: nodes get %q, error %v; want %q", when, got, err, want)
+		}
+	}
+	release := w.Build(t, registrytest.Build{})
+	gets("signed by nobody", "box -> no engine, old -> no engine", false, true)
+	w.Prove(t, release)
+	gets("proven", "box -> linux-amd64-v3/int8, old -> linux-amd64-v1/fp32", true, true)
+	gets("promoted", "box -> linux-amd64-v3/int8, old -> linux-amd64-v1/fp32", true, false)
+	gets("there already", "box -> linux-amd64-v3/int8, old -> linux-amd64-v1/fp32", true, false)
+	best := release.Ranked()[0]
+	w.AttachTo(t, "staging", release, best.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "x"})
+	gets("with the best engine in quarantine", "box -> linux-amd64-v3/fp32, old -> linux-amd64-v1/fp32", false, true)
+
+	w.config.NodeTypes = brokenTypes{w.db.NodeTypes()}
+	w.serve(t)
+	next := w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	w.Prove(t, next)
+	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if err != nil || p.NodesGet != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "node-types/box.json") {
+		t.Errorf("node types that cannot be read: got %+v, error %v; want a promotion with a warning", p, err)
+	}
+}
+
 // What node types are when the head moves counts, whatever they were when the promotion was decided.
 func TestNodeTypesMoveWhileItIsPromoted(t *testing.T) {
 	t.Parallel()

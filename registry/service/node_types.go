@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -24,6 +25,24 @@ func (s *Service) eachNodeType(ctx context.Context, visit func(name string, node
 		if len(page) < registry.MaxPage {
 			return nil
 		}
+	}
+}
+
+// tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.
+func (s *Service) tellNodes(ctx context.Context, m move, p *registry.Promotion) {
+	if m.standing == nil {
+		return
+	}
+	var all []registry.Named[registry.Node]
+	err := s.eachNodeType(ctx, func(name string, node registry.Node) {
+		all = append(all, registry.Named[registry.Node]{Name: name, Document: node})
+	})
+	if err != nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the node types cannot be read, so what they get is unknown: %v", err))
+		return
+	}
+	if len(all) > 0 {
+		p.NodesGet = m.release.NodesGet(all, m.standing)
 	}
 }
 

@@ -26,6 +26,8 @@ type move struct {
 	unkept   []registry.Claim  // of it, what the catalog has to keep and does not
 	decision registry.Decision
 	already  bool // the head is already at the release
+	// standing lists what speaks against an engine in the destination; nil until that is known.
+	standing func(registry.Engine) []registry.Requirement
 
 	// Completed work, which is not repeated.
 	rehashed bool
@@ -109,7 +111,9 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 	if registry.BasisOutdated(err) {
 		err = errors.Join(err, s.abandon(ctx, m))
 	}
-	return m.promotion(), err
+	p := m.promotion()
+	s.tellNodes(ctx, m, &p)
+	return p, err
 }
 
 // mend restores what other registries lost or never got: tags of the head, and evidence about
@@ -167,6 +171,9 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
 	all := union(here.claims, there.claims)
+	m.standing = func(e registry.Engine) []registry.Requirement {
+		return registry.CheckEngineAfterPromotion(resource, m.release, e, all, restrictions)
+	}
 	_, _, summarized := registry.FindVSA(there.claims, m.release, resource)
 	if m.already = summarized && m.basis.Head.Release == m.release.Digest; m.already {
 		if again, err := s.bring(ctx, m, here); again || err != nil {

@@ -37,6 +37,8 @@ type Result struct {
 	// Names are the names of classes and features; absent where there are none. [Of] leaves them to
 	// the caller, so that programs for nodes do not need to read interfaces.
 	Names []Names `json:"names,omitempty"`
+	// NodesGet is the engine that each registered node type gets of the release. [Of] leaves it to the caller.
+	NodesGet []registry.NodeEngine `json:"nodesGet,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []Quarantine `json:"quarantines,omitempty"`
 	// Approvals are those of trusted approvers for any environment, with what became of them. [Of]

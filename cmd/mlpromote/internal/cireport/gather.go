@@ -161,55 +161,41 @@ func (e *Engine) measured(from inspection.Engine) {
 	}
 }
 
-// nodes compares which engine each node type has now with the one that it would get.
+// nodes puts the engine that each node type would get beside the one that it has now.
 func (g *gathering) nodes(ctx context.Context) {
-	if g.i.NodeTypes == nil || g.Unchanged {
+	if g.Unchanged {
 		return
 	}
-	for after := ""; ; {
-		page, err := g.i.NodeTypes.List(ctx, after, registry.MaxPage)
-		if err != nil {
-			g.unknown("node types", err)
-			return
+	for _, warning := range g.promotion.Warnings {
+		g.Unknown = append(g.Unknown, warning)
+	}
+	for _, n := range g.promotion.NodesGet {
+		change := registry.NodeChange{Node: "node type " + n.NodeType, To: n.Label, ToEngine: n.Engine}
+		if err := g.has(ctx, n.NodeType, &change); err != nil {
+			g.unknown(change.Node, err)
+			continue
 		}
-		for _, n := range page {
-			g.node(ctx, n)
-			after = n.Name
-		}
-		if len(page) < registry.MaxPage {
-			return
-		}
+		g.Nodes = append(g.Nodes, change)
 	}
 }
 
-func (g *gathering) node(ctx context.Context, n registry.Named[registry.Node]) {
-	query := registry.ResolveQuery{Environment: g.promotion.Environment, Model: g.ref.Model, Node: n.Document}
-	change := registry.NodeChange{Node: "node type " + n.Name}
-	if g.now != nil {
-		was, err := g.i.Resolve(ctx, query)
-		if err != nil && was.Engine == nil && !refused(err) {
-			g.unknown(change.Node, err)
-			return
-		}
-		if was.Engine != nil {
-			change.From, change.FromEngine = was.Engine.Label(), was.Engine.Digest
-		}
+// has adds the engine that a node type has now.
+func (g *gathering) has(ctx context.Context, nodeType string, change *registry.NodeChange) error {
+	if g.now == nil {
+		return nil
 	}
-	query.Environment, query.Version = g.ref.Environment, g.found.Release.Tag()
-	will, err := g.i.Resolve(ctx, query)
-	switch {
-	case err != nil && !refused(err):
-		g.unknown(change.Node, err)
-		return
-	case err == nil && will.Release != g.found.Release.Digest:
-		g.unknown(change.Node, fmt.Errorf("tag %s was moved meanwhile", query.Version))
-		return
-	case will.Engine != nil:
-		change.To, change.ToEngine = will.Engine.Label(), will.Engine.Digest
+	node, err := g.i.NodeTypes.Get(ctx, nodeType)
+	if err != nil {
+		return err
 	}
-	if change.FromEngine != change.ToEngine {
-		g.Nodes = append(g.Nodes, change)
+	was, err := g.i.Resolve(ctx, registry.ResolveQuery{Environment: g.promotion.Environment, Model: g.ref.Model, Node: node})
+	if err != nil && was.Engine == nil && !refused(err) {
+		return err
 	}
+	if was.Engine != nil {
+		change.From, change.FromEngine = was.Engine.Label(), was.Engine.Digest
+	}
+	return nil
 }
 
 // refused reports whether resolve said that there is no engine, rather than failing to say.

@@ -38,7 +38,10 @@ func Decision(p registry.Promotion, refusal string) string {
 	if refusal != "" && len(r.Unmet()) == 0 {
 		said = md(refusal) + "\n"
 	}
-	return page(heading(r)+md(name.String())+"\n", said, requirementsTable(r))
+	for _, n := range p.NodesGet {
+		r.Nodes = append(r.Nodes, registry.NodeChange{Node: "node type " + n.NodeType, To: n.Label})
+	}
+	return page(heading(r)+md(name.String())+"\n", said, requirementsTable(r), nodesTable(r))
 }
 
 // page puts parts behind text, as far as there is room.
@@ -285,18 +288,33 @@ func leftOut(r Report) []string {
 	return lines
 }
 
+// maxNodes is how many node types the table has.
+const maxNodes = 50
+
+// nodesTable says which engine node types get, and the one that they have if the destination has a release.
 func nodesTable(r Report) string {
 	if len(r.Nodes) == 0 {
 		return ""
 	}
-	rows := [][]string{{"Nodes", "Engine now", "Engine then"}}
-	for _, n := range r.Nodes {
-		rows = append(rows, []string{md(n.Node), of(n.From, r.Current), of(n.To, r.Version)})
+	rows := [][]string{{"Nodes", "get"}}
+	if r.Current != "" {
+		rows[0] = []string{"Nodes", "get", "have now"}
 	}
-	return table(rows)
+	for _, n := range r.Nodes[:min(maxNodes, len(r.Nodes))] {
+		row := []string{md(n.Node), of(n.To, r.Version)}
+		if r.Current != "" {
+			row = append(row, of(n.From, r.Current))
+		}
+		rows = append(rows, row)
+	}
+	text := table(rows)
+	if more := len(r.Nodes) - maxNodes; more > 0 {
+		text += "\nAnd " + registry.Count(more, "other node type") + ": the JSON form has all.\n"
+	}
+	return text
 }
 
-// of is an engine of a version. Both have one with this label, and the bytes differ.
+// of is an engine of a version. Both versions have one with this label, and the bytes differ.
 func of(label, version string) string {
 	if label == "" {
 		return "none"

@@ -32,7 +32,7 @@ type Report struct {
 	LeftOut      []registry.LeftOut    `json:"leftOut,omitempty"` // engines of the spec that were not built
 	Looser       []string              `json:"looser,omitempty"`  // limits that are looser than those there now
 	Interface    []string              `json:"interface,omitempty"`
-	Nodes        []registry.NodeChange `json:"nodes,omitempty"` // node types that get another engine, or lose theirs
+	Nodes        []registry.NodeChange `json:"nodes,omitempty"` // what node types have now and would get
 	Steps        *Steps                `json:"steps,omitempty"`
 	// Unknown says what could not be read, and is missing above for that reason.
 	Unknown []string `json:"unknown,omitempty"`
