@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -30,7 +31,7 @@ func (v verification) head(c candidate, began beginning) registry.ReportHead {
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
 		Node:      v.node,
 		Runtime: registry.RuntimeUsed{Name: c.tool.identity.Name, Version: c.tool.identity.Version,
-			Library: registry.NewDigestSet(c.tool.identity.LibraryDigest), Host: hostPackages(c.tool.identity)},
+			Library: registry.NewDigestSet(cmp.Or(c.tool.identity.LibraryDigest, c.tool.identity.Lock)), Host: hostPackages(c.tool.identity)},
 		Settings: registry.SettingsOf(c.engine.Load),
 		Tool:     v.p.Tool,
 	}

@@ -165,6 +165,15 @@ type ResolveQuery struct {
 	Known *Resolution
 }
 
+// Machine is the node of the query with the runtime that loads the engine there.
+func (q ResolveQuery) Machine() Node {
+	n := q.Node
+	if q.Runtime != nil {
+		n.Runtimes = q.Runtime.Runtimes
+	}
+	return n
+}
+
 // Resolution is the engine that was found, or the reasons why every candidate was rejected.
 type Resolution struct {
 	Release    Digest      `json:"release"`

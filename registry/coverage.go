@@ -96,7 +96,7 @@ func (p Policy) engineFor(r Release, n Node, claims []Claim) (chosen Engine, why
 			why = append(why, e.Label()+": "+lacks[0].String())
 			continue
 		}
-		unmet := CheckEngineAfterPromotion(p.Promotion.Resource, r, e, claims, p.Promotion.Restrictions)
+		unmet := unmetOn(n, CheckEngineAfterPromotion(p.Promotion.Resource, r, e, claims, p.Promotion.Restrictions))
 		if len(unmet) == 0 {
 			return e, nil, true
 		}
@@ -135,6 +135,12 @@ func (p Policy) judgeCoverage(r Release, claims []Claim, cs counted) []Requireme
 // a machine that it passes.
 func (p Policy) judgeNodeType(t Named[Node], r Release, claims []Claim, cs counted) Requirement {
 	req := Requirement{Name: requireCoverage, Subject: "node type " + t.Name}
+	if kept, against, ok := cs.keptFrom(r, t.Document); ok {
+		req.cite(against.claim)
+		req.refuse("it does not get %s: %s, on a machine that it is or may be like, and no later report of such a machine passed",
+			kept.Label(), against.failure())
+		return req
+	}
 	e, why, ok := p.engineFor(r, t.Document, claims)
 	if !ok {
 		req.Detail = fmt.Sprintf("it gets no engine (%s): add a target that it meets to mlpromote.yaml, build and verify", strings.Join(why, "; "))
@@ -150,14 +156,26 @@ func (p Policy) judgeNodeType(t Named[Node], r Release, claims []Claim, cs count
 		if found.other != "" {
 			text += "; " + found.other
 		}
-		if found.failed {
-			req.refuse("%s", text)
-		}
 		req.deny("%s: run mlpromote verify on a machine of this type, %s", text, withWhichKey(len(found.newest)))
 	} else {
 		req.until = p.agesAt(found.newest, want)
 	}
 	return req
+}
+
+// keptFrom returns the first engine that a node could run and that a report keeps from it, where a pass on another machine counts:
+// without one, the engine is kept from all nodes.
+func (cs counted) keptFrom(r Release, n Node) (e Engine, against report, ok bool) {
+	for _, e := range r.Ranked() {
+		if len(e.Target.Match(n, n.Runtime())) > 0 {
+			continue
+		}
+		found := cs.proofs(r, e)
+		if at := slices.IndexFunc(found.against, func(a report) bool { return a.keepsFrom(n) }); at >= 0 && len(found.passes) > 0 {
+			return e, found.against[at], true
+		}
+	}
+	return Engine{}, report{}, false
 }
 
 func withWhichKey(have int) string {
@@ -171,14 +189,14 @@ func withWhichKey(have int) string {
 type witnesses struct {
 	newest map[string]report // by key
 	other  string            // why a report of another machine, or one that lacks something, is none; empty: there is none
-	failed bool              // a report of such a machine did not pass, and none of such a machine passed after it
+	failed bool              // a report of a machine that is or may be like it did not pass, and none of such a machine passed after it
 }
 
 // witnesses finds the newest of each key, of those that meet what the policy asks of reports otherwise.
 func (p Policy) witnesses(t Node, r Release, e Engine, cs counted) witnesses {
 	found := witnesses{newest: make(map[string]report)}
-	all := cs.findings(PredicateParity, r, e)
-	if all.failedOn(t) {
+	all := cs.proofs(r, e)
+	if all.keepsFrom(t) {
 		found.failed, found.other = true, "a report of such a machine did not pass, and none of such a machine passed after it"
 		return found
 	}
@@ -196,16 +214,6 @@ func (p Policy) witnesses(t Node, r Release, e Engine, cs counted) witnesses {
 		}
 	}
 	return found
-}
-
-// failedOn reports whether a report of a machine of a node type did not pass, and no later one of such a machine
-// did. A pass of another machine of the same kind heals the failure for the engine, and not for the type.
-func (f findings) failedOn(t Node) bool {
-	return slices.ContainsFunc(f.failed, func(failed report) bool {
-		return failed.differsFrom(t) == "" && !slices.ContainsFunc(f.passes, func(pass report) bool {
-			return pass.differsFrom(t) == "" && pass.heals(failed)
-		})
-	})
 }
 
 // refusesPass says why a pass does not meet what the policy asks of reports, or is "".

@@ -149,10 +149,10 @@ func (c Ceilings) of(precision, dtype string) map[string]Figure {
 
 // judgePasses holds the newest passes against what lacks says of one: empty if nothing.
 func (p Policy) judgePasses(req *Requirement, r Release, e Engine, cs counted, lacks func(report) string) {
-	parity := cs.findings(PredicateParity, r, e)
+	parity := cs.proofs(r, e)
 	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "shown by a verifier"
-	parity.refuse(req, "parity")
+	parity.refuse(req)
 	if len(passes) == 0 {
 		req.deny("%s", noPass(parity.stale))
 	}

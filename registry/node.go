@@ -36,8 +36,8 @@ type NodeAccelerator struct {
 	Driver    string `json:"driver,omitempty"` // "580.65.06"
 }
 
-// Kind returns the class of the node's hardware. Machines of one kind are expected to compute
-// the same, so a later report of a kind replaces an earlier one.
+// Kind names the class of the node's hardware. Whether a report is from a machine like another one, more facts decide: see
+// likeness.go.
 func (n Node) Kind() string {
 	kind := n.OS + "/" + n.CPU.Arch + "/" + n.CPU.Level + "/" + n.CPU.Vendor + "/" + n.CPU.Model
 	for _, a := range n.Accelerators {

@@ -127,7 +127,8 @@ type Requirement struct {
 	// pass: what is missing besides would not help. It is false in answers of older services.
 	Refused bool `json:"refused,omitempty"`
 
-	until time.Time // from when it may be decided otherwise; zero: time alone does not change it
+	until   time.Time // from when it may be decided otherwise; zero: time alone does not change it
+	against []report  // what keeps an engine from some nodes
 }
 
 // Decision is the result of a policy check. The zero Decision does not allow.
@@ -139,6 +140,8 @@ type Decision struct {
 	Until time.Time `json:"until,omitzero"`
 	// Skipped says which requirements were skipped by a break-glass promotion; nil: all are met.
 	Skipped *Skipped `json:"skipped,omitempty"`
+	// Withheld are the nodes that do not get an engine of the release, whatever is decided.
+	Withheld []Withheld `json:"withheld,omitempty"`
 }
 
 // Allowed reports whether there are requirements and all of them are met or skipped.
@@ -207,7 +210,7 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 		return Decision{}
 	}
 	counted, ignored := count(r, claims)
-	var decision Decision
+	decision := Decision{Withheld: counted.withheld(r)}
 	decision.Ignore(ignored...)
 	for _, name := range append([]string{requireQuarantine}, p.Require...) {
 		switch name {

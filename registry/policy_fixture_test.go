@@ -34,7 +34,7 @@ func sample() registry.Release {
 
 func sampleNode() registry.Node {
 	return registry.Node{
-		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "v", Model: "first"},
+		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "v", Model: "first", Features: []string{"avx2"}},
 		Runtimes: map[string]string{"onnxruntime": "1.30.0"},
 	}
 }
@@ -73,6 +73,7 @@ func head(r registry.Release, e registry.Engine, hour int, v registry.Verdict) r
 	return registry.ReportHead{
 		Verdict: v, StartedOn: at.Add(-time.Hour), FinishedOn: at, Node: sampleNode(),
 		Limits: registry.NewDigestSet(r.Limits), Sources: registry.NewDigestSet(r.Sources), Reference: registry.NewDigestSet(e.Reference),
+		Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0", Library: registry.NewDigestSet(digest.FromString("library"))},
 	}
 }
 

@@ -5,13 +5,14 @@ import "fmt"
 // judgeParity decides whether verifiers found that the engine computes what its reference
 // computes. Reports count only if they are about this release's limits, sources and reference,
 // on hardware that meets the target. A pass must be complete. A report that did not pass, even
-// an incomplete one, denies until a later pass on the same kind of hardware heals it. A
-// performance report that failed its limits denies like a failed parity report.
+// an incomplete one, keeps the engine from nodes like its machine until a later pass on a machine of the same kind heals it, and
+// denies if no pass on another machine counts. A
+// performance report that failed its limits does the same.
 func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
-	parity := cs.findings(PredicateParity, r, e)
+	parity := cs.proofs(r, e)
 	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "passed"
-	parity.refuse(req, "parity")
+	parity.refuse(req)
 	if len(passes) == 0 {
 		req.deny("%s", noPass(parity.stale))
 	}
@@ -25,8 +26,10 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 			req.deny("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", pass.Cases.Origin)
 		}
 	}
-	cs.findings(PredicatePerformance, r, e).refuse(req, "performance")
 	p.judgeRequiredNodeTypes(req, r, e, cs)
+	if req.Met && len(parity.against) > 0 {
+		req.Detail = "passed; kept from " + parity.against[0].kept()
+	}
 }
 
 // compared reports whether a pass compared with what the promotion replaces, if it compared at all.
@@ -53,11 +56,54 @@ func shown(release Digest) string {
 }
 
 // judgeFailures decides whether every report of a trusted verifier that did not pass was
-// healed. It does not require a pass.
+// healed, or leaves nodes that may have the engine because a pass on such a machine counts. It does not require a pass.
 func judgeFailures(req *Requirement, r Release, e Engine, cs counted) {
 	req.Met, req.Detail = true, "no unhealed failure of a verifier"
-	cs.findings(PredicateParity, r, e).refuse(req, "parity")
-	cs.findings(PredicatePerformance, r, e).refuse(req, "performance")
+	found := cs.proofs(r, e)
+	found.refuse(req)
+	if req.Met && len(found.against) > 0 {
+		req.against, req.Detail = found.against, "it is kept from "+found.against[0].kept()
+	}
+}
+
+// SomeNodes reports whether the requirement is unmet for some nodes only: [Requirement.On] says for which.
+func (req Requirement) SomeNodes() bool { return !req.Met && len(req.against) > 0 }
+
+// Size is about how many bytes of memory the requirement needs beside its texts.
+func (req Requirement) Size() int {
+	const each = 2 << 10
+	return each * len(req.against)
+}
+
+// On decides the requirement for one node: what keeps an engine from some nodes is met for the others. detail says why it is unmet.
+func (req Requirement) On(n Node) (met bool, detail string) {
+	if !req.SomeNodes() {
+		return req.Met, req.Detail
+	}
+	for _, against := range req.against {
+		if !against.keepsFrom(n) {
+			continue
+		}
+		if open := against.unstated(n); open != "" {
+			return false, fmt.Sprintf("%s; the node may be like the machine of that report: it does not state %s", against.failure(), PlainText(open))
+		}
+		return false, against.failure() + "; the node is like the machine of that report"
+	}
+	return true, ""
+}
+
+// UnmetOn lists the requirements that are not met for a node, with the reason in their detail.
+func (d Decision) UnmetOn(n Node) []Requirement { return unmetOn(n, d.Unmet()) }
+
+func unmetOn(n Node, requirements []Requirement) []Requirement {
+	var unmet []Requirement
+	for _, req := range requirements {
+		var met bool
+		if met, req.Detail = req.On(n); !met {
+			unmet = append(unmet, req)
+		}
+	}
+	return unmet
 }
 
 func noPass(stale []string) string {

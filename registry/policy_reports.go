@@ -28,6 +28,7 @@ type report struct {
 	PlainLoad   *PlainLoad               `json:"plainLoad"`
 	claim       Claim
 	fault       error // why it cannot be read; then only claim is set
+	accelerated bool  // its engine is for an accelerator
 }
 
 // readReport reads a claim that is a parity or performance report. ok is false for other types.
@@ -49,7 +50,12 @@ func (r report) passes() bool {
 	return r.fault == nil && (r.Verdict == VerdictPass || recorded)
 }
 
-func (r report) failure(what string) string {
+// failure says what a report that did not pass says.
+func (r report) failure() string {
+	what := "parity"
+	if r.claim.Statement.PredicateType == PredicatePerformance {
+		what = "performance"
+	}
 	switch {
 	case r.fault != nil:
 		return fmt.Sprintf("a %s report of a trusted verifier cannot be read: %s: verify again", what, r.fault)
@@ -64,8 +70,21 @@ func (r report) failure(what string) string {
 type findings struct {
 	passes  []report
 	against []report // failed or undecided, and not healed by a pass
-	failed  []report // failed or undecided, also if a pass healed it
 	stale   []string // why the other reports do not count
+}
+
+// proofs are the parity reports about an engine, and all reports against it. A pass counts as long as nothing keeps the engine
+// from the machine that the pass was made on.
+func (cs counted) proofs(r Release, e Engine) findings {
+	f := cs.findings(PredicateParity, r, e)
+	f.against = append(f.against, cs.findings(PredicatePerformance, r, e).against...)
+	f.passes = slices.DeleteFunc(f.passes, func(pass report) bool { return f.keepsFrom(pass.Node) })
+	return f
+}
+
+// keepsFrom reports whether a report keeps the engine from a node.
+func (f findings) keepsFrom(n Node) bool {
+	return slices.ContainsFunc(f.against, func(against report) bool { return against.keepsFrom(n) })
 }
 
 // findings reads the reports of one predicate type about an engine of the release.
@@ -73,6 +92,7 @@ func (cs counted) findings(predicateType string, r Release, e Engine) findings {
 	var f findings
 	for _, c := range distinct(cs.of(predicateType, e.Digest)) {
 		read, _ := readReport(c)
+		read.accelerated = e.Target.Accelerator != nil
 		why := read.concernsOther(r, e)
 		if why == "" && read.passes() {
 			why = read.stale()
@@ -86,7 +106,6 @@ func (cs counted) findings(predicateType string, r Release, e Engine) findings {
 			f.against = append(f.against, read)
 		}
 	}
-	f.failed = slices.Clone(f.against)
 	f.against = slices.DeleteFunc(f.against, func(against report) bool {
 		return slices.ContainsFunc(f.passes, func(pass report) bool { return pass.heals(against) })
 	})
@@ -172,12 +191,12 @@ func (r report) contradiction() string {
 
 func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// heals reports whether a pass outweighs a report that did not pass. It must come from the same
-// kind of hardware, and its verifier must have been able to know of the failure. The history
+// heals reports whether a pass outweighs a report that did not pass. It must come from a machine of the same
+// kind, and its verifier must have been able to know of the failure. The history
 // shows when that was. The times in the reports count only if the history names neither report.
 func (r report) heals(against report) bool {
 	failed, passed := against.claim, r.claim
-	if against.fault == nil && against.Node.Kind() != r.Node.Kind() {
+	if against.fault == nil && !r.alike(against) {
 		return false
 	}
 	switch {
@@ -224,12 +243,42 @@ func (r report) compareAge(other report) int {
 	return cmp.Or(cmp.Compare(other.claim.Recorded, r.claim.Recorded), other.FinishedOn.Compare(r.FinishedOn))
 }
 
-// refuse marks the requirement as refused for every report that did not pass.
-func (f findings) refuse(req *Requirement, what string) {
+// refuse marks the requirement as refused for every report that did not pass, unless a pass counts: then they only keep the engine
+// from some nodes.
+func (f findings) refuse(req *Requirement) {
 	for _, against := range f.against {
 		req.cite(against.claim)
-		req.refuse("%s", against.failure(what))
+		if len(f.passes) == 0 {
+			req.refuse("%s", against.failure())
+		}
 	}
+}
+
+// Withheld are the nodes that do not get an engine, because a report of a machine like them did not pass.
+type Withheld struct {
+	Engine string `json:"engine"` // its label
+	Nodes  string `json:"nodes"`  // which, for readers
+	Why    string `json:"why"`    // what the report says
+	Report Digest `json:"report"` // its bundle
+}
+
+// String says it in a line.
+func (w Withheld) String() string {
+	return PlainText(fmt.Sprintf("%s is kept from %s: %s", w.Engine, w.Nodes, w.Why))
+}
+
+// withheld lists the nodes that engines of a release are kept from, though a pass on another machine counts.
+func (cs counted) withheld(r Release) []Withheld {
+	var all []Withheld
+	for _, e := range r.Engines {
+		f := cs.proofs(r, e)
+		for _, against := range f.against {
+			if len(f.passes) > 0 {
+				all = append(all, Withheld{e.Label(), against.kept(), against.failure(), against.claim.Bundle})
+			}
+		}
+	}
+	return all
 }
 
 // CheckTexts checks the texts of a new claim that others will read: the reasons of reports and

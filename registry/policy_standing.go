@@ -51,7 +51,7 @@ func (req Requirement) State() string {
 //   - neither the release nor an engine is in quarantine
 //   - no restriction in force concerns an engine
 //   - a builder whose key is not revoked signed each of them
-//   - every failing report about an engine was healed
+//   - every failing report about an engine was healed, or a pass on another machine counts
 //
 // The promotion checked the other requirements of the policy. Changes of policy apply to the
 // next promotion. Old reports, retired keys and shorter lists in the configuration do not
@@ -60,12 +60,23 @@ func CheckStanding(resource string, r Release, claims []Claim, in Restrictions) 
 	return standing(resource, r, r.Subjects(), claims, in)
 }
 
-// CheckEngineStanding is CheckStanding for one engine of the release. Of the release itself it
+// CheckEngineStanding is CheckStanding for one engine of the release, on a node of which nothing is known. Of the release itself it
 // requires the summary and no quarantine.
 func CheckEngineStanding(resource string, r Release, e Engine, claims []Claim, in Restrictions) Decision {
 	alone := r
 	alone.Engines = []Engine{e}
-	return standing(resource, alone, alone.Subjects()[1:], claims, in)
+	return onUnknownNode(standing(resource, alone, alone.Subjects()[1:], claims, in))
+}
+
+// onUnknownNode decides for a node that states nothing: any report that did not pass keeps the engine from it. [Requirement.On]
+// decides for others.
+func onUnknownNode(d Decision) Decision {
+	for i, req := range d.Requirements {
+		if len(req.against) > 0 && !req.Refused {
+			d.Requirements[i].refuse("%s", req.against[0].failure())
+		}
+	}
+	return d
 }
 
 // CheckEngineAfterPromotion lists what CheckEngineStanding will have against an engine when the promotion that is decided has
@@ -92,7 +103,7 @@ func CheckUnpromoted(r Release, e Engine, claims []Claim, in Restrictions) Decis
 	counted, ignored := count(r, claims)
 	d := Decision{Requirements: append(objections(r, counted, in), signatures(r.Subjects()[1:], counted)...)}
 	d.Ignore(ignored...)
-	return d
+	return onUnknownNode(d)
 }
 
 func standing(resource string, r Release, signed []Subject, claims []Claim, in Restrictions) Decision {
@@ -105,7 +116,8 @@ func standing(resource string, r Release, signed []Subject, claims []Claim, in R
 		summary.Met, summary.Detail = true, "a promoter's summary allows it"
 		summary.cite(found)
 	}
-	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted, in), signatures(signed, counted))}
+	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted, in), signatures(signed, counted)),
+		Withheld: counted.withheld(r)}
 	d.Ignore(ignored...)
 	return d
 }

@@ -91,15 +91,22 @@ type NodeEngine struct {
 // String describes it: "g6.xlarge -> gpu/fp16".
 func (n NodeEngine) String() string { return n.NodeType + " -> " + cmp.Or(n.Label, "no engine") }
 
-// NodesGet lists the engine that each node type gets of a release: the first that it can run and against which unmet lists nothing.
+// NodesGet lists the engine that each node type gets of a release: the first that it can run and against which unmet lists
+// nothing that holds for such a node.
 func (r Release) NodesGet(types []Named[Node], unmet func(Engine) []Requirement) []NodeEngine {
-	usable := slices.DeleteFunc(r.Ranked(), func(e Engine) bool { return len(unmet(e)) > 0 })
+	ranked := r.Ranked()
+	objections := make([][]Requirement, len(ranked))
+	for i, e := range ranked {
+		objections[i] = unmet(e)
+	}
 	get := make([]NodeEngine, 0, len(types))
 	for _, t := range types {
 		n := NodeEngine{NodeType: t.Name}
-		runs := func(e Engine) bool { return len(e.Target.Match(t.Document, t.Document.Runtime())) == 0 }
-		if i := slices.IndexFunc(usable, runs); i >= 0 {
-			n.Engine, n.Label = usable[i].Digest, usable[i].Label()
+		for i, e := range ranked {
+			if len(e.Target.Match(t.Document, t.Document.Runtime())) == 0 && len(unmetOn(t.Document, objections[i])) == 0 {
+				n.Engine, n.Label = e.Digest, e.Label()
+				break
+			}
 		}
 		get = append(get, n)
 	}

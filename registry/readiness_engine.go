@@ -13,7 +13,7 @@ func (c *checklist) ofEngine(e Engine) {
 	c.reproducible(e, made)
 	c.calibrated(e, made)
 	c.safe(e)
-	parity := c.cs.findings(PredicateParity, c.in.Release, e)
+	parity := c.cs.proofs(c.in.Release, e)
 	pass, passed := newestOf(parity.passes)
 	c.parity(e, parity, pass, passed)
 	if !passed {
@@ -136,14 +136,21 @@ func (c *checklist) safe(e Engine) {
 func (c *checklist) parity(e Engine, found findings, pass report, passed bool) {
 	item := ReadinessItem{Name: readyParity, Subject: e.Label(), State: state(passed), Command: commandVerify + c.in.Ref}
 	switch {
-	case len(found.against) > 0:
+	case !passed && len(found.against) > 0:
 		against := found.against[0]
-		item.State, item.Detail, item.Proof = Failing, against.failure("parity"), []Digest{against.claim.Bundle}
-		item.Command = fmt.Sprintf("mlpromote bisect %s --engine %s", c.in.Ref, e.Label())
+		item.State, item.Detail, item.Proof = Failing, against.failure(), []Digest{against.claim.Bundle}
+		if item.Command = ""; against.Verdict != VerdictFail {
+			item.State = Missing
+		} else if against.outputsDiffer() {
+			item.Command = fmt.Sprintf("mlpromote bisect %s --engine %s", c.in.Ref, e.Label())
+		}
 	case passed:
 		item.Proof = []Digest{pass.claim.Bundle}
 		item.Detail = fmt.Sprintf("passed on %s with %s %s, %s", PlainText(pass.Node.Kind()), PlainText(pass.Runtime.Name),
 			PlainText(pass.Runtime.Version), Count(pass.Cases.Ran, "case"))
+		if len(found.against) > 0 {
+			item.Detail += "; kept from " + found.against[0].kept()
+		}
 	default:
 		item.Detail = nothingVerified
 		if len(found.stale) > 0 {
@@ -151,6 +158,16 @@ func (c *checklist) parity(e Engine, found findings, pass report, passed bool) {
 		}
 	}
 	c.add(item)
+}
+
+// outputsDiffer reports whether an output of the engine is another than that of the reference.
+func (r report) outputsDiffer() bool {
+	for _, o := range r.Outputs {
+		if o.Worst != nil || o.NewNaN > 0 || o.NewInf > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *checklist) recorded(e Engine, pass report) {
@@ -195,7 +212,7 @@ func (c *checklist) latency(e Engine) {
 		Command: commandVerify + c.in.Ref}
 	found := c.cs.findings(PredicatePerformance, c.in.Release, e)
 	if len(found.against) > 0 {
-		item.State, item.Detail, item.Proof = Failing, found.against[0].failure("performance"), []Digest{found.against[0].claim.Bundle}
+		item.State, item.Detail, item.Proof = Failing, found.against[0].failure(), []Digest{found.against[0].claim.Bundle}
 	} else if pass, ok := newestOf(found.passes); ok {
 		item.State, item.Proof, item.Detail = Ready, []Digest{pass.claim.Bundle}, "measured on "+PlainText(pass.Node.Kind())
 		if pass.Verdict == VerdictRecorded {

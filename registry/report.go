@@ -30,9 +30,11 @@ type ReportHead struct {
 
 // RuntimeUsed is the library that ran the engine.
 type RuntimeUsed struct {
-	Name    string    `json:"name"`
-	Version string    `json:"version"`
-	Library DigestSet `json:"library"` // of the shared library's file
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Library is the digest of the shared library's file; for a runtime that is not one, of the lock file of its install, its
+	// container image, or the packages of its Python.
+	Library DigestSet `json:"library"`
 	// Host is set for a Python that was there before: of its packages no lock file of mlpromote says which they are.
 	Host *HostPackages `json:"host,omitempty"`
 }

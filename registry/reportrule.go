@@ -40,10 +40,10 @@ func (rule ReportRule) Validate() error {
 
 // judgeReports decides whether enough verifiers made a passing parity report of the engine, each
 // recently enough. A report counts only if it meets what the policy asks of reports otherwise, and a
-// failure that was not healed denies, as everywhere.
+// failure that was not healed denies unless a pass on another machine counts, as everywhere.
 func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) {
 	want := max(1, p.Reports.Verifiers)
-	parity := cs.findings(PredicateParity, r, e)
+	parity := cs.proofs(r, e)
 	fresh, old, few := make(map[string]report), 0, -1 // by key, the newest
 	for _, pass := range parity.passes {
 		switch have, ok := fresh[pass.claim.Signer]; {
@@ -74,7 +74,7 @@ func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) 
 	default:
 		req.until = p.agesAt(fresh, want)
 	}
-	parity.refuse(req, "parity")
+	parity.refuse(req)
 }
 
 // agesAt returns when fewer than want of the reports are young enough; zero: never.

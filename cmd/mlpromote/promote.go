@@ -88,6 +88,9 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	}
 	if err == nil { // else it says both
 		a.tellSkipped(req, promotion)
+		for _, w := range promotion.Decision.Withheld {
+			a.ui.Note("warning: %s", w)
+		}
 		a.tellHead(promotion)
 		a.tellLost(ctx, i, promotion)
 		a.tellLeftOut(ctx, i, promotion)

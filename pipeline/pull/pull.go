@@ -147,7 +147,7 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 	if err := p.writeRestrictions(ctx, q.Environment, dir); err != nil {
 		return Result{}, err
 	}
-	want.Environment, want.Model = q.Environment, q.Model
+	want.Environment, want.Model, want.Node = q.Environment, q.Model, q.Machine()
 	if _, err := p.Check(ctx, dir, want); err != nil {
 		return Result{}, err
 	}

@@ -46,6 +46,9 @@ type Expectation struct {
 	Known func(environment string) []byte
 	// Unpromoted accepts an engine without a promoter's summary. Its version is then not proven.
 	Unpromoted bool
+	// Node is the machine that loads the engine, with its runtimes. A report that did not pass on a machine like it, or that it may
+	// be like because it does not state a fact, keeps the engine from it. The zero Node states nothing.
+	Node registry.Node
 }
 
 // Checker checks pulled folders without the network.
@@ -180,7 +183,7 @@ func (want Expectation) decide(dir string, record Record, r registry.Release,
 	if !promoted && want.Unpromoted {
 		decision = registry.CheckUnpromoted(r, engine, claims, in)
 	}
-	if err := untrusted(record, decision); err != nil {
+	if err := untrusted(record, decision.UnmetOn(want.Node)); err != nil {
 		return result, err
 	}
 	result.Builder = signerOf(decision, claims)
@@ -194,9 +197,9 @@ func (want Expectation) decide(dir string, record Record, r registry.Release,
 }
 
 // untrusted returns what is missing for trust, and what speaks against the engine. A node cannot build or promote, so it gets no advice to.
-func untrusted(record Record, d registry.Decision) error {
+func untrusted(record Record, unmet []registry.Requirement) error {
 	var reasons, missing []error
-	for _, req := range d.Unmet() {
+	for _, req := range unmet {
 		if req.Objects() {
 			reason := registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Ref, req.Subject, req.Detail)
 			if req.Failed() {

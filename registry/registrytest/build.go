@@ -47,7 +47,7 @@ func MakeEngine(level, precision string) registry.Engine {
 // Node is a machine of an x86-64 level that has ONNX Runtime 1.30.0.
 func Node(level string) registry.Node {
 	return registry.Node{
-		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level, Vendor: "vendor", Model: "model " + level},
+		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level, Vendor: "vendor", Model: "model " + level, Features: []string{"avx2", "fma"}},
 		Runtimes: map[string]string{"onnxruntime": "1.30.0"}, Source: "machine",
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -127,6 +129,7 @@ func Report(release registry.Release, e registry.Engine, v registry.Verdict) reg
 		ReportHead: registry.ReportHead{
 			Verdict: v, StartedOn: measured(), FinishedOn: measured(), Node: Node("v4"),
 			Limits: registry.NewDigestSet(release.Limits), Sources: registry.NewDigestSet(release.Sources), Reference: registry.NewDigestSet(e.Reference),
+			Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0", Library: registry.NewDigestSet(digest.FromString("library"))},
 		},
 		Cases: registry.CasesRun{Count: 5, Ran: 5, Origin: registry.OriginRecorded},
 	}

@@ -68,9 +68,9 @@ func nodeChange(name string, from, to *registry.Engine) registry.NodeChange {
 func (d resolvable) refused() []string {
 	var warnings []string
 	for _, e := range d.engines {
-		if len(e.unmet) > 0 {
+		if reasons := e.refused(); len(reasons) > 0 {
 			warnings = append(warnings,
-				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), e.unmet[0]))
+				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), reasons[0]))
 		}
 	}
 	return warnings

@@ -87,7 +87,7 @@ func (m *Remembering) Standing(ctx context.Context, environment, model string) (
 	}
 	all := make([]registry.Candidate, 0, len(d.engines))
 	for _, e := range d.engines {
-		all = append(all, registry.Candidate{Engine: e.Digest, Label: e.Label(), Reasons: e.unmet})
+		all = append(all, registry.Candidate{Engine: e.Digest, Label: e.Label(), Reasons: e.refused()})
 	}
 	return all, nil
 }
@@ -145,7 +145,7 @@ func (d resolvable) bytes() int {
 	for _, e := range d.engines {
 		n += fixed
 		for _, unmet := range e.unmet {
-			n += len(unmet)
+			n += len(unmet.Detail) + unmet.Size()
 		}
 	}
 	return n

@@ -129,13 +129,11 @@ func (s *Service) usable(
 		return nil, nil, err
 	}
 	for _, engine := range r.Engines {
-		unmet := standing(engine)
-		if len(unmet) == 0 {
+		refused := ratedEngine{engine, standing(engine)}.refused()
+		if len(refused) == 0 {
 			given = append(given, engine.Label())
 		}
-		for _, u := range unmet {
-			reasons[engine.Label()] = append(reasons[engine.Label()], fmt.Sprintf("%s of %s: %s", u.Name, u.Subject, u.Detail))
-		}
+		reasons[engine.Label()] = append(reasons[engine.Label()], refused...)
 	}
 	return given, reasons, nil
 }

@@ -14,12 +14,27 @@ type resolvable struct {
 	engines []ratedEngine // best first
 }
 
-// ratedEngine is an engine with the reasons why it may no longer be used. They are the same for
-// every node. The standing checks do not depend on the time; a check that did would need an
+// ratedEngine is an engine with the requirements that it does not meet. Some are unmet only for
+// some nodes. The standing checks do not depend on the time; a check that did would need an
 // expiry here.
 type ratedEngine struct {
 	registry.Engine
-	unmet []string
+	unmet []registry.Requirement
+}
+
+// refused lists why no node gets the engine.
+func (e ratedEngine) refused() []string {
+	var reasons []string
+	for _, unmet := range e.unmet {
+		if !unmet.SomeNodes() {
+			reasons = append(reasons, reason(unmet))
+		}
+	}
+	return reasons
+}
+
+func reason(unmet registry.Requirement) string {
+	return fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail)
 }
 
 // resolvable reads the release at the head, or the one that a tag or digest names. Errors: as
@@ -45,9 +60,7 @@ func (s *Service) resolvable(
 		return resolvable{}, err
 	}
 	for i, e := range d.engines {
-		for _, unmet := range standing(e.Engine) {
-			d.engines[i].unmet = append(d.engines[i].unmet, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
-		}
+		d.engines[i].unmet = standing(e.Engine)
 	}
 	return d, nil
 }

@@ -45,17 +45,19 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 // consider evaluates one engine. The first engine without objections wins.
 func consider(answer *registry.Resolution, e *ratedEngine, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
-	runtime := q.Node.Runtime()
-	if q.Runtime != nil {
-		runtime = *q.Runtime
-	}
-	for _, m := range e.Target.Match(q.Node, runtime) {
+	node := q.Machine()
+	for _, m := range e.Target.Match(node, node.Runtime()) {
 		c.Reasons = append(c.Reasons, m.String())
 	}
 	if q.Variant != "" && e.Variant != q.Variant {
 		c.Reasons = append(c.Reasons, fmt.Sprintf("variant %s was requested", q.Variant))
 	}
-	c.Reasons = append(c.Reasons, e.unmet...)
+	for _, unmet := range e.unmet {
+		var met bool
+		if met, unmet.Detail = unmet.On(node); !met {
+			c.Reasons = append(c.Reasons, reason(unmet))
+		}
+	}
 	if len(c.Reasons) == 0 && answer.Engine == nil {
 		c.Chosen, answer.Engine = true, &e.Engine
 	} else if len(c.Reasons) == 0 {

@@ -23,6 +23,7 @@ import (
 // Trust checks signatures.
 func (v Verbs) Trust() *cobra.Command {
 	var file, restrictions string
+	var machine nodeFlags
 	var want pull.Expectation
 	c := &cobra.Command{
 		Use:   "trust REF|DIR",
@@ -39,6 +40,9 @@ against a restriction list that is newer than the one it was pulled with. With a
 follow:, the last trust bundle that was accepted here counts, also where it has expired, and the
 restriction list in it.
 
+A report that did not pass on a machine like this one keeps the engine from it. --node and --runtime say
+which machine loads the engine, if it is not this one, or has runtimes that mlpromote did not install.
+
 For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and
 nothing speaks against it. It lists every bundle, when it was made, who signed it, and which roles
 that key has there. TIME says what shows it: a timestamp that is trusted here, the history that
@@ -53,12 +57,17 @@ recorded it, or, without a history, only what is claimed.`,
 						return registry.Errorf(registry.CodeInvalid, "--restrictions: %w", err)
 					}
 				}
+				query, err := v.query(c.Context(), machine, "")
+				if err != nil {
+					return err
+				}
+				want.Node = query.Machine()
 				return v.trustDir(c.Context(), args[0], file, want)
 			}
 			if _, unread := registry.ParseRef(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
 				return registry.Errorf(registry.CodeInvalid, "no folder %s, and no %w", args[0], unread)
 			}
-			for _, name := range []string{"trust", "env", "model", "version", "max-age", "unpromoted", "restrictions"} {
+			for _, name := range []string{"trust", "env", "model", "version", "max-age", "unpromoted", "restrictions", "node", "runtime"} {
 				if c.Flags().Changed(name) {
 					return registry.Errorf(registry.CodeInvalid, "--%s is for a folder that pull made, and %s is none", name, args[0])
 				}
@@ -73,6 +82,8 @@ recorded it, or, without a history, only what is claimed.`,
 	c.Flags().DurationVar(&want.MaxAge, "max-age", 0, "how long ago a promoter may have verified it (default: any time)")
 	c.Flags().StringVar(&restrictions, "restrictions", "", "file with a newer restriction list of the environment, from quarantine export")
 	c.Flags().BoolVar(&want.Unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment")
+	c.Flags().StringVar(&machine.node, "node", "", "node document of the machine that loads the engine (default: this machine)")
+	c.Flags().StringVar(&machine.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: what the node has)")
 	return c
 }
 

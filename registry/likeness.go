@@ -1,0 +1,162 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// fact is something about the machine of a report that can change what an engine computes, and the same of another machine.
+type fact struct {
+	name         string
+	report, node []string // what each states; empty: nothing
+	// decides is true for what chooses the code that computes: features of the processor, the runtime and its library, and
+	// architecture and driver of an accelerator. The other facts only name the hardware.
+	decides bool
+}
+
+// differs reports whether both state the fact, and nothing in common.
+func (f fact) differs() bool {
+	return len(f.report) > 0 && len(f.node) > 0 && !slices.ContainsFunc(f.report, func(s string) bool { return slices.Contains(f.node, s) })
+}
+
+func (f fact) same() bool { return slices.Equal(f.report, f.node) }
+
+// factLibrary names the one fact that node documents never state.
+const factLibrary = "library"
+
+// facts compares the machine of a report with another one that loads engines with a runtime. It is the only place that knows
+// which facts matter.
+func (r report) facts(n Node, ran RuntimeUsed) []fact {
+	is := r.Node
+	all := []fact{
+		{"os", text(is.OS), text(n.OS), false},
+		{"cpu.arch", text(is.CPU.Arch), text(n.CPU.Arch), false},
+		{"cpu.level", text(is.CPU.Level), text(n.CPU.Level), false},
+		{"cpu.vendor", text(is.CPU.Vendor), text(n.CPU.Vendor), false},
+		{"cpu.model", text(is.CPU.Model), text(n.CPU.Model), false},
+		{"emulated", emulated(is), emulated(n), false},
+		{"accelerators", text(devices(is)), text(devices(n)), false},
+		{"cpu.features", text(features(is)), text(features(n)), true},
+		{"runtimes." + r.Runtime.Name, text(r.Runtime.Version), text(ran.Version), true},
+		{factLibrary, text(string(r.Runtime.Library.SHA256())), text(string(ran.Library.SHA256())), true},
+	}
+	if r.accelerated { // an engine for the processor computes the same beside any device
+		arch := func(a NodeAccelerator) string { return a.Arch }
+		driver := func(a NodeAccelerator) string { return a.Driver }
+		all = append(all, fact{"accelerator.arch", ofDevices(is, arch), ofDevices(n, arch), true},
+			fact{"accelerator.driver", ofDevices(is, driver), ofDevices(n, driver), true})
+	}
+	return all
+}
+
+// alike reports whether two reports are from machines of one kind: every fact is the same, and those that decide are stated.
+func (r report) alike(other report) bool {
+	return r.Runtime.Name == other.Runtime.Name && !slices.ContainsFunc(r.facts(other.Node, other.Runtime), func(f fact) bool {
+		return !f.same() || f.decides && len(f.report) == 0
+	})
+}
+
+// on are the facts of the report beside those of a node, with the version that the node has of the report's runtime.
+func (r report) on(n Node) []fact {
+	return r.facts(n, RuntimeUsed{Name: r.Runtime.Name, Version: n.Runtimes[r.Runtime.Name]})
+}
+
+// keepsFrom reports whether a report that did not pass keeps its engine from a node: unless both state a fact that decides, and
+// differently. A report that cannot be read can be from any machine.
+func (r report) keepsFrom(n Node) bool {
+	return r.fault != nil || !slices.ContainsFunc(r.on(n), func(f fact) bool { return f.decides && f.differs() })
+}
+
+// unstated names the facts that decide and that the node does not state, of those that the report states.
+func (r report) unstated(n Node) string {
+	var names []string
+	for _, f := range r.on(n) {
+		if f.decides && f.name != factLibrary && len(f.report) > 0 && len(f.node) == 0 {
+			names = append(names, f.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// kept describes the nodes that a report keeps its engine from: "nodes with cpu.features avx2 fma, runtimes.onnxruntime 1.30.0, and
+// those that do not state it".
+func (r report) kept() string {
+	var said []string
+	for _, f := range r.on(Node{}) {
+		if f.decides && f.name != factLibrary && len(f.report) > 0 {
+			said = append(said, f.name+" "+strings.Join(f.report, " or "))
+		}
+	}
+	if r.fault != nil || len(said) == 0 {
+		return "all nodes"
+	}
+	return PlainText("nodes with " + strings.Join(said, ", ") + ", and nodes that do not state these")
+}
+
+// differsFrom says in which fact the machine of a report is none of a node type, or is "". What decides must be stated by
+// the document of the type, but for the library, which no document states. Of the other facts, those that it states must be equal.
+func (r report) differsFrom(t Node) string {
+	for _, f := range r.on(t) {
+		switch {
+		case f.name == factLibrary, f.same() && len(f.node) > 0, !f.decides && len(f.node) == 0:
+			continue
+		case f.name == "emulated" && f.report[0] == "yes":
+			return "its processor is emulated"
+		case f.name == "emulated":
+			return "its processor is not emulated, and that of the type is"
+		case len(f.node) == 0:
+			return PlainText(fmt.Sprintf("the type does not state %s, which is %q there", f.name, strings.Join(f.report, " ")))
+		case f.name == "accelerators":
+			return PlainText(fmt.Sprintf("accelerators are %q, and the type has %q", f.report[0], f.node[0]))
+		default:
+			return PlainText(fmt.Sprintf("%s is %q, and the type has %q", f.name, strings.Join(f.report, " "), strings.Join(f.node, " ")))
+		}
+	}
+	return ""
+}
+
+// text is a fact of one value.
+func text(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func features(n Node) string {
+	return strings.Join(slices.Sorted(slices.Values(n.CPU.Features)), " ")
+}
+
+func emulated(n Node) []string {
+	if slices.Contains(n.Notes, NoteEmulated) {
+		return []string{"yes"}
+	}
+	return []string{"no"}
+}
+
+// devices lists the accelerators of a node in one text, in the same order whatever that of the document.
+func devices(n Node) string {
+	var all []string
+	for _, a := range n.Accelerators {
+		all = append(all, strings.TrimSpace(a.Vendor+" "+a.Product+" "+a.MIG))
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// ofDevices lists one fact of all devices, each value once. It is empty if it is not known of one of them.
+func ofDevices(n Node, get func(NodeAccelerator) string) []string {
+	var all []string
+	for _, a := range n.Accelerators {
+		if get(a) == "" {
+			return nil
+		}
+		all = append(all, get(a))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
