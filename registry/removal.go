@@ -11,7 +11,8 @@ import (
 //     wait until it ends.
 //   - It gets a [Permit] from the storage, checks that the removal lasts longer than the
 //     permit, and deletes. The storage refuses late deletions, even after a long pause.
-//   - It ends the removal. The removal of a killed collector expires after [RemovalTime].
+//   - It ends the removal, or lets it expire if the storage may carry out a deletion twice. The
+//     removal of a killed collector expires after [RemovalTime] too.
 const (
 	// RemovalTime is how long a removal lasts at most, by the clock of the catalog.
 	RemovalTime = 20 * time.Second
@@ -51,8 +52,8 @@ type Removals interface {
 	// ConfirmRemoval reports whether a removal lasts for at least this long from now.
 	ConfirmRemoval(ctx context.Context, id string, least time.Duration) (bool, error)
 	// EndRemoval ends a removal. Removed digests are no longer marked. Kept digests, whose
-	// deletion was not tried, stay marked. For all others the removal continues, because a
-	// deletion may still be in progress.
+	// deletion was not tried, stay marked. For all others the removal continues until it expires,
+	// because a deletion may still be carried out.
 	EndRemoval(ctx context.Context, id string, removed, kept []Digest) error
 	// TakeOver unmarks d if its removal id has expired. The caller must first wait for the end of
 	// its permits, with [Remover].
@@ -67,6 +68,9 @@ type Remover interface {
 	// Await waits until permits of expired removals can no longer be in use. Errors:
 	// CodeUnavailable if one stays in use.
 	Await(ctx context.Context) error
+	// Repeatable reports whether a successful deletion may be carried out again while its permit
+	// lasts, because something between the collector and the storage sends the request twice.
+	Repeatable() bool
 }
 
 // Permit allows deletions for a limited time. The caller closes it.

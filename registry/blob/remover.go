@@ -49,6 +49,9 @@ func (dir *Dir) Await(ctx context.Context) error {
 	return dir.interpret("unlock", "blobs", f.Close())
 }
 
+// Repeatable is false: a file is unlinked once, under the permit's lock.
+func (dir *Dir) Repeatable() bool { return false }
+
 // lockBlobs opens and locks the folder of all blobs. Closing the file unlocks it.
 func (dir *Dir) lockBlobs(ctx context.Context, folder string, how int) (*os.File, error) {
 	if err := ctx.Err(); err != nil {

@@ -52,18 +52,6 @@ func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, err
 	}
 }
 
-// sizeOf returns the size of a blob, or 0 if it does not exist.
-func (c *Collector) sizeOf(ctx context.Context, d registry.Digest) (int64, error) {
-	blob, size, err := c.Blobs.Open(ctx, d)
-	if registry.HasCode(err, registry.CodeNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return size, blob.Close()
-}
-
 func isDamaged(err error) bool {
 	var d damaged
 	return errors.As(err, &d)

@@ -27,6 +27,7 @@ type world struct {
 	fail           string        // the method that fails; empty: none
 	epoch          func() int64
 	swept, permits int
+	repeatable     bool // the storage may carry out a deletion twice
 	// What storage gives in place of the content, by digest.
 	changed map[registry.Digest][]byte
 }
@@ -273,6 +274,8 @@ func (b blobPort) Await(context.Context) error {
 	}
 	return b.w.fails("Await")
 }
+
+func (b blobPort) Repeatable() bool { return b.w.repeatable }
 
 func (b blobPort) Permit(context.Context) (registry.Permit, error) {
 	b.w.permits++
@@ -569,5 +572,52 @@ func TestCollectSweeps(t *testing.T) {
 	w.fail = "Digests"
 	if _, err := w.collector(t).Collect(t.Context()); err == nil || w.swept != 0 {
 		t.Errorf("error %v, swept %d times; want an error, and no sweep", err, w.swept)
+	}
+}
+
+// Storage that may carry out a deletion twice keeps the removal of deleted bytes open until it
+// expires. The next collection then clears the mark without another deletion.
+func TestRepeatableDeletions(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.repeatable = true
+	d := w.put(t, "", "stray")
+	if did := w.collect(t, 0, alone); did.Blobs != 1 || did.Bytes != 5 {
+		t.Errorf("collected %+v, want one blob of 5 bytes", did)
+	}
+	removal, err := w.Unmark(t.Context(), d)
+	if err != nil || removal.ID == "" || removal.Left != registry.RemovalTime {
+		t.Errorf("after the deletion the removal is %+v (%v), want one that lasts %v", removal, err, registry.RemovalTime)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := w.safe().Blobs(w.blobs).Put(ctx, d, 5, strings.NewReader("stray")); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("a write during the removal: error %v, want %s", err, registry.CodeUnavailable)
+	}
+	permits := w.permits
+	if did := w.collect(t, registry.RemovalTime+time.Second, alone); did.Blobs != 0 || w.permits != permits {
+		t.Errorf("the next collection deleted %d blobs with %d permits, want none", did.Blobs, w.permits-permits)
+	}
+	if _, marked := w.MarkedNow(d); marked {
+		t.Error("the mark is still there after the removal expired")
+	}
+	if err := w.safe().Blobs(w.blobs).Put(t.Context(), d, 5, strings.NewReader("stray")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Bytes that were stored again after a removal expired can be collected again.
+func TestRepeatableStoredAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.repeatable = true
+	d := w.put(t, "", "stray")
+	w.collect(t, 0, alone)
+	w.later += registry.RemovalTime
+	if err := w.safe().Blobs(w.blobs).Put(t.Context(), d, 5, strings.NewReader("stray")); err != nil {
+		t.Fatal(err)
+	}
+	if did := w.collect(t, time.Second, alone); did.Blobs != 1 || w.has(t, d) {
+		t.Errorf("collected %+v, want the blob again", did)
 	}
 }

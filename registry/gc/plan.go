@@ -68,12 +68,12 @@ func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error 
 		if stays[d] || !c.Alone && !due[d] {
 			continue
 		}
-		size, err := c.sizeOf(ctx, d)
+		sizes, err := c.sizes(ctx, []registry.Digest{d})
 		if err != nil {
 			return err
 		}
 		plan.Blobs++
-		plan.Bytes += size
+		plan.Bytes += sizes[d]
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ func (c *Collector) abandoned(ctx context.Context) (time.Time, error) {
 }
 
 // removeBatch deletes the digests of a batch that no repository holds. It splits them into
-// removals that each fit into their time.
+// removals that each fit into their time. Digests that are not stored were deleted by an earlier
+// collection, whose removal has expired since: their marks go without another deletion.
 func (c *Collector) removeBatch(ctx context.Context, turn turn, r registry.RemovalRequest, did *Collected) error {
 	sizes, err := c.sizes(ctx, r.Digests)
 	if err != nil {
@@ -90,13 +91,17 @@ func (c *Collector) removeBatch(ctx context.Context, turn turn, r registry.Remov
 		if err != nil || len(begun) == 0 {
 			return err
 		}
-		removed, kept, err := c.remove(ctx, turn, r.ID, begun)
+		stored, over := split(begun, sizes)
+		removed, kept, err := c.remove(ctx, turn, r.ID, stored)
 		for _, d := range removed {
 			did.Blobs++
 			did.Bytes += sizes[d]
 		}
+		if !c.Remover.Repeatable() {
+			over = append(over, removed...)
+		}
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-		err = errors.Join(err, c.Garbage.EndRemoval(ending, r.ID, removed, kept))
+		err = errors.Join(err, c.Garbage.EndRemoval(ending, r.ID, over, kept))
 		cancel()
 		if err != nil || len(removed) == 0 {
 			return err
@@ -104,6 +109,18 @@ func (c *Collector) removeBatch(ctx context.Context, turn turn, r registry.Remov
 		r.Digests = kept
 	}
 	return nil
+}
+
+// split separates the digests that are stored, which have a size, from all others.
+func split(digests []registry.Digest, sizes map[registry.Digest]int64) (stored, missing []registry.Digest) {
+	for _, d := range digests {
+		if _, ok := sizes[d]; ok {
+			stored = append(stored, d)
+		} else {
+			missing = append(missing, d)
+		}
+	}
+	return stored, missing
 }
 
 // remove deletes the digests of a removal one by one while the removal lasts. It returns those
@@ -167,11 +184,17 @@ func (c *Collector) removeSome(
 	return done, nil
 }
 
-// sizes returns the sizes of blobs.
+// sizes returns the sizes of the blobs that are stored.
 func (c *Collector) sizes(ctx context.Context, digests []registry.Digest) (map[registry.Digest]int64, error) {
 	sizes := make(map[registry.Digest]int64, len(digests))
 	for _, d := range digests {
-		size, err := c.sizeOf(ctx, d)
+		blob, size, err := c.Blobs.Open(ctx, d)
+		if registry.HasCode(err, registry.CodeNotFound) {
+			continue
+		}
+		if err == nil {
+			err = blob.Close()
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -98,6 +98,9 @@ func (b *Blobs) Await(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Repeatable is false: a deletion is carried out once.
+func (b *Blobs) Repeatable() bool { return false }
+
 // permit lets Await wait.
 type permit struct{ *Blobs }
 

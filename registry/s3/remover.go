@@ -64,6 +64,10 @@ func refused(err error) bool {
 // lasts.
 func (b *Bucket) Await(context.Context) error { return nil }
 
+// Repeatable is true: a load balancer that gets no answer sends the same DELETE again, and the
+// store accepts it until it has expired.
+func (b *Bucket) Repeatable() bool { return true }
+
 // Outlast waits until every earlier permit has expired and the store has carried out what it
 // accepted.
 func (b *Bucket) Outlast(ctx context.Context) error {

@@ -180,6 +180,69 @@ func TestCollectorSleeps(t *testing.T) {
 	wantBlob(t, b, d, []byte("wanted again"))
 }
 
+// A DELETE that the store carries out a second time, after it answered the first, does not delete
+// content that was acknowledged in between: its removal stays open until the request has expired.
+func TestRepeatedDeletion(t *testing.T) {
+	t.Parallel()
+	const text = "wanted again"
+	d := digest.FromString(text)
+	var sent string // the DELETE of d
+	b := behind(t, newPrefix(t), func(r *http.Request, _ answer) {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, d.Encoded()) {
+			sent = r.URL.String()
+		}
+	})
+	const lasts = 2 * time.Second
+	b.SetPermitTime(lasts)
+	clock := registrytest.NewClock()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	db.Now = clock.Now
+	must(t, b.Put(t.Context(), d, int64(len(text)), strings.NewReader(text)))
+	c, err := gc.New(gc.Config{
+		Store: db, Catalog: db, Intents: db, Blobs: b, Remover: b,
+		Garbage: db, Clock: db, Owner: registrytest.Owned{}, Lock: db,
+		Retention: gc.DefaultRetention(), Alone: true,
+	})
+	must(t, err)
+	did, err := c.Collect(t.Context())
+	must(t, err)
+	if did.Blobs != 1 || sent == "" {
+		t.Fatalf("collected %+v by the request %q, want the blob", did, sent)
+	}
+	safe := gc.SafeStore{Garbage: db, Remover: b}
+	push := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		if err := safe.Blobs(b).Put(ctx, d, int64(len(text)), strings.NewReader(text)); err != nil {
+			return err
+		}
+		return safe.Refs(db, b).AddBlob(ctx, "staging/a", d, int64(len(text)))
+	}
+	repeat := func() int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, sent, http.NoBody)
+		must(t, err)
+		answer, err := http.DefaultClient.Do(request)
+		must(t, err)
+		must(t, answer.Body.Close())
+		return answer.StatusCode
+	}
+	wantCode(t, push(10*time.Millisecond), registry.CodeUnavailable)
+	for begun, err := b.Time(t.Context()); ; {
+		must(t, err)
+		if now, err := b.Time(t.Context()); err != nil || now.Sub(begun) > lasts {
+			break
+		}
+	}
+	clock.Pass(registry.RemovalTime)
+	must(t, push(time.Minute))
+	if status := repeat(); status != http.StatusForbidden {
+		t.Errorf("the repeated DELETE got %d, want %d: it has expired", status, http.StatusForbidden)
+	}
+	wantBlob(t, b, d, []byte(text))
+}
+
 // A take-over waits until no permit of the owner before can delete any more.
 func TestOutlast(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,8 @@ type slowRemover struct {
 
 func (r *slowRemover) Await(context.Context) error { return nil }
 
+func (r *slowRemover) Repeatable() bool { return false }
+
 func (r *slowRemover) Permit(context.Context) (registry.Permit, error) {
 	r.given++
 	return slowPermit{r, time.Now()}, nil

@@ -30,6 +30,8 @@ type arena struct {
 	farBlobs *mem.Blobs
 	now      time.Time
 	permits  int
+	late     bool       // the storage may carry out a deletion again while its permit lasts
+	deleted  []deletion // what it may carry out again
 	fine     bool // calls of the storage are steps; else those of releases and evidence as a whole
 
 	strands []*strand
@@ -83,7 +85,7 @@ func (a *arena) chain() []string {
 // copy is another arena in the same state, in which nothing is at work.
 func (a *arena) copy() *arena {
 	c := &arena{
-		environments: a.environments, keys: a.keys, known: a.known, names: a.names, now: a.now, fine: a.fine,
+		environments: a.environments, keys: a.keys, known: a.known, names: a.names, now: a.now, fine: a.fine, late: a.late,
 		db: a.db.Clone(), blobs: a.blobs.Clone(), far: a.far.Clone(), farBlobs: a.farBlobs.Clone(), parked: make(chan *strand),
 	}
 	c.db.Now = func() time.Time { return c.now }
@@ -100,7 +102,7 @@ func (a *arena) isFar(repository string) bool {
 // store is content as a replica sees it.
 func (a *arena) store() *oci.Store {
 	blobs, refs := tracedBlobs{a.blobs}, tracedRefs{a.db}
-	safe := gc.SafeStore{Garbage: tracedGarbage{a.db}, Remover: tracedRemover{a.blobs, &a.permits}}
+	safe := gc.SafeStore{Garbage: tracedGarbage{a.db, a}, Remover: tracedRemover{a.blobs, a}}
 	return oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		if a.isFar(name) {
 			return oci.Local(tracedBlobs{a.farBlobs}, tracedRefs{a.far}, name), nil
@@ -136,10 +138,10 @@ func (a *arena) tomorrow() { a.now = a.now.Add(25 * time.Hour) }
 // collector collects what nothing needs.
 func (a *arena) collector(t testing.TB) *gc.Collector {
 	t.Helper()
-	garbage := tracedGarbage{a.db}
+	garbage := tracedGarbage{a.db, a}
 	c, err := gc.New(gc.Config{
 		Environments: a.environments, Store: garbage, Catalog: tracedCatalog{a.db}, Intents: tracedCatalog{a.db}, Blobs: tracedBlobs{a.blobs},
-		Remover: tracedRemover{a.blobs, &a.permits}, Garbage: garbage, Clock: garbage, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
+		Remover: tracedRemover{a.blobs, a}, Garbage: garbage, Clock: garbage, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
 		Retention: gc.Retention{Grace: 24 * time.Hour, Heads: 10},
 	})
 	if err != nil {

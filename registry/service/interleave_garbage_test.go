@@ -14,7 +14,10 @@ const garbageSpace = "garbage"
 
 // tracedGarbage is names as a collector sees them, and the removal of bytes, of which every
 // call is a step.
-type tracedGarbage struct{ *mem.DB }
+type tracedGarbage struct {
+	*mem.DB
+	arena *arena
+}
 
 func (g tracedGarbage) Repositories(ctx context.Context) (names []string, err error) {
 	s := strandOf(ctx)
@@ -91,15 +94,23 @@ func (g tracedGarbage) Mark(ctx context.Context, at time.Time, digests []registr
 	return err
 }
 
-// Unmark waits for a removal in place of whoever asks, who would ask again and again.
+// Unmark waits for a removal in place of whoever asks, who would ask again and again. If nothing
+// but time ends removals, it lets the time pass.
 func (g tracedGarbage) Unmark(ctx context.Context, d registry.Digest) (r registry.Removal, err error) {
 	s := strandOf(ctx)
 	over := func() bool {
 		removal, _ := g.DB.MarkedNow(d)
 		return removal.ID == "" || removal.Left <= 0
 	}
+	if g.arena.late && s != nil {
+		over = nil
+	}
 	s.stepWhen("Rescind", over, func() {
-		_, marked := g.DB.MarkedNow(d)
+		removal, marked := g.DB.MarkedNow(d)
+		if over == nil && removal.ID != "" && removal.Left > 0 {
+			s.write(clockSpace, "")
+			g.arena.now = g.arena.now.Add(removal.Left)
+		}
 		s.read(clockSpace, "")
 		s.readOrWrite(garbageSpace, string(d), marked)
 		r, err = g.DB.Unmark(ctx, d)
@@ -170,22 +181,29 @@ func (g tracedGarbage) CatalogTime(ctx context.Context) (now time.Time, err erro
 // tracedRemover is permits of which every call is a step.
 type tracedRemover struct {
 	*mem.Blobs
-	permits *int // in use
+	arena *arena
 }
+
+// Repeatable is true if deletions are requests.
+func (r tracedRemover) Repeatable() bool { return r.arena.late }
 
 func (r tracedRemover) Permit(ctx context.Context) (p registry.Permit, err error) {
 	s := strandOf(ctx)
 	s.step("Permit", func() {
 		s.write("permits", "one")
-		*r.permits++
+		s.read(clockSpace, "")
+		r.arena.permits++
 		p, err = r.Blobs.Permit(ctx)
 	})
-	return tracedPermit{p, s, r.permits}, err
+	return tracedPermit{p, s, r.arena, r.arena.now.Add(registry.PermitTime)}, err
 }
 
 func (r tracedRemover) Await(ctx context.Context) (err error) {
 	s := strandOf(ctx)
-	s.stepWhen("Await", func() bool { return *r.permits == 0 }, func() {
+	s.stepWhen("Await", func() bool { return r.arena.permits == 0 || r.arena.late }, func() {
+		if r.arena.late {
+			return // its permits run out by themselves
+		}
 		s.read("permits", "one")
 		err = r.Blobs.Await(ctx)
 	})
@@ -194,12 +212,22 @@ func (r tracedRemover) Await(ctx context.Context) (err error) {
 
 type tracedPermit struct {
 	registry.Permit
-	strand  *strand
-	permits *int
+	strand *strand
+	arena  *arena
+	until  time.Time
 }
 
 func (p tracedPermit) Delete(ctx context.Context, d registry.Digest) (err error) {
 	p.strand.step("Delete", func() {
+		if p.arena.late {
+			p.strand.read(clockSpace, "")
+			if p.arena.now.After(p.until) {
+				err = registry.Errorf(registry.CodeUnavailable, "delete %s: the permit has run out", d)
+				return
+			}
+			p.strand.write("deleted", "")
+			p.arena.deleted = append(p.arena.deleted, deletion{d, p.until})
+		}
 		p.strand.write("bytes", string(d))
 		err = p.Permit.Delete(ctx, d)
 	})
@@ -209,7 +237,7 @@ func (p tracedPermit) Delete(ctx context.Context, d registry.Digest) (err error)
 func (p tracedPermit) Close() (err error) {
 	p.strand.step("Close", func() {
 		p.strand.write("permits", "one")
-		*p.permits--
+		p.arena.permits--
 		err = p.Permit.Close()
 	})
 	return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -131,10 +132,51 @@ func pause() operation {
 		func(*model, string) string { return "ok" }}
 }
 
+// deletion is a request that the storage answered, and may carry out again until a time.
+type deletion struct {
+	d     registry.Digest
+	until time.Time
+}
+
+// repeatDeletions carries out again what the storage was asked to delete, as a load balancer does
+// that got no answer.
+func repeatDeletions() operation {
+	return operation{"repeat deletions", "",
+		func(_ testing.TB, ctx context.Context, a *arena, _ *service.Service) answer {
+			s := strandOf(ctx)
+			for range 2 {
+				s.step("repeat deletions", func() {
+					s.read(clockSpace, "")
+					s.read("deleted", "")
+					for _, one := range a.deleted {
+						if !a.now.After(one.until) {
+							s.write("bytes", string(one.d))
+							_ = a.blobs.Delete(ctx, one.d) // of a map: it cannot fail
+						}
+					}
+				})
+			}
+			return answer{said: "ok"}
+		},
+		func(*model, string) string { return "ok" }}
+}
+
+// collectOrHear is a collection that may be told that its permit has run out.
+func collectOrHear() operation {
+	o := collectGarbage()
+	o.model = func(_ *model, got string) string {
+		if got == string(registry.CodeUnavailable) {
+			return got
+		}
+		return "ok"
+	}
+	return o
+}
+
 // open opens a repository to push to.
 func (a *arena) open(name string) oci.Repository {
 	blobs, refs := tracedBlobs{a.blobs}, tracedRefs{a.db}
-	safe := gc.SafeStore{Garbage: tracedGarbage{a.db}, Remover: tracedRemover{a.blobs, &a.permits}}
+	safe := gc.SafeStore{Garbage: tracedGarbage{a.db, a}, Remover: tracedRemover{a.blobs, a}}
 	return oci.Local(safe.Blobs(blobs), safe.Refs(refs, blobs), name)
 }
 

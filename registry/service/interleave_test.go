@@ -118,6 +118,20 @@ func TestPauseDuringRemoval(t *testing.T) {
 	}
 }
 
+// A storage that carries out deletions twice does no harm either.
+func TestRepeatedDeletions(t *testing.T) {
+	t.Parallel()
+	s := littered(t, "staging", "prod")
+	s.late = true
+	c := &trial{start: s, t: t, operations: []operation{collectOrHear(), uploadOrHear("prod/other", "stray"), repeatDeletions(), pause()}}
+	if runs, _ := explore(max(3, soak(pairRuns, 1<<20)), c.open, c.check); runs < 3 {
+		t.Errorf("there are only %d orders: the test tests nothing", runs)
+	}
+	for seed := range uint64(soak(200, 3000)) {
+		s.chance(c, seed)
+	}
+}
+
 // pairRuns is how many orders of a pair are tried every day, and then as many by chance. Most
 // pairs have fewer. MLPROMOTE_SOAK tries them all.
 const pairRuns = 20
