@@ -13,8 +13,9 @@ import (
 // is malformed or uses an algorithm other than sha256 and sha512.
 type Blobs interface {
 	// Put stores the bytes of r under d; they are durable on return. If d is already stored, Put
-	// succeeds without reading more of r than it must. Errors: CodeDigest if the bytes do not
-	// match d and size; then it stores nothing.
+	// succeeds without reading more of r than it must. Stored bytes that are damaged do not count:
+	// Put replaces them if their number is wrong, or if there are at most [CheckedBytes]. Errors:
+	// CodeDigest if the bytes do not match d and size; then it stores nothing.
 	Put(ctx context.Context, d Digest, size int64, r io.Reader) error
 	// Open returns the content of d and its size. It does not verify the digest; callers that rely
 	// on the bytes must. The caller closes the Blob. Errors: CodeNotFound.
@@ -23,6 +24,18 @@ type Blobs interface {
 	Delete(ctx context.Context, d Digest) error
 	// Digests lists every stored digest, in any order. An error ends the sequence.
 	Digests(ctx context.Context) iter.Seq2[Digest, error]
+}
+
+// CheckedBytes is the size up to which stored content is compared with its digest before it
+// counts as stored. That covers manifests, reports and signatures, without which large content is
+// useless.
+const CheckedBytes = 1 << 20
+
+// RepairableBlobs are Blobs that can replace damaged bytes of any size.
+type RepairableBlobs interface {
+	Blobs
+	// Replace is Put, whatever is stored under d. Readers get the earlier bytes or the new ones.
+	Replace(ctx context.Context, d Digest, size int64, r io.Reader) error
 }
 
 // Blob is open content.

@@ -31,7 +31,8 @@ type Uploads interface {
 	// CodeConflict for another offset, while another Append is running, and if another process
 	// continued the upload meanwhile.
 	Append(ctx context.Context, owner UploadOwner, id string, offset int64, r io.Reader) (int64, error)
-	// Finish stores the upload as blob d, durably, and ends it. Errors: CodeNotFound; CodeConflict
+	// Finish stores the upload as blob d, durably, and ends it. It replaces what is stored under d,
+	// which may be damaged. Errors: CodeNotFound; CodeConflict
 	// as for Append; CodeDigest if the bytes do not match d, which deletes the upload.
 	Finish(ctx context.Context, owner UploadOwner, id string, d Digest) (size int64, err error)
 }

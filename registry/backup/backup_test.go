@@ -63,7 +63,7 @@ func openCopy(ctx context.Context, path string) (backup.Catalog, error) {
 
 // into restores into a directory.
 func into(dir string) backup.Target {
-	return backup.Target{Dir: dir, OpenBlobs: func(context.Context, string) (registry.Blobs, error) { return blob.NewDir(dir), nil }}
+	return backup.Target{Dir: dir, OpenBlobs: func(context.Context, string) (registry.RepairableBlobs, error) { return blob.NewDir(dir), nil }}
 }
 
 // push adds a blob to a repository, and a row to the history.

@@ -104,11 +104,8 @@ func (s *Store) recheckOne(ctx context.Context, from registry.Blobs, d registry.
 	if err != nil {
 		return err
 	}
-	if err := s.Blobs.Delete(ctx, d); err != nil {
-		return errors.Join(err, blob.Close())
-	}
 	did.Repaired = append(did.Repaired, d)
-	return errors.Join(s.Blobs.Put(ctx, d, size, blob), blob.Close())
+	return errors.Join(s.Blobs.Replace(ctx, d, size, blob), blob.Close())
 }
 
 // hashBlob reads a blob and returns its size. Errors: CodeDigest if its bytes do not match its

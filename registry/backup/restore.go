@@ -39,7 +39,7 @@ type Target struct {
 	Dir string
 	// OpenBlobs opens the destination of the content, after the catalog file was checked. It may
 	// change the identity of that catalog.
-	OpenBlobs func(ctx context.Context, catalog string) (registry.Blobs, error)
+	OpenBlobs func(ctx context.Context, catalog string) (registry.RepairableBlobs, error)
 	// TakeCatalog stores the catalog elsewhere, from its file. Restore calls it last, and again if
 	// a restore was interrupted after it. If it is nil, the catalog stays in Dir.
 	TakeCatalog func(ctx context.Context, path string) error
@@ -183,8 +183,9 @@ func damaged(wrong map[registry.Digest]error, holders map[registry.Digest][]stri
 	)
 }
 
-// give copies a blob of the backup to its destination.
-func (s *Store) give(ctx context.Context, to registry.Blobs, d registry.Digest, size int64) error {
+// give copies a blob of the backup to its destination. It replaces a damaged one: a DELETE before
+// the PUT could be carried out again after it.
+func (s *Store) give(ctx context.Context, to registry.RepairableBlobs, d registry.Digest, size int64) error {
 	if checkBlob(ctx, to, d, size) == nil {
 		return nil
 	}
@@ -192,10 +193,7 @@ func (s *Store) give(ctx context.Context, to registry.Blobs, d registry.Digest, 
 	if err != nil {
 		return absent(d, err)
 	}
-	if err := to.Delete(ctx, d); err != nil { // a damaged one would count as stored
-		return errors.Join(err, blob.Close())
-	}
-	err = errors.Join(to.Put(ctx, d, size, blob), blob.Close())
+	err = errors.Join(to.Replace(ctx, d, size, blob), blob.Close())
 	if registry.HasCode(err, registry.CodeDigest) {
 		return registry.Errorf(registry.CodeDigest, "blob %s of the backup is damaged", d)
 	}

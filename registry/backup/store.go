@@ -27,7 +27,7 @@ type Catalog interface {
 // Store is a backup. Other processes must not write to its folder meanwhile.
 type Store struct {
 	Dir   string
-	Blobs registry.Blobs // the blobs in the folder
+	Blobs registry.RepairableBlobs // the blobs in the folder
 	// Open opens a copy of a catalog, which it may change. The caller closes it.
 	Open func(ctx context.Context, path string) (Catalog, error)
 	// Progress is called with the number of bytes done; it may be nil.

@@ -32,7 +32,7 @@ type Dir struct {
 	synced sync.Map
 }
 
-var _ registry.Blobs = (*Dir)(nil)
+var _ registry.RepairableBlobs = (*Dir)(nil)
 
 // NewDir returns the blobs under path. The first Put creates path and its folders; a path that
 // does not exist has no blobs.

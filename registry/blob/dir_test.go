@@ -23,8 +23,9 @@ import (
 
 func TestDir(t *testing.T) {
 	t.Parallel()
-	registrytest.TestBlobs(t, func(t *testing.T) registry.Blobs {
-		return blob.NewDir(filepath.Join(t.TempDir(), "not", "there", "yet"))
+	registrytest.TestBlobs(t, func(t *testing.T) (registry.RepairableBlobs, registrytest.Damage) {
+		path := filepath.Join(t.TempDir(), "not", "there", "yet")
+		return blob.NewDir(path), registrytest.DamageFile(path)
 	})
 }
 

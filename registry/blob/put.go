@@ -15,11 +15,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// checkedBytes is the size up to which existing content is compared with its digest before it
-// counts as stored. That covers manifests, reports and signatures, without which large content
-// is useless: storing them again repairs damaged ones.
-const checkedBytes = 1 << 20
-
 // Put stores r under d. If a file of that size exists, it does not read r, unless the file is
 // small and damaged: then it replaces the file.
 func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
@@ -33,6 +28,18 @@ func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 	if isThere(place, d, size) {
 		// The Put that stored it may not be complete yet.
 		return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
+	}
+	return dir.Replace(ctx, d, size, r)
+}
+
+// Replace stores r under d. The new file takes the place of an earlier one.
+func (dir *Dir) Replace(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	place, err := dir.place(d)
+	if err != nil {
+		return err
 	}
 	incoming := filepath.Join(dir.path, incomingFolder)
 	for _, folder := range []string{incoming, filepath.Dir(place)} {
@@ -60,7 +67,7 @@ func isThere(place string, d registry.Digest, size int64) bool {
 	if err != nil || !info.Mode().IsRegular() || info.Size() != size {
 		return false
 	}
-	if size > checkedBytes {
+	if size > registry.CheckedBytes {
 		return true
 	}
 	raw, err := os.ReadFile(place)

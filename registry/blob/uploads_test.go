@@ -19,9 +19,10 @@ import (
 
 func TestUploads(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs) {
-		dir := blob.NewDir(filepath.Join(t.TempDir(), "not", "there", "yet"))
-		return blob.NewUploads(dir, mem.New()), dir
+	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs, registrytest.Damage) {
+		path := filepath.Join(t.TempDir(), "not", "there", "yet")
+		dir := blob.NewDir(path)
+		return blob.NewUploads(dir, mem.New()), dir, registrytest.DamageFile(path)
 	})
 }
 

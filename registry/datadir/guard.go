@@ -84,6 +84,23 @@ func (g guardedBlobs) Delete(ctx context.Context, d registry.Digest) error {
 	return g.Blobs.Delete(ctx, d)
 }
 
+// Repairable guards the changes of blobs, including replacements.
+func (g *Guard) Repairable(blobs registry.RepairableBlobs) registry.RepairableBlobs {
+	return guardedRepairs{guardedBlobs{blobs, g}, blobs}
+}
+
+type guardedRepairs struct {
+	guardedBlobs
+	repairs registry.RepairableBlobs
+}
+
+func (g guardedRepairs) Replace(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	if err := g.guard.check(ctx); err != nil {
+		return err
+	}
+	return g.repairs.Replace(ctx, d, size, r)
+}
+
 // Remover guards permits to delete.
 func (g *Guard) Remover(remover registry.Remover) registry.Remover { return guardedRemover{remover, g} }
 

@@ -22,14 +22,14 @@ type Blobs struct {
 }
 
 var (
-	_ registry.Blobs   = (*Blobs)(nil)
-	_ registry.Remover = (*Blobs)(nil)
+	_ registry.RepairableBlobs = (*Blobs)(nil)
+	_ registry.Remover         = (*Blobs)(nil)
 )
 
 // NewBlobs is an empty store.
 func NewBlobs() *Blobs { return &Blobs{bytes: make(map[registry.Digest][]byte)} }
 
-// Put stores r under d. Where d is stored already, r is not read.
+// Put stores r under d. If d is stored already and not damaged, it does not read r.
 func (b *Blobs) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
 		return err
@@ -37,8 +37,16 @@ func (b *Blobs) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 	b.mu.RLock()
 	have, ok := b.bytes[d]
 	b.mu.RUnlock()
-	if ok && int64(len(have)) == size {
+	if ok && int64(len(have)) == size && d.Algorithm().FromBytes(have) == d {
 		return nil
+	}
+	return b.Replace(ctx, d, size, r)
+}
+
+// Replace stores r under d.
+func (b *Blobs) Replace(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
+		return err
 	}
 	content, err := io.ReadAll(io.LimitReader(r, size))
 	if err != nil {
@@ -55,6 +63,17 @@ func (b *Blobs) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 	defer b.mu.Unlock()
 	b.bytes[d] = content
 	return nil
+}
+
+// Damage changes the stored bytes of d, as a disk may do.
+func (b *Blobs) Damage(d registry.Digest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed := bytes.Clone(b.bytes[d])
+	if len(changed) > 0 {
+		changed[0] ^= 1
+	}
+	b.bytes[d] = changed
 }
 
 // Open gives the bytes of d.

@@ -11,7 +11,10 @@ import (
 
 func TestBlobs(t *testing.T) {
 	t.Parallel()
-	registrytest.TestBlobs(t, func(*testing.T) registry.Blobs { return mem.NewBlobs() })
+	registrytest.TestBlobs(t, func(*testing.T) (registry.RepairableBlobs, registrytest.Damage) {
+		blobs := mem.NewBlobs()
+		return blobs, func(_ *testing.T, d registry.Digest) { blobs.Damage(d) }
+	})
 }
 
 func TestRemover(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 
 func TestUploads(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploads(t, func(*testing.T) (registry.Uploads, registry.Blobs) {
+	registrytest.TestUploads(t, func(*testing.T) (registry.Uploads, registry.Blobs, registrytest.Damage) {
 		blobs := mem.NewBlobs()
-		return mem.NewUploads(blobs), blobs
+		return mem.NewUploads(blobs), blobs, func(_ *testing.T, d registry.Digest) { blobs.Damage(d) }
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +20,35 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// TestBlobs is the contract of [registry.Blobs].
-func TestBlobs(t *testing.T, open func(t *testing.T) registry.Blobs) {
+// Damage changes a stored byte of d without the knowledge of the storage.
+type Damage func(t *testing.T, d registry.Digest)
+
+// DamageFile returns the Damage of storage that keeps blobs in files of a folder, or behind
+// which a server does.
+func DamageFile(folder string) Damage {
+	return func(t *testing.T, d registry.Digest) {
+		t.Helper()
+		path := filepath.Join(folder, "blobs", string(d.Algorithm()), d.Encoded()[:2], d.Encoded())
+		raw, err := os.ReadFile(path)
+		must(t, err)
+		raw[0] ^= 1
+		must(t, os.Remove(path))
+		must(t, os.WriteFile(path, raw, 0o600))
+	}
+}
+
+// TestBlobs is the contract of [registry.RepairableBlobs].
+func TestBlobs(t *testing.T, open func(t *testing.T) (registry.RepairableBlobs, Damage)) {
+	for name, test := range map[string]func(*testing.T, registry.RepairableBlobs, Damage){
+		"put over damaged bytes":     testBlobsPutRepairs,
+		"replace over damaged bytes": testBlobsReplace,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			blobs, damage := open(t)
+			test(t, blobs, damage)
+		})
+	}
 	for name, test := range map[string]func(*testing.T, registry.Blobs){
 		"reads what was put":           testBlobsRoundTrip,
 		"open content can be searched": testBlobsSeek,
@@ -35,7 +64,8 @@ func TestBlobs(t *testing.T, open func(t *testing.T) registry.Blobs) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			blobs, _ := open(t)
+			test(t, blobs)
 		})
 	}
 }
@@ -104,6 +134,35 @@ func testBlobsPutAgain(t *testing.T, blobs registry.Blobs) {
 	unread := iotest.ErrReader(errors.New("read although it is there"))
 	must(t, blobs.Put(t.Context(), content, 5, unread))
 	wantBlob(t, blobs, content, []byte("again"))
+}
+
+// Put does not count bytes as stored that do not match, and what it cannot repair stays.
+func testBlobsPutRepairs(t *testing.T, blobs registry.RepairableBlobs, damage Damage) {
+	for _, size := range []int{1, 1000, registry.CheckedBytes} {
+		content := strings.Repeat("x", size)
+		d := put(t, blobs, content)
+		damage(t, d)
+		wantCode(t, blobs.Put(t.Context(), d, int64(size), strings.NewReader(strings.Repeat("y", size))), registry.CodeDigest)
+		put(t, blobs, content)
+		wantBlob(t, blobs, d, []byte(content))
+	}
+}
+
+// Replace stores bytes of any size whatever is there, or nothing.
+func testBlobsReplace(t *testing.T, blobs registry.RepairableBlobs, damage Damage) {
+	replace := func(content string) {
+		t.Helper()
+		must(t, blobs.Replace(t.Context(), d(content), int64(len(content)), strings.NewReader(content)))
+		wantBlob(t, blobs, d(content), []byte(content))
+	}
+	large := strings.Repeat("x", registry.CheckedBytes+1)
+	replace(large)
+	replace(large)
+	damage(t, d(large))
+	replace(large)
+	wantCode(t, blobs.Replace(t.Context(), d(large), int64(len(large)), strings.NewReader("x")), registry.CodeDigest)
+	wantBlob(t, blobs, d(large), []byte(large))
+	wantCode(t, blobs.Replace(t.Context(), "sha256:abc", 0, strings.NewReader("")), registry.CodeInvalid)
 }
 
 func testBlobsWrongBytes(t *testing.T, blobs registry.Blobs) {

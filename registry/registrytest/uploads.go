@@ -16,8 +16,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// OpenUploads makes new uploads, and the store that they end in.
-type OpenUploads func(t *testing.T) (registry.Uploads, registry.Blobs)
+// OpenUploads makes new uploads, and the store that they end in, whose bytes can be damaged.
+type OpenUploads func(t *testing.T) (registry.Uploads, registry.Blobs, Damage)
 
 // TestUploads is the contract of [registry.Uploads].
 func TestUploads(t *testing.T, open OpenUploads) {
@@ -39,9 +39,26 @@ func TestUploads(t *testing.T, open OpenUploads) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			uploads, blobs := open(t)
+			uploads, blobs, _ := open(t)
 			test(t, uploads, blobs)
 		})
+	}
+	t.Run("blob that is there and damaged", func(t *testing.T) {
+		t.Parallel()
+		uploads, blobs, damage := open(t)
+		testUploadsRepair(t, uploads, blobs, damage)
+	})
+}
+
+// An upload replaces damaged bytes of any size, however many pieces it has.
+func testUploadsRepair(t *testing.T, uploads registry.Uploads, blobs registry.Blobs, damage Damage) {
+	for _, content := range []string{"small", strings.Repeat("large", registry.CheckedBytes)} {
+		put(t, blobs, content)
+		damage(t, d(content))
+		id, half := beginUpload(t, uploads), len(content)/2
+		wantAppend(t, uploads, id, 0, content[:half])
+		wantAppend(t, uploads, id, int64(half), content[half:])
+		wantFinish(t, uploads, blobs, id, content)
 	}
 }
 

@@ -55,7 +55,7 @@ type Bucket struct {
 	forms       keyForms
 }
 
-var _ registry.Blobs = (*Bucket)(nil)
+var _ registry.RepairableBlobs = (*Bucket)(nil)
 
 // Open connects to a bucket, which must exist. Errors: CodeUnavailable if there are no
 // credentials, no response or no bucket.

@@ -155,12 +155,16 @@ func (s *session) completed(ctx context.Context) (bool, error) {
 
 // rehash computes the digest of all bytes, which are in an object or in the buffer.
 func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algorithm) (registry.Digest, error) {
-	sum := algorithm.Hash()
 	if key == "" {
-		sum.Write(*s.buffer)
-		return digest.NewDigest(algorithm, sum), nil
+		return algorithm.FromBytes(*s.buffer), nil
 	}
-	var all registry.Blob = &object{ctx: ctx, b: s.u.b, key: key, size: s.offset}
+	return s.u.b.rehash(ctx, key, s.offset, algorithm)
+}
+
+// rehash computes the digest of an object of a known size.
+func (b *Bucket) rehash(ctx context.Context, key string, size int64, algorithm digest.Algorithm) (registry.Digest, error) {
+	sum := algorithm.Hash()
+	var all registry.Blob = &object{ctx: ctx, b: b, key: key, size: size}
 	defer all.Close()
 	if _, err := io.Copy(sum, all); err != nil {
 		return "", err
@@ -168,13 +172,10 @@ func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algor
 	return digest.NewDigest(algorithm, sum), nil
 }
 
-// publish creates the blob if it does not exist.
+// publish creates the blob, or replaces it: an object of its size may be damaged.
 func (s *session) publish(ctx context.Context, staged, key string) error {
 	if staged == "" {
 		return s.u.b.write(ctx, key, *s.buffer)
-	}
-	if have, err := s.u.b.size(ctx, key); err == nil && have == s.offset {
-		return nil
 	}
 	return s.u.b.copy(ctx, staged, key, s.offset)
 }

@@ -13,18 +13,43 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Put stores r under d. If an object of that size exists, it does not read r.
+// Put stores r under d. If an object of that size exists, it does not read r, unless the object is
+// small and damaged: then it replaces the object.
 func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	key, err := b.key(d)
 	if err != nil {
 		return err
 	}
-	have, err := b.size(ctx, key)
-	if err == nil && have == size {
+	stored, err := b.isStored(ctx, key, d, size)
+	if err != nil {
+		return b.interpretError("store", "blob "+string(d), err)
+	}
+	if stored {
 		return nil
 	}
-	if err := b.interpretError("store", "blob "+string(d), err); err != nil &&
-		!registry.HasCode(err, registry.CodeNotFound) {
+	return b.Replace(ctx, d, size, r)
+}
+
+// isStored reports whether the content of d need not be stored again.
+func (b *Bucket) isStored(ctx context.Context, key string, d registry.Digest, size int64) (bool, error) {
+	have, err := b.size(ctx, key)
+	if saidCode(err, minio.NoSuchKey) {
+		return false, nil
+	}
+	if err != nil || have != size || size > registry.CheckedBytes {
+		return err == nil && have == size, err
+	}
+	got, err := b.rehash(ctx, key, size, d.Algorithm())
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return false, nil // deleted since
+	}
+	return got == d, err
+}
+
+// Replace stores r under d, whatever is there. The store replaces an object at once.
+func (b *Bucket) Replace(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	key, err := b.key(d)
+	if err != nil {
 		return err
 	}
 	sum, err := registry.NewHash(d)
@@ -69,7 +94,7 @@ func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[
 	}
 	err = m.complete(ctx)
 	if saidCode(err, minio.NoSuchUpload) { // the request may have succeeded with a lost response
-		if have, failed := b.size(ctx, key); failed == nil && have == c.size {
+		if got, failed := b.rehash(ctx, key, c.size, c.d.Algorithm()); failed == nil && got == c.d {
 			return nil
 		}
 	}

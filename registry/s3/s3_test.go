@@ -58,7 +58,10 @@ func open(t testing.TB, server *registrytest.S3Server, prefix string) *s3.Bucket
 
 func TestBlobs(t *testing.T) {
 	t.Parallel()
-	registrytest.TestBlobs(t, func(t *testing.T) registry.Blobs { return open(t, shared, newPrefix(t)) })
+	registrytest.TestBlobs(t, func(t *testing.T) (registry.RepairableBlobs, registrytest.Damage) {
+		prefix := newPrefix(t)
+		return open(t, shared, prefix), registrytest.DamageFile(shared.Folder(prefix))
+	})
 }
 
 func TestRemover(t *testing.T) {
@@ -68,9 +71,10 @@ func TestRemover(t *testing.T) {
 
 func TestUploads(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs) {
-		b := open(t, shared, newPrefix(t))
-		return s3.NewUploads(b, mem.New()), b
+	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs, registrytest.Damage) {
+		prefix := newPrefix(t)
+		b := open(t, shared, prefix)
+		return s3.NewUploads(b, mem.New()), b, registrytest.DamageFile(shared.Folder(prefix))
 	})
 }
 

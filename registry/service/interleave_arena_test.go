@@ -32,7 +32,7 @@ type arena struct {
 	permits  int
 	late     bool       // the storage may carry out a deletion again while its permit lasts
 	deleted  []deletion // what it may carry out again
-	fine     bool // calls of the storage are steps; else those of releases and evidence as a whole
+	fine     bool       // calls of the storage are steps; else those of releases and evidence as a whole
 
 	strands []*strand
 	parked  chan *strand

@@ -85,7 +85,7 @@ func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot back
 	if err != nil {
 		return err
 	}
-	to := backup.Target{Dir: j.At.Data, OpenBlobs: func(ctx context.Context, path string) (registry.Blobs, error) {
+	to := backup.Target{Dir: j.At.Data, OpenBlobs: func(ctx context.Context, path string) (registry.RepairableBlobs, error) {
 		return j.openRestored(ctx, place, path, id, db)
 	}}
 	if db != nil {
@@ -100,7 +100,7 @@ func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot back
 // openRestored opens the content of a catalog that is being restored from the file at path.
 // It makes that another catalog than the original, and with it, where nobody else owns it
 // or it is taken over, the owner of the content.
-func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, id string, db *postgresTarget) (blobs registry.Blobs, err error) {
+func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, id string, db *postgresTarget) (blobs registry.RepairableBlobs, err error) {
 	restored, err := sqlite.Open(ctx, path)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, 
 		return place.Blobs, err
 	}
 	j.UI.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
-	return datadir.NewGuard(notOwned{verdict}, 0).Blobs(place.Blobs), nil
+	return datadir.NewGuard(notOwned{verdict}, 0).Repairable(place.Blobs), nil
 }
 
 // tellTokens says that tokens are as they were when the snapshot was made: nothing here knows which were revoked

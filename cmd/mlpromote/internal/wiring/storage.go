@@ -30,7 +30,7 @@ func (l Location) Dir() datadir.Dir { return datadir.Dir{Path: l.Data} }
 
 // ContentPlace is where content is, whoever it belongs to.
 type ContentPlace struct {
-	Blobs    registry.Blobs
+	Blobs    registry.RepairableBlobs
 	remover  registry.Remover                // of blobs
 	outlast  func(ctx context.Context) error // of remover: see datadir.Ownership
 	marks    registry.ContentMarks
