@@ -32,6 +32,9 @@ func (db *DB) ScrubStates() registry.ScrubStates { return catalog.ScrubStates(do
 // Replicas is the table of replicas.
 func (db *DB) Replicas() registry.Replicas { return catalog.Replicas(documents{db}) }
 
+// ReplicaMarks is the table of the marks of replicas.
+func (db *DB) ReplicaMarks() registry.ReplicaMarks { return catalog.ReplicaMarks(documents{db}) }
+
 // RestrictionBundles is the table of signed restriction lists.
 func (db *DB) RestrictionBundles() registry.RestrictionBundles {
 	return catalog.RestrictionBundles(documents{db})

@@ -169,3 +169,31 @@ func TestIdentity(t *testing.T, open func(t *testing.T) func() Identified) {
 		must(t, <-waiting)
 	})
 }
+
+// TestReplicaPlace is the contract of [registry.ReplicaPlace] over a place without marks.
+func TestReplicaPlace(t *testing.T, place registry.ReplicaPlace) {
+	want := func(name string, want time.Time) {
+		t.Helper()
+		got, err := place.ReplicaMark(t.Context(), name)
+		must(t, err)
+		if !got.Equal(want) {
+			t.Errorf("the mark of %s has the time %v, want %v", name, got, want)
+		}
+	}
+	now := dusk().Add(123456 * time.Microsecond)
+	want("a", time.Time{})
+	must(t, place.DeleteReplicaMark(t.Context(), "a"))
+	must(t, place.SetReplicaMark(t.Context(), "a", now))
+	must(t, place.SetReplicaMark(t.Context(), "b", now))
+	must(t, place.SetReplicaMark(t.Context(), "a", now.Add(time.Microsecond)))
+	want("a", now.Add(time.Microsecond))
+	want("b", now)
+	must(t, place.DeleteReplicaMark(t.Context(), "a"))
+	want("a", time.Time{})
+	want("b", now)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if place.SetReplicaMark(ctx, "c", now) == nil {
+		t.Error("a mark was stored after the context ended")
+	}
+}

@@ -54,10 +54,10 @@ func (b *Bucket) uploadOf(key string) (id string, ok bool) {
 	return match[1], true
 }
 
-// isOwnFolder reports whether only this program writes below a folder: one of uploads, or of
-// blobs of one algorithm.
+// isOwnFolder reports whether only this program writes below a folder: one of uploads or
+// marks, or of blobs of one algorithm.
 func (b *Bucket) isOwnFolder(folder string) bool {
-	if folder == b.under(uploadsFolder) {
+	if folder == b.under(uploadsFolder) || folder == b.under(replicaFolder) {
 		return true
 	}
 	if name, ok := strings.CutPrefix(folder, b.under("blobs")); ok {

@@ -8,13 +8,20 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-var _ registry.ContentMarks = (*Bucket)(nil)
+var (
+	_ registry.ContentMarks = (*Bucket)(nil)
+	_ registry.ReplicaPlace = (*Bucket)(nil)
+)
+
+// replicaFolder has an object for each replica that runs.
+const replicaFolder = "mlpromote-replicas"
 
 const (
 	// maxMarkBytes bounds how much of a mark is read.
@@ -168,4 +175,38 @@ func (b *Bucket) lookInto(ctx context.Context, folder string) (found bool, insid
 // nameOf is the URL of a prefix, without options.
 func (b *Bucket) nameOf(prefix string) string {
 	return Config{Bucket: b.name, Prefix: prefix}.String()
+}
+
+// SetReplicaMark writes the object of a replica.
+func (b *Bucket) SetReplicaMark(ctx context.Context, name string, seen time.Time) error {
+	key := b.under(replicaFolder) + name
+	return b.interpretError("write", key, b.write(ctx, key, []byte(seen.UTC().Format(time.RFC3339Nano))))
+}
+
+// ReplicaMark reads the object of a replica.
+func (b *Bucket) ReplicaMark(ctx context.Context, name string) (time.Time, error) {
+	key := b.under(replicaFolder) + name
+	stream, _, _, err := b.core.GetObject(ctx, b.name, key, minio.GetObjectOptions{})
+	if saidCode(err, minio.NoSuchKey) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, b.interpretError("read", key, err)
+	}
+	defer stream.Close()
+	text, err := io.ReadAll(io.LimitReader(stream, maxMarkBytes))
+	if err != nil {
+		return time.Time{}, b.interpretError("read", key, err)
+	}
+	seen, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return time.Time{}, registry.Errorf(registry.CodeInvalid, "%s in %s: want a time, found %.100q: delete the object", key, b, text)
+	}
+	return seen, nil
+}
+
+// DeleteReplicaMark deletes the object of a replica.
+func (b *Bucket) DeleteReplicaMark(ctx context.Context, name string) error {
+	key := b.under(replicaFolder) + name
+	return b.interpretError("delete", key, b.remove(ctx, key))
 }

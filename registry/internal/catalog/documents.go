@@ -43,6 +43,7 @@ const (
 	damageKind     = "damage"
 	scrubKind      = "scrub"
 	replicaKind    = "replica"
+	markKind       = "replica mark"
 	listKind       = "restriction list"
 	trustKind      = "trust bundle"
 	nodeReportKind = "node report"
@@ -80,6 +81,11 @@ func ScrubStates(d Documents) registry.ScrubStates { return table[registry.Scrub
 
 // Replicas is the table of replicas.
 func Replicas(d Documents) registry.Replicas { return table[registry.Replica]{d, replicaKind} }
+
+// ReplicaMarks is the table of the marks of replicas.
+func ReplicaMarks(d Documents) registry.ReplicaMarks {
+	return table[registry.ReplicaMark]{d, markKind}
+}
 
 // RestrictionBundles is the table of signed restriction lists.
 func RestrictionBundles(d Documents) registry.RestrictionBundles {

@@ -125,7 +125,7 @@ func routes() telemetry.Routes {
 }
 
 // ready answers whether requests can be answered, now and in a moment: that takes the
-// database, the agreed configuration, and a service that was not asked to stop. A problem
+// database, the content of the other replicas, the agreed configuration, and a service that was not asked to stop. A problem
 // that does not keep it from answering is reported with a 200.
 func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 	if sv.stopping.Load() {
@@ -136,6 +136,10 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 	if _, err := sv.Here.Catalog.Head(r.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		sv.logger.ErrorContext(r.Context(), "not ready", "error", err)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	if sv.replica.Check() != nil {
+		http.Error(w, "this replica does not have the content of the others; the log says more", http.StatusServiceUnavailable)
 		return
 	}
 	g := sv.keeper.InForce()

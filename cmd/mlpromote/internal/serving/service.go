@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/scrub"
@@ -37,6 +38,8 @@ type Service struct {
 	keeper *config.Keeper[*generation]
 	points *checkpoint.Keeper // of the history
 	stop   <-chan struct{}    // closed when the service stops
+
+	replica *datadir.Replica // nil if this is the only one that there can be
 
 	gate       *gate.Gate
 	limiter    *server.Limiter // shared by all generations, by the API and by pages
@@ -74,6 +77,11 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 		return sv, err
 	}
 	sv.operations = sv.newOperations()
+	if at.Database != "" && here.Blobs.Verdict.Access == registry.ContentOwned {
+		sv.replica = &datadir.Replica{
+			Name: s.holder, Marks: here.DB.ReplicaMarks(), Place: here.Blobs.Replicas, Clock: here.DB, Tell: sv.tellReplica,
+		}
+	}
 	sv.keeper, err = config.Keep(ctx, config.Options[*generation]{
 		Read: sv.files(ctx).Read, Build: sv.build, Catalog: here.DB, Alone: at.Database == "", Tell: sv.tell, Now: clock.Now,
 	})
@@ -113,7 +121,12 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	last := sv.lastAgreement(own)
 	previewer, _ := i.Interface.(registry.Previewer)
 	i.Interface = config.Registry(i.Interface,
-		func(ctx context.Context) error { return asks.Check(ctx) },
+		func(ctx context.Context) error {
+			if err := sv.replica.Check(); err != nil {
+				return err
+			}
+			return asks.Check(ctx)
+		},
 		func(ctx context.Context) error { return last.Check(ctx, "environments") })
 	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
 	preview := pages.Preview(previewer, func(ctx context.Context) error { return last.Check(ctx, "environments") }, i.Environments)
@@ -165,6 +178,9 @@ func (sv *Service) authorize(own config.Snapshot) func(context.Context, distribu
 	allowed, agreement := Authorize(own.Environments), sv.lastAgreement(own)
 	return func(ctx context.Context, a distribution.Access) error {
 		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
+			return err
+		}
+		if err := sv.replica.Check(); err != nil {
 			return err
 		}
 		return agreement.Check(ctx, "environments")
@@ -238,6 +254,15 @@ func (sv *Service) tell(ctx context.Context, r config.Report) {
 			"agreed", r.Agreed.String(), "inForce", r.InForce.String(),
 			"hint", "give this replica the files that the others have, or mlpromote configuration adopt")
 	}
+}
+
+// tellReplica says whether this replica may write.
+func (sv *Service) tellReplica(ctx context.Context, err error) {
+	if err != nil {
+		sv.logger.ErrorContext(ctx, "nothing is written here", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+		return
+	}
+	sv.logger.InfoContext(ctx, "this replica has joined the others of its catalog", "replica", sv.holder)
 }
 
 // tellFindings says what in the configuration in force cannot work.

@@ -46,6 +46,7 @@ type Database interface {
 	Damages() registry.Damages
 	ScrubStates() registry.ScrubStates
 	Replicas() registry.Replicas
+	ReplicaMarks() registry.ReplicaMarks
 	RestrictionBundles() registry.RestrictionBundles
 	TrustBundles() registry.TrustBundles
 	NodeReports() registry.NodeReports

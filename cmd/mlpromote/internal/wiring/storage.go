@@ -20,6 +20,7 @@ type blobStorage struct {
 	Redirect time.Duration         // how long a client may pull from the bucket itself; 0: not at all
 	owner    registry.ContentOwner // nil where nothing may be changed
 	Verdict  registry.ContentVerdict
+	Replicas registry.ReplicaPlace // where replicas leave marks
 }
 
 // ownerCheck is how often who writes asks whether the content is still its catalog's.
@@ -34,6 +35,7 @@ type ContentPlace struct {
 	remover  registry.Remover                // of blobs
 	outlast  func(ctx context.Context) error // of remover: see datadir.Ownership
 	marks    registry.ContentMarks
+	replicas registry.ReplicaPlace
 	uploads  func(registry.UploadStates) datadir.Uploads
 	redirect time.Duration
 	Storage  string // as catalogs record it
@@ -49,7 +51,7 @@ func (l Location) OpenContent(ctx context.Context) (ContentPlace, error) {
 		}
 		dir := blob.NewDir(l.Data)
 		return ContentPlace{
-			Blobs: dir, remover: dir, outlast: dir.Await, marks: l.Dir(), Storage: registry.DirectoryStorage, Name: l.Data, Recorded: true,
+			Blobs: dir, remover: dir, outlast: dir.Await, marks: l.Dir(), replicas: l.Dir(), Storage: registry.DirectoryStorage, Name: l.Data, Recorded: true,
 			uploads: func(states registry.UploadStates) datadir.Uploads { return blob.NewUploads(dir, states) },
 		}, nil
 	}
@@ -66,7 +68,7 @@ func (l Location) OpenContent(ctx context.Context) (ContentPlace, error) {
 		return ContentPlace{}, err
 	}
 	return ContentPlace{
-		Blobs: bucket, remover: bucket, outlast: bucket.Outlast, marks: bucket,
+		Blobs: bucket, remover: bucket, outlast: bucket.Outlast, marks: bucket, replicas: bucket,
 		Storage: config.String(), Name: config.String(), Recorded: recorded, redirect: config.Redirect,
 		uploads: func(states registry.UploadStates) datadir.Uploads { return s3.NewUploads(bucket, states) },
 	}, nil
@@ -117,6 +119,6 @@ func (l Location) openStorage(ctx context.Context, catalog Database) (*blobStora
 	guard := datadir.NewGuard(owner, ownerCheck)
 	return &blobStorage{
 		Blobs: guard.Blobs(p.Blobs), remover: guard.Remover(p.remover), Uploads: guard.Uploads(p.uploads(catalog)),
-		Redirect: p.redirect, owner: owner, Verdict: verdict,
+		Redirect: p.redirect, owner: owner, Verdict: verdict, Replicas: p.replicas,
 	}, nil
 }
