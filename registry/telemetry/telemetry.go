@@ -33,6 +33,7 @@ type Telemetry struct {
 	certificate *prometheus.GaugeVec
 	refused     *prometheus.GaugeVec
 	gc          collections
+	disk        *disk
 
 	scrub         scrubs
 	historyFaults *prometheus.GaugeVec
@@ -56,10 +57,11 @@ func New(version string, provider trace.TracerProvider) *Telemetry {
 	if !traces {
 		provider = noop.NewTracerProvider()
 	}
-	t := &Telemetry{registry: prometheus.NewRegistry(), traces: traces, tracer: provider.Tracer("mlpromote.dev/mlpromote/registry")}
+	t := &Telemetry{registry: prometheus.NewRegistry(), traces: traces, disk: newDisk(), tracer: provider.Tracer("mlpromote.dev/mlpromote/registry")}
 	t.define()
 	t.startAtZero()
 	t.registry.MustRegister(
+		t.disk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mlpromote_build_info", Help: "Always 1; the version is a label.",

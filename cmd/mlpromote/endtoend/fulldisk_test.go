@@ -3,6 +3,7 @@
 package endtoend
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -21,10 +22,16 @@ import (
 // smallDisk makes a folder that is a disk of 8 MiB, or skips the test.
 func smallDisk(t *testing.T, disk string) {
 	t.Helper()
+	sizedDisk(t, disk, "8m")
+}
+
+// sizedDisk makes a folder that is a disk of some size, or skips the test.
+func sizedDisk(t *testing.T, disk, size string) {
+	t.Helper()
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8m"); err != nil {
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("no small file system can be made here: %v", err)
 	}
 	t.Cleanup(func() {
@@ -75,6 +82,55 @@ func TestFullDisk(t *testing.T) {
 	if c.Head("prod") == proven {
 		t.Error("the job did not go on")
 	}
+}
+
+// TestDiskReserve fills the disk of a service with uploads. What speaks against a release, a
+// rollback and the history still have room.
+func TestDiskReserve(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	disk := filepath.Join(root, "served")
+	sizedDisk(t, disk, "32m")
+	server := programtest.NewService(t, programtest.Program(t), root)
+	server.Flags = []string{"--disk-reserve", "8388608"}
+	server.MustStartAndStop(t)
+	if err := server.ShareKeys(); err != nil {
+		t.Fatal(err)
+	}
+	c := programtest.NewJob(t, server.Program, filepath.Join(root, "digits"), server.ClientEnv()...)
+	c.Release()
+	proven := c.Head("prod")
+	c.Release()
+	bad := c.Head("prod")
+
+	large := bytes.NewReader(bytes.Repeat([]byte("x"), 64<<20)) // more than the disk has
+	if answer, err := http.Post(server.URL+"/v2/staging/copied/blobs/uploads/?digest="+digest.FromString("").String(), "application/octet-stream", large); err == nil {
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusInsufficientStorage {
+			t.Errorf("an upload larger than the disk: status %d, %v; want %d", answer.StatusCode, err, http.StatusInsufficientStorage)
+		}
+	} // otherwise the service closed the connection, and the client was still sending
+	wantFull(t, server.URL)
+	if got := pushTo(t, server, "small"); got != http.StatusInsufficientStorage {
+		t.Errorf("a small upload got %d, want %d", got, http.StatusInsufficientStorage)
+	}
+	var state unix.Statfs_t
+	if err := unix.Statfs(disk, &state); err != nil {
+		t.Fatal(err)
+	}
+	if free := int64(state.Bavail) * state.Bsize; free < 7<<20 {
+		t.Errorf("uploads left %d bytes, want the reserve of 8 MiB or nearly", free)
+	}
+	if got := send(t, http.MethodGet, server.URL+"/readyz", nil); got != http.StatusOK {
+		t.Errorf("readiness is %d, want %d: something needs repair", got, http.StatusOK)
+	}
+
+	c.Must("quarantine", "prod/vision/digits@"+bad, "--reason", "wrong labels")
+	c.Must("rollback", "vision/digits", "--env", "prod", "--reason", "wrong labels")
+	if got := c.Head("prod"); got != proven {
+		t.Errorf("after the rollback the head is %s, want %s", got, proven)
+	}
+	c.Must("history", "verify")
+	c.Check("a disk that is full up to its reserve")
 }
 
 // wantFull pushes a blob as any client would.

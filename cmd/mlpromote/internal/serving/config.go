@@ -41,6 +41,8 @@ type Config struct {
 	Rate       int // requests to the REST API per caller and second; 0: any; -1: publicRate where others come
 	maxUploads int // under way, per caller; 0: any
 
+	diskReserve int // bytes that uploads leave free; 0: none; -1: see blob.Reserve
+
 	maxReferrers int // of one subject, per caller, pushed over /v2/; 0: any
 
 	headerTimeout  time.Duration // for the headers of a request
@@ -102,6 +104,9 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 			usage: "wrong credentials per minute for each address, also in one burst, before it has to wait; 0: no limit; " +
 				"-1: 60, but no limit on loopback and with --insecure-http, where all requests have the proxy's address"},
 		{Name: "max-uploads", at: &c.maxUploads, Fallback: "1000", usage: "uploads in progress for each caller; 0: no limit"},
+		{Name: "disk-reserve", at: &c.diskReserve, Fallback: "-1",
+			usage: "bytes that uploads leave free on the disk of the content, for quarantines, rollbacks and the history; 0: none; " +
+				"-1: 1 GiB or 5 % of the file system, whichever is less"},
 		{Name: "max-referrers", at: &c.maxReferrers, Fallback: "256",
 			usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/, and quarantines and failing reports that it may attach; 0: no limit"},
 		{Name: "header-timeout", at: &c.headerTimeout, Fallback: "10s", usage: "time for the headers of a request"},
@@ -195,6 +200,8 @@ func (c *Config) checkBounds() error {
 	case c.checkpointEvents < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)
+	case c.diskReserve < -1:
+		return registry.Errorf(registry.CodeInvalid, "disk-reserve %d: want a number of bytes, 0 for none, or -1 for the default", c.diskReserve)
 	case c.Rate < -1 || c.Logins < -1 || c.maxUploads < 0 || c.maxReferrers < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"rate-limit %d, login-limit %d, max-uploads %d, max-referrers %d: want 0 for any number, or how many",

@@ -152,6 +152,8 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 		degraded(w, "a change of the configuration waits for being adopted")
 	case slices.ContainsFunc(g.findings, func(f config.Finding) bool { return f.Problem }):
 		degraded(w, "something in the configuration cannot work")
+	case sv.reserve != nil && registry.HasCode(sv.reserve.Check(0), registry.CodeFull):
+		degraded(w, "the disk is full up to its reserve, so uploads are refused")
 	case sv.damaged.Load() > 0:
 		degraded(w, "stored content is damaged")
 	default:

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/datadir"
@@ -40,6 +41,7 @@ type Service struct {
 	stop   <-chan struct{}    // closed when the service stops
 
 	replica *datadir.Replica // nil if this is the only one that there can be
+	reserve *blob.Reserve    // nil if the content is in a bucket
 
 	gate       *gate.Gate
 	limiter    *server.Limiter // shared by all generations, by the API and by pages
@@ -77,6 +79,10 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 		return sv, err
 	}
 	sv.operations = sv.newOperations()
+	if at.Storage == "" {
+		sv.reserve = &blob.Reserve{Path: at.Data, Bytes: int64(s.config.diskReserve)}
+		s.telemetry.Disk(sv.reserve.Room)
+	}
 	if at.Database != "" && here.Blobs.Verdict.Access == registry.ContentOwned {
 		sv.replica = &datadir.Replica{
 			Name: s.holder, Marks: here.DB.ReplicaMarks(), Place: here.Blobs.Replicas, Clock: here.DB, Tell: sv.tellReplica,
@@ -143,9 +149,13 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	if err != nil {
 		return nil, err
 	}
+	blobs, uploads := sv.Here.Spared, sv.Here.Uploads
+	if sv.reserve != nil {
+		blobs, uploads = sv.reserve.Blobs(blobs), sv.reserve.Uploads(uploads)
+	}
 	g.endpoint, err = distribution.New(distribution.Config{
-		Blobs: sv.Here.Spared, Refs: sv.Here.Refs, Deleter: i.Guard(),
-		Uploads: sv.Here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB,
+		Blobs: blobs, Refs: sv.Here.Refs, Deleter: i.Guard(),
+		Uploads: uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB,
 		MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
 		Inspect: sv.gate.Manifest, Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
 		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
