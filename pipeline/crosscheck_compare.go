@@ -175,7 +175,7 @@ func (p crossCheckPairs) values(name string) (dtype tensor.DType, size float64, 
 	if err := each(sizes.Add); err != nil {
 		return "", 0, err
 	}
-	values := valueRange{low: math.Inf(1), high: math.Inf(-1), below: min(sizes.Fill(tensor.FillsNear), math.MaxFloat64/2)}
+	values := newValueRange(&sizes)
 	err = each(func(t tensor.Tensor) {
 		dtype = t.DType
 		values.add(t.Float64s())
@@ -215,6 +215,10 @@ func share(e tensor.Element, options tensor.Options) registry.Figure {
 
 // valueRange is the smallest and the largest value of a magnitude below one.
 type valueRange struct{ low, high, below float64 }
+
+func newValueRange(sizes *tensor.Magnitudes) valueRange {
+	return valueRange{low: math.Inf(1), high: math.Inf(-1), below: min(sizes.Fill(tensor.FillsNear), math.MaxFloat64/2)}
+}
 
 func (r *valueRange) add(values []float64) {
 	for _, v := range values {

@@ -225,6 +225,7 @@ func (p *Pipeline) OpenDraft(ctx context.Context, file, sourceFormat string, tru
 	d.notes = append(d.notes, m.addNames(d.iface, inputs, outputs)...)
 	d.iface, err = d.iface.WithNames(inputs, outputs)
 	d.iface = m.allowed().drafted(d.iface)
+	d.iface.AnyNumbers = spec.TakesAnyNumbers(sourceFormat)
 	return d, err
 }
 

@@ -80,7 +80,7 @@ func (v verification) checkGolden(ctx context.Context, outputs runOutputs, one t
 	for _, shard := range golden.set.Shards {
 		golden.files = append(golden.files, toolchain.OutputFile{Path: filepath.Join(v.golden.dir, filepath.FromSlash(shard.File))})
 	}
-	comparison := goldenComparison{crossCheckPairs{golden: golden, outcome: run.outcome, sample: sample}, v.goldenTolerance(), quantities(v.limits)}
+	comparison := goldenComparison{crossCheckPairs{golden: golden, outcome: run.outcome, sample: sample}, v.goldenTolerance(), quantities(v.limits), v.changed}
 	if err := comparison.compare(&check); err != nil || check.Verdict == registry.VerdictFail {
 		return check, computed, err
 	}

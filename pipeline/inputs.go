@@ -71,6 +71,7 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if err != nil {
 		return inputs{}, err
 	}
+	bare.AnyNumbers = spec.TakesAnyNumbers(s.Source.Format)
 	if in.Interface, err = bare.WithDims(dims); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
@@ -217,6 +218,9 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	if err := in.Cases.FindCopies(in.Interface); err != nil {
 		return err
 	}
+	if err := in.Cases.Convert(in.Interface, filepath.Join(scratch, "cases-for-engines")); err != nil {
+		return err
+	}
 	uses := in.imported.model.Uses()
 	if err := warnUnlikely("cases", &in.Cases, in.Interface, uses); err != nil || s.Calibration == nil {
 		return err
@@ -226,6 +230,10 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	if err != nil {
 		return err
 	}
+	if err := in.Calibration.Convert(in.Interface, filepath.Join(scratch, "calibration-for-engines")); err != nil {
+		return err
+	}
+	in.Calibration.Files = in.Calibration.Engines() // no framework reads calibration
 	if err := warnUnlikely("calibration", &in.Calibration, in.Interface, uses); err != nil {
 		return err
 	}

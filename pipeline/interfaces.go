@@ -46,6 +46,7 @@ func (p *Pipeline) InputsOfSpec(ctx context.Context, s *spec.Spec) (validators.I
 		return validators.Interface{}, err
 	}
 	maps.DeleteFunc(dims, func(name string, _ validators.DimRange) bool { return !slices.Contains(iface.Symbols(), name) }) // of outputs
+	iface.AnyNumbers = spec.TakesAnyNumbers(s.Source.Format)
 	return iface.WithDims(dims)
 }
 

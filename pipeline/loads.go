@@ -92,7 +92,7 @@ func (t tool) loadsAlike(engine registry.Engine, by tool, other registry.Engine)
 func (m maker) firstCase() (toolchain.Input, error) {
 	shard := m.inputs.Cases.Record.Shards[0]
 	to := filepath.Join(m.scratch, "first-case", shard.File)
-	rows := rowsOf{m.inputs.Cases.Files[0].Path, 0, 1, int64(shard.Count)}
+	rows := rowsOf{m.inputs.Cases.Engines()[0].Path, 0, 1, int64(shard.Count)}
 	if err := writeRows(to, []rowsOf{rows}); err != nil {
 		return toolchain.Input{}, err
 	}

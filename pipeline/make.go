@@ -102,6 +102,9 @@ func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 		if all.golden, err = m.runReference(ctx, to); err == nil {
 			err = m.crossCheck(ctx, to, &all.golden)
 		}
+		if err == nil {
+			err = m.countConverted(ctx, to, &all.golden)
+		}
 		return err
 	})
 	for i, planned := range m.plan.Engines {

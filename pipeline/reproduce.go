@@ -117,7 +117,7 @@ const firstID, secondID = "first", "second"
 // for bit.
 func (m maker) computeSame(ctx context.Context, by runnable, first, second toolchain.Outcome, dir string) (bool, error) {
 	run := by.tool.run(toolchain.RunOptions{})
-	run.job.Machine, run.job.Inputs = machine(m.node), slices.Clone(m.inputs.Cases.Files)
+	run.job.Machine, run.job.Inputs = machine(m.node), slices.Clone(m.inputs.Cases.Engines())
 	run.job.Budget = m.budgets[by.tool.identity.Name]
 	for i, files := range [][]toolchain.OutputFile{first.Files, second.Files} {
 		c, err := by.candidate([]string{firstID, secondID}[i], files)

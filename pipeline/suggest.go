@@ -60,6 +60,9 @@ func (t *tuning) checkOther(s *spec.Spec, scratch string) (int, error) {
 		return 0, err
 	}
 	verdict, err := cases.Read(s.Files, s.Cases.Path.Written, toolchain.RoleCases, t.inputs.Interface, folder)
+	if err == nil {
+		err = verdict.Convert(t.inputs.Interface, filepath.Join(folder, "for-engines"))
+	}
 	if err != nil {
 		return 0, err
 	}

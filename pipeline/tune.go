@@ -129,19 +129,32 @@ func objective(s *spec.Spec) tradeoff.Objective {
 func (t *tuning) verification(golden goldenSet) (verification, error) {
 	v := verification{p: t.p, subject: subject{began: beginning{StartedOn: t.began.UTC()}}, scratch: t.scratch,
 		host: host{tools: t.tools, node: t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface}}}
-	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.Record}
-	v.golden = material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
-	v.scorer = newScorer(t.p, t.inputs.program, v.cases, v.golden)
-	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {
+	given, err := t.material("cases", t.inputs.Cases.Files)
+	if err != nil {
 		return v, err
 	}
-	for _, in := range t.inputs.Cases.Files {
-		v.cases.files = append(v.cases.files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
-		if err := os.Symlink(in.Path, filepath.Join(v.cases.dir, in.Name)); err != nil {
-			return v, err
+	if v.cases, err = t.material("cases-for-candidates", t.inputs.Cases.Engines()); err != nil {
+		return v, err
+	}
+	v.changed = t.inputs.Cases.Changed
+	v.golden = material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
+	v.scorer = newScorer(t.p, t.inputs.program, given, v.golden)
+	return v, nil
+}
+
+// material links files of the cases in a new folder.
+func (t *tuning) material(folder string, files []toolchain.Input) (material, error) {
+	m := material{dir: filepath.Join(t.scratch, folder), set: &t.inputs.Cases.Record}
+	if err := os.Mkdir(m.dir, 0o755); err != nil {
+		return m, err
+	}
+	for _, in := range files {
+		m.files = append(m.files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
+		if err := os.Symlink(in.Path, filepath.Join(m.dir, in.Name)); err != nil {
+			return m, err
 		}
 	}
-	return v, nil
+	return m, nil
 }
 
 // try makes and judges the candidates, one after the other, while there is time: half of

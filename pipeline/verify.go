@@ -315,6 +315,9 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 	if err := v.explain(ctx, result.Engines); err != nil {
 		return VerifyResult{}, err
 	}
+	if text := conversionText(*v.golden.set, v.golden.set.Kind); text != "" {
+		v.p.warn(text)
+	}
 	hints(result.Engines, failures)
 	v.hintBF16(failures)
 	v.hintThreads(result.Engines, failures)

@@ -20,8 +20,11 @@ type ConsistencyCheck struct {
 	What  string `json:"what,omitempty"`
 	Cases int    `json:"cases"` // that were compared; 0 if the check was left out or could not run
 	// Affected is, for repeat, process and load, how many of the cases differ in any bit: for load, in the load that differs most.
-	// For golden it is how many differ beyond what another processor explains.
+	// For golden it is how many differ beyond what another processor explains, without those of Converted.
 	Affected int `json:"affected,omitempty"`
+	// Converted is, for golden, how many of the cases have values that are rounded for engines and not for the framework that made the golden
+	// outputs. The limits on engines judge what that changes.
+	Converted int `json:"converted,omitempty"`
 	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
 	// that is within the limits, or for a kind of checks that does not apply to the model.
 	Verdict Verdict `json:"verdict"`

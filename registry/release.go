@@ -169,13 +169,21 @@ type File struct {
 
 // CaseSet describes the tensors of a cases, golden or calibration part.
 type CaseSet struct {
-	Count   int     `json:"count"`            // cases in all shards
-	Origin  string  `json:"origin,omitempty"` // "recorded" or "generated"
-	Labels  string  `json:"labels,omitempty"` // name of the tensor with labels
-	Kind    string  `json:"kind,omitempty"`   // golden: the runtime that computed it, "onnxruntime/disable_all"
-	Runtime string  `json:"runtime,omitempty"`
-	Node    *Node   `json:"node,omitempty"`
-	Shards  []Shard `json:"shards"`
+	Count   int    `json:"count"`            // cases in all shards
+	Origin  string `json:"origin,omitempty"` // "recorded" or "generated"
+	Labels  string `json:"labels,omitempty"` // name of the tensor with labels
+	Kind    string `json:"kind,omitempty"`   // golden: the runtime that computed it, "onnxruntime/disable_all"
+	Runtime string `json:"runtime,omitempty"`
+	Node    *Node  `json:"node,omitempty"`
+	// Conversion is, of golden outputs, what the types of engines change; nil where the cases have these types.
+	Conversion *Conversion `json:"conversion,omitempty"`
+	Shards     []Shard     `json:"shards"`
+}
+
+// Conversion says what it changes that engines take other types than the cases have, such as float32 for float64.
+type Conversion struct {
+	Cases   int `json:"cases"`   // whose values change
+	Answers int `json:"answers"` // of them, those that the framework of the source answers otherwise with the changed values
 }
 
 // Shard is one file of a CaseSet with its number of cases.

@@ -38,6 +38,9 @@ type Interface struct {
 	Inputs  []TensorInfo        `json:"inputs"`  // in the order of the graph
 	Outputs []TensorInfo        `json:"outputs"` // in the order of the graph
 	Dims    map[string]DimRange `json:"dims"`    // the sizes of each symbol in a shape
+	// AnyNumbers lets cases hold other numbers than those of an input of floats, such as float64 for float32: the framework
+	// of the model takes them as they are, and engines take them converted. It is no part of interface.json.
+	AnyNumbers bool `json:"-"`
 }
 
 // Text is the dtype of inputs that take text. Cases hold it as bytes: see [tensor.PackText].
@@ -143,6 +146,16 @@ func (t TensorInfo) Stored() (dtype tensor.DType, extra int) {
 	}
 	return t.DType, 0
 }
+
+// Holds reports whether cases of an input may be tensors of a dtype, by their numbers.
+func (i Interface) Holds(t TensorInfo, dtype tensor.DType) bool {
+	stored, _ := t.Stored()
+	return dtype == stored || i.AnyNumbers && t.DType.Class() == tensor.ClassFloat && slices.Contains(numbers, dtype)
+}
+
+// numbers are the dtypes that frameworks take.
+var numbers = []tensor.DType{tensor.Float64, tensor.Float32, tensor.Float16,
+	tensor.Int64, tensor.Int32, tensor.Int16, tensor.Int8, tensor.Uint64, tensor.Uint32, tensor.Uint16, tensor.Uint8}
 
 // TakesText returns an input that takes text, if there is one.
 func (i Interface) TakesText() (input string, ok bool) {

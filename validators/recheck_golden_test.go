@@ -21,6 +21,11 @@ func TestRejudgeGolden(t *testing.T) {
 	golden := func(verdict registry.Verdict, cases, affected int) []registry.ConsistencyCheck {
 		return []registry.ConsistencyCheck{{Kind: registry.ConsistencyGolden, Verdict: verdict, Cases: cases, Affected: affected}}
 	}
+	converted := func(verdict registry.Verdict, cases, affected, of int) []registry.ConsistencyCheck {
+		checks := golden(verdict, cases, affected)
+		checks[0].Converted = of
+		return checks
+	}
 	for name, c := range map[string]struct {
 		checks []registry.ConsistencyCheck
 		want   registry.Verdict
@@ -34,6 +39,9 @@ func TestRejudgeGolden(t *testing.T) {
 		"two of 64":                {golden(registry.VerdictRecorded, 64, 2), registry.VerdictUndecided},
 		"one of 63":                {golden(registry.VerdictRecorded, 63, 1), registry.VerdictUndecided},
 		"pass with one":            {golden(registry.VerdictPass, 64, 1), registry.VerdictUndecided},
+		"all converted":            {converted(registry.VerdictPass, 64, 0, 64), registry.VerdictPass},
+		"more than all converted":  {converted(registry.VerdictPass, 64, 0, 65), registry.VerdictUndecided},
+		"one beside one converted": {converted(registry.VerdictRecorded, 64, 1, 1), registry.VerdictUndecided},
 		"recorded without any one": {golden(registry.VerdictRecorded, 64, 0), registry.VerdictUndecided},
 	} {
 		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}, Consistency: c.checks,

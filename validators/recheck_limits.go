@@ -128,7 +128,7 @@ func (r *rejudgement) lackingGolden() []registry.Reason {
 			why = fmt.Sprintf("the check golden is %q beside a pass", c.Verdict)
 		case c.Cases < 1:
 			why = "the check golden compared no case"
-		case c.Affected > c.Cases/GoldenDiffer || (c.Affected > 0) != (c.Verdict == registry.VerdictRecorded):
+		case c.Converted > c.Cases || c.Affected > (c.Cases-c.Converted)/GoldenDiffer || (c.Affected > 0) != (c.Verdict == registry.VerdictRecorded):
 			why = fmt.Sprintf("the check golden is %q, with %d of %s that differ", c.Verdict, c.Affected, registry.Count(c.Cases, "case"))
 		}
 	}

@@ -42,7 +42,7 @@ say it of files alone whose origin you know.
   x.parquet      columns as of a csv; a column of lists has several numbers for each case
   x.safetensors  as npz
 They are converted to the types and shapes that the model wants, and written to cases/ beside
-the spec. Without --cases, the spec has random ones generated.
+the spec. float64 and integers stay where the model's framework takes them. Without --cases, the spec has random ones generated.
 
 Weights in safetensors, TorchScript and pickles have specs written by hand: see
 docs/reference/spec.md.`,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -43,7 +44,7 @@ func CheckOther(verdict, others Set, iface validators.Interface) error {
 // of the first in both.
 func inBoth(set, other Set, iface validators.Interface) (common, first, of int, err error) {
 	known := make(map[rowSum]int, other.Record.Count) // by number in the other
-	err = other.sums(iface, func(number int, sum rowSum) {
+	err = other.sums(other.Engines(), iface, func(number int, sum rowSum) {
 		if _, ok := known[sum]; !ok {
 			known[sum] = number
 		}
@@ -51,7 +52,7 @@ func inBoth(set, other Set, iface validators.Interface) (common, first, of int, 
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	err = set.sums(iface, func(number int, sum rowSum) {
+	err = set.sums(set.Engines(), iface, func(number int, sum rowSum) {
 		if n, ok := known[sum]; ok {
 			if common++; common == 1 {
 				first, of = number, n
@@ -71,9 +72,9 @@ func (cs *Set) place(number int) string {
 	return fmt.Sprintf("generated case %d", number)
 }
 
-// sums calls each with the number and the sum of every case.
-func (cs *Set) sums(iface validators.Interface, each func(number int, sum rowSum)) error {
-	for i, in := range cs.Files {
+// sums calls each with the number and the sum of every case, which are in the files.
+func (cs *Set) sums(files []toolchain.Input, iface validators.Interface, each func(number int, sum rowSum)) error {
+	for i, in := range files {
 		f, err := openShard(in)
 		if err != nil {
 			return err

@@ -70,7 +70,7 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 			"dtype is %s %v, the model wants text: want an array of text in .npz, "+
 				"or in .safetensors uint8 with the bytes of each text along one more dimension", info.DType, info.Shape)
 	}
-	if info.DType != stored {
+	if !iface.Holds(input, info.DType) {
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s", info.DType, input.DType)
 	}
 	info.Shape = info.Shape[:len(info.Shape)-extra]

@@ -9,19 +9,15 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// convert gives a tensor with one row per case the type and shape of an input. Sizes that
-// the model leaves open are taken from it.
+// convert gives a tensor with one row per case the shape of an input, and its type unless the framework of the model takes the numbers as
+// they are. Sizes that the model leaves open are taken from it.
 func (im *importing) convert(t tensor.Tensor, name string, input validators.TensorInfo) (tensor.Tensor, error) {
 	if input.DType == validators.Text {
 		return im.convertText(t, input)
 	}
-	if t.DType != input.DType {
-		converted, err := castTo(t, input.DType)
-		if err != nil {
-			return tensor.Tensor{}, err
-		}
-		im.note("converted %q from %s to %s", name, t.DType, input.DType)
-		t = converted
+	t, err := im.typed(t, name, input)
+	if err != nil {
+		return tensor.Tensor{}, err
 	}
 	if len(t.Shape) == 0 || t.Shape[0] == 0 {
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "no cases: want one row for each")
@@ -35,6 +31,26 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 		im.widen(t.Shape, want, len(want) == len(input.Shape))
 	}
 	return t, nil
+}
+
+// typed gives a tensor the type of an input, unless cases may hold its numbers as they are.
+func (im *importing) typed(t tensor.Tensor, name string, input validators.TensorInfo) (tensor.Tensor, error) {
+	if t.DType == input.DType {
+		return t, nil
+	}
+	if im.Interface.Holds(input, t.DType) {
+		im.note("kept %q as %s, which the model's framework takes; engines take %s, and verify compares them with the framework", name, t.DType, input.DType)
+		return t, nil
+	}
+	converted, err := castTo(t, input.DType)
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	im.note("converted %q from %s to %s", name, t.DType, input.DType)
+	if text := roundedWhole(t, converted); text != "" {
+		im.note("warning: input %q: %s", name, text)
+	}
+	return converted, nil
 }
 
 // perCase gives the dimensions of an input that each row of an array has. The first one is the batch, which the rows

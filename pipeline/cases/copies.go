@@ -14,7 +14,7 @@ const manyCopies = 0.01
 func (cs *Set) FindCopies(iface validators.Interface) error {
 	known := make(map[rowSum]bool, cs.Record.Count)
 	cs.Copies = make(map[int]bool)
-	err := cs.sums(iface, func(number int, sum rowSum) {
+	err := cs.sums(cs.Files, iface, func(number int, sum rowSum) {
 		if known[sum] {
 			cs.Copies[number] = true
 		}

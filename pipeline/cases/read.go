@@ -21,7 +21,10 @@ type Set struct {
 	Files    []toolchain.Input // one for each shard, named as in the record
 	Warnings []string          // about values that are probably a mistake
 	Copies   map[int]bool      // numbers of the cases whose inputs are those of an earlier one; nil: not looked for
+	Changed  map[int]bool      // numbers of the cases whose values engines get changed; nil unless Converted
 	Rarer    int               // cases with the rarer of two labels, where a metric wants these; else 0
+
+	converted []toolchain.Input // what engines run on; nil for Files
 
 	from []string // the user's file of each shard that was read, for errors
 }

@@ -79,7 +79,7 @@ func (in Inputs) ForQuantizer(options map[string]any) []toolchain.Input {
 		inputs = append(inputs, in.Calibration.Files...)
 	}
 	if options["accuracy_aware"] == true {
-		inputs = append(inputs, in.Cases.Files...)
+		inputs = append(inputs, in.Cases.Engines()...)
 	}
 	return inputs
 }

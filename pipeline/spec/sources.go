@@ -81,6 +81,16 @@ const (
 // InFolder reports whether a source of the format is a folder, not a file.
 func InFolder(format string) bool { return format == FormatSavedModel || format == FormatHuggingFace }
 
+// TakesAnyNumbers reports whether the framework of a format takes floats of any precision, and integers, if the model says float32. The
+// frameworks of other formats refuse them, or round them to float32 as their first step.
+func TakesAnyNumbers(format string) bool {
+	switch format {
+	case FormatSkops, FormatPickle, FormatSafetensors, FormatXGBoost, FormatLightGBM, FormatPMML:
+		return true
+	}
+	return false
+}
+
 // Architecture is the network that weights belong to: layers, one after the other.
 type Architecture struct {
 	Kind   string   `yaml:"kind,required" doc:"mlp, cnn or encoder" enum:"mlp,cnn,encoder"`

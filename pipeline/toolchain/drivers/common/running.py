@@ -8,6 +8,8 @@ names, or {"name": ..., "options": {...}} where something is asked of one. An en
     inputs    {name: (numpy dtype, shape)}, -1 for a dimension that the model leaves open
     outputs   the names of the outputs, in the model's order
     run(feed) {name: array} to a list of arrays in the order of outputs
+    any_numbers  True where it is a framework that takes numbers of other precision than those of its
+              inputs: it gets the cases as the user gave them. Absent for engines
     shares(feed)  who runs its nodes; where load takes providers
     profile(feed, runs)  where its time goes, {"runs": ..., "operators": [...]}; absent where the
               runtime does not say it
@@ -39,7 +41,7 @@ class Shard:
         if len(counts) != 1 or 0 in counts:
             raise Refused("bad_input", f"cases {self.name}: its tensors have these numbers of cases: {sorted(counts)}")
         for name, (dtype, shape) in engine.inputs.items():
-            check_fit(self.name, name, self.tensors[name], dtype, shape)
+            check_fit(self.name, name, self.tensors[name], dtype, shape, getattr(engine, "any_numbers", False))
         self.count = counts.pop()
 
     def feeder(self, engine):

@@ -102,13 +102,17 @@ def text(stored):
         raise Refused("bad_input", f"text of the cases is no UTF-8: {e}") from None
 
 
-def check_fit(shard, name, tensor, dtype, shape):
+def check_fit(shard, name, tensor, dtype, shape, any_numbers=False):
+    """Refuses cases that are no inputs of the model. With any_numbers, an input of floats takes other numbers too."""
+    import numpy
+
     got = tuple(tensor.shape)
     wide = is_text(dtype)
     of_case = got[:-1] if wide else got
     one = (1, *of_case[1:]) if len(of_case) == len(shape) else of_case[1:]
     fits = len(one) == len(shape) and all(want < 0 or want == have for want, have in zip(shape, one))
-    if tensor.dtype != ("uint8" if wide else dtype) or not fits:
+    held = any_numbers and not wide and numpy.dtype(dtype).kind == "f" and tensor.dtype.kind in "fiu"
+    if tensor.dtype != ("uint8" if wide else dtype) and not held or not fits:
         dtype = "text" if wide else dtype
         raise Refused("bad_input", f"{shard}: tensor {name!r} is {tensor.dtype} {list(got)}: the model's input wants {dtype} {list(shape)} for each case")
 

@@ -83,8 +83,9 @@ class Graph:
         return name
 
     def scores(self, rows, trees, targets):
-        """The sum of all trees for each target, float32 [batch, targets]. Thresholds and
-        leaves are compared and added in double precision if the graph is of such."""
+        """The sum of all trees for each target, float32 [batch, targets]. Leaves are added in double
+        precision if the graph is of such. Rows are float32, so thresholds are rounded to float32 too, in the
+        direction that sends each float32 where the threshold itself sends it."""
         import numpy
         from onnx import helper
 
@@ -95,7 +96,7 @@ class Graph:
             for at in reached(nodes):
                 node, leaf = nodes[at], isinstance(nodes[at], Leaf)
                 row = (tree, at, 0, 0.0, "LEAF", 0, 0, 0) if leaf else (
-                    tree, at, node.feature, node.threshold, node.mode, node.left, node.right, int(node.missing_left))
+                    tree, at, node.feature, single(node.threshold, node.mode), node.mode, node.left, node.right, int(node.missing_left))
                 for key, value in zip(table, row):
                     table[key].append(value)
                 if not leaf:
@@ -138,6 +139,23 @@ class Graph:
         return model
 
 
+def single(threshold, mode):
+    """A threshold as float32. x <= t and x > t hold of the same float32 numbers x for t and for the largest float32 up to t; x < t
+    and x >= t for t and for the smallest float32 from t on. No float32 equals a number that is none."""
+    import numpy
+
+    if mode == "BRANCH_EQ":
+        return threshold
+    with numpy.errstate(over="ignore"):
+        near = numpy.float32(threshold)
+    # As Python's floats, since numpy compares a float32 with one as two float32.
+    if mode in ("BRANCH_LEQ", "BRANCH_GT") and float(near) > threshold:
+        near = numpy.nextafter(near, numpy.float32(-numpy.inf))
+    if mode in ("BRANCH_LT", "BRANCH_GTE") and float(near) < threshold:
+        near = numpy.nextafter(near, numpy.float32(numpy.inf))
+    return float(near)
+
+
 def reached(nodes):
     """The indices of the nodes that the root leads to; some formats keep what was pruned."""
     waiting, found = [0], []
@@ -169,7 +187,9 @@ def many_classes(graph, probabilities, classes):
 
 class Engine:
     """What the framework itself predicts, under the names of the outputs of model.onnx: predict takes
-    rows float32 [batch, features] and gives {name: array}."""
+    rows [batch, features] of numbers as the user gave them, and gives {name: array}."""
+
+    any_numbers = True
 
     def __init__(self, features, outputs, predict):
         import numpy

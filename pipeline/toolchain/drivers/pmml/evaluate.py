@@ -39,7 +39,7 @@ class Evaluator:
         """The prediction for the values of the fields in order: a number, or the probability of each class."""
         named = {}
         for name, value in zip(self.document.fields, values):
-            named[name] = self.document.replaced.get(name, MISSING) if math.isnan(value) else value
+            named[name] = self.document.replaced.get(name, MISSING) if math.isnan(value) else self.document.typed(name, value)
         return self.model(self.document.model, named)
 
     def model(self, model, values):

@@ -181,6 +181,8 @@ def check_version(raw, ours):
 def nodes_of(tree, number, name_of, weight):
     """The nodes of one tree (xgboost, doc/model.schema). A node without children is a leaf, whose
     value is where others have their threshold."""
+    import numpy
+
     left, right = tree["left_children"], tree["right_children"]
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1 or len(tree["split_conditions"]) != len(left):
         raise Refused("unsupported_op", "the leaves are vectors: train with multi_strategy=one_output_per_tree", op="multi_output_tree")
@@ -198,7 +200,8 @@ def nodes_of(tree, number, name_of, weight):
             raise Refused("unsupported_op", (
                 f"feature {name_of(feature)} is split by categories, which ONNX trees do not have: "
                 "encode it as numbers before training, such as one column for each category"), op="categorical split")
-        nodes.append(trees.Split(feature, "BRANCH_LT", float(tree["split_conditions"][at]), child, right[at], bool(tree["default_left"][at])))
+        threshold = float(numpy.float32(tree["split_conditions"][at]))  # what the text is the shortest one for
+        nodes.append(trees.Split(feature, "BRANCH_LT", threshold, child, right[at], bool(tree["default_left"][at])))
     return nodes
 
 
