@@ -144,6 +144,9 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 			return Result{}, err
 		}
 	}
+	if err := evidence.write(ctx, unlisted(resolution)); err != nil {
+		return Result{}, err
+	}
 	if err := p.writeRestrictions(ctx, q.Environment, dir); err != nil {
 		return Result{}, err
 	}
@@ -161,6 +164,18 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 		}
 	}
 	return result, syncTree(dir)
+}
+
+// unlisted yields the evidence that only the registry's catalog has, under the digest of its document.
+func unlisted(resolution registry.Resolution) iter.Seq2[registry.Bundle, error] {
+	return func(yield func(registry.Bundle, error) bool) {
+		for _, data := range resolution.Unlisted {
+			d := digest.FromBytes(data)
+			if !yield(registry.Bundle{Digest: d, Document: d, Data: data}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // writeRestrictions writes the restriction list in force beside the evidence. Services of earlier

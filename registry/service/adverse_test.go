@@ -161,7 +161,10 @@ func TestLiftThatItsRepositoryLost(t *testing.T) {
 				registry.Quarantine{Reason: "they were right", Lifts: []registry.Digest{quarantine}})
 			for _, lost := range [][]registry.Digest{nil, {lift}, {quarantine}, {quarantine, lift}} {
 				w.lose(lost...)
-				chosen(t, w, fmt.Sprintf("without %d", len(lost)))
+				answer, err := w.Resolve(t.Context(), prod(""))
+				if err != nil || len(answer.Unlisted) != len(lost) {
+					t.Errorf("without %d: resolve hands out %d bundles, error %v", len(lost), len(answer.Unlisted), err)
+				}
 				w.lose(lost...)
 				if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
 					t.Errorf("without %d: promote: %+v, error %v", len(lost), p, err)

@@ -15,6 +15,7 @@ type evidence struct {
 	present map[registry.Digest]bool // every bundle, including ignored ones
 	// unlisted are bundles that only the catalog has, kept all that it has.
 	unlisted, kept map[registry.Digest]bool
+	lost           []lostBundle // unlisted ones
 }
 
 // listed drops the claims that only the catalog has, which cannot be copied from the repository. They count without that.
@@ -64,6 +65,9 @@ func (s *Service) evidenceAbout(
 			return nil, err
 		}
 		found.present[b.Digest], found.unlisted[b.Digest], found.kept[b.Digest] = true, b.Unlisted, len(b.Kept) > 0
+		if b.Unlisted {
+			found.lost = append(found.lost, lostBundle{subject, b.Data})
+		}
 		isNext := document == "" || document != b.Document
 		if isNext {
 			document = b.Document

@@ -142,6 +142,9 @@ func (m *Remembering) Bytes() int { return m.known.Bytes() + m.previews.Bytes() 
 func (d resolvable) bytes() int {
 	const fixed = 2 << 10 // of a release or an engine, without policy results
 	n := fixed
+	for _, b := range d.lost {
+		n += len(b.data)
+	}
 	for _, e := range d.engines {
 		n += fixed
 		for _, unmet := range e.unmet {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -235,5 +236,33 @@ func TestRememberIsBounded(t *testing.T) {
 	if roomy.Load() != once.Load() || tight.Load() != 3*once.Load() || none.Load() != 3*once.Load() {
 		t.Errorf("verified %d with room, %d with little and %d without: want %d, %d and %d",
 			roomy.Load(), tight.Load(), none.Load(), once.Load(), 3*once.Load(), 3*once.Load())
+	}
+}
+
+// A head on another registry is remembered for a minute: evidence can be pushed there past the service.
+func TestRememberAnotherRegistryForAWhile(t *testing.T) {
+	t.Parallel()
+	at := registrytest.NewClock()
+	w := setup(t, external("prod"), func(c *service.Config) { c.Now = at.Now })
+	r := w.Promoted(t, registrytest.Build{})
+	var verified atomic.Int64
+	s := w.replica(t, 1<<20, &verified)
+	best := chosen(t, s, "at first")
+	first := verified.Load()
+	if chosen(t, s, "again"); first == 0 || verified.Load() != first {
+		t.Errorf("%d signatures were verified at first, and %d in all: want no more", first, verified.Load())
+	}
+	bundle := registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateQuarantine, registry.Quarantine{Reason: "pushed"}, best)}
+	i := slices.IndexFunc(r.Subjects(), func(s registry.Subject) bool { return s.Digest == best })
+	_, err := w.config.Content.PutEvidence(t.Context(), "prod/"+r.Model, bundle, r.Subjects()[i:i+1])
+	must(t, err)
+	at.Pass(time.Minute)
+	if chosen(t, s, "a minute later") == best {
+		t.Error("a quarantine that was pushed past the service does not count after a minute")
+	}
+	at.Pass(time.Minute)
+	w.lose(w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "attached"}))
+	if answer, err := s.Resolve(t.Context(), prod("")); answer.Engine != nil {
+		t.Errorf("a quarantine that was attached does not count at once: %v", err)
 	}
 }

@@ -12,6 +12,13 @@ import (
 type resolvable struct {
 	release registry.Release
 	engines []ratedEngine // best first
+	lost    []lostBundle
+}
+
+// lostBundle is evidence about a subject that only the catalog has.
+type lostBundle struct {
+	subject registry.Digest
+	data    []byte
 }
 
 // ratedEngine is an engine with the requirements that it does not meet. Some are unmet only for
@@ -52,13 +59,14 @@ func (s *Service) resolvable(
 	for _, e := range r.Ranked() {
 		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
-	standing, claims, err := s.engineChecks(ctx, environment, r)
+	standing, found, err := s.engineChecks(ctx, environment, r)
 	if err == nil && environment.Protected() {
-		err = s.summarized(environment.Name, r, claims)
+		err = s.summarized(environment.Name, r, found.claims)
 	}
 	if err != nil {
 		return resolvable{}, err
 	}
+	d.lost = found.lost
 	for i, e := range d.engines {
 		d.engines[i].unmet = standing(e.Engine)
 	}
@@ -66,29 +74,31 @@ func (s *Service) resolvable(
 }
 
 // engineChecks returns what lists the requirements that an engine of the release does not meet in
-// an environment, and the claims about the release if it read them. Without from, only restrictions
+// an environment, and the evidence about the release if it read it. Without from, only restrictions
 // apply. Errors: as Claims.
 func (s *Service) engineChecks(
 	ctx context.Context,
 	environment registry.Environment,
 	r registry.Release,
-) (func(registry.Engine) []registry.Requirement, []registry.Claim, error) {
+) (func(registry.Engine) []registry.Requirement, evidence, error) {
 	restrictions, err := s.restrictions(ctx, environment.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, evidence{}, err
 	}
 	if !environment.Protected() && !restrictions.Exist() {
-		return func(registry.Engine) []registry.Requirement { return nil }, nil, nil
-	}
-	claims, _, err := s.Claims(ctx, environment.Name, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !environment.Protected() {
-		return func(e registry.Engine) []registry.Requirement { return restrictions.CheckEngine(r, e, claims).Unmet() }, claims, nil
+		return func(registry.Engine) []registry.Requirement { return nil }, evidence{}, nil
 	}
 	resource := s.resource(environment.Name, r.Model)
+	found, err := s.evidence(ctx, registry.Repository(environment.Name, r.Model), resource, r)
+	if err != nil {
+		return nil, evidence{}, err
+	}
+	if !environment.Protected() {
+		return func(e registry.Engine) []registry.Requirement {
+			return restrictions.CheckEngine(r, e, found.claims).Unmet()
+		}, found, nil
+	}
 	return func(e registry.Engine) []registry.Requirement {
-		return registry.CheckEngineStanding(resource, r, e, claims, restrictions).Unmet()
-	}, claims, nil
+		return registry.CheckEngineStanding(resource, r, e, found.claims, restrictions).Unmet()
+	}, found, nil
 }

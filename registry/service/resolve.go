@@ -39,6 +39,11 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 		Digest:      answer.Engine.Digest,
 	}
 	answer.Ref = ref.String()
+	for _, b := range d.lost {
+		if b.subject == d.release.Digest || b.subject == answer.Engine.Digest {
+			answer.Unlisted = append(answer.Unlisted, b.data)
+		}
+	}
 	return answer, nil
 }
 

@@ -51,6 +51,9 @@ func SaveRelease(ctx context.Context, in *connect.Registry, ref registry.Ref, fo
 		sum, counted := digest.Canonical.Digester(), &byteCounter{}
 		err := airgap.Save(ctx, in.Content.Open, req, io.MultiWriter(w, sum.Hash(), counted))
 		saved.Digest, saved.Bytes = sum.Digest(), counted.n
+		if registry.HasCode(err, registry.CodeNotFound) {
+			err = registry.WithHint(err, "if it is evidence that its repository lost: mlpromote scrub lists it again")
+		}
 		return err
 	})
 	return saved, err
