@@ -88,14 +88,14 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	}
 	if err == nil { // else it says both
 		a.tellSkipped(req, promotion)
-		for _, w := range promotion.Decision.Withheld {
-			a.ui.Note("warning: %s", w)
-		}
 		a.tellHead(promotion)
 		a.tellLost(ctx, i, promotion)
 		a.tellLeftOut(ctx, i, promotion)
 	}
 	a.tellNodes(promotion)
+	for _, w := range promotion.Decision.Withheld {
+		a.ui.Note("warning: %s", w)
+	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}

@@ -90,3 +90,32 @@ func TestCheckOfAnEngineThatEvidenceSpeaksAgainst(t *testing.T) {
 		})
 	}
 }
+
+// A report that did not pass keeps an engine from machines like the one of the report, and from those that do not say what they are.
+func TestCheckOnTheMachineThatLoads(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	release := w.Promoted(t, registrytest.Build{})
+	for _, e := range release.Engines {
+		failed := registrytest.Report(release, e, registry.VerdictFail)
+		failed.Runtime.Version, failed.Node.Runtimes = "1.31.0", map[string]string{"onnxruntime": "1.31.0"}
+		w.AttachTo(t, "prod", release, e.Digest, registry.PredicateParity, failed)
+	}
+	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
+		t.Fatal(err)
+	}
+	newer := registrytest.Node("v4")
+	newer.Runtimes = map[string]string{"onnxruntime": "1.31.0"}
+	for name, c := range map[string]struct {
+		node registry.Node
+		code registry.Code
+	}{
+		"like where it passed":        {registrytest.Node("v4"), ""},
+		"like where it failed":        {newer, registry.CodePolicy},
+		"a machine that says nothing": {registry.Node{}, registry.CodePolicy},
+	} {
+		if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Node: c.node}); err == nil != (c.code == "") || err != nil && registry.CodeOf(err) != c.code {
+			t.Errorf("%s: error %v, want %q", name, err, c.code)
+		}
+	}
+}

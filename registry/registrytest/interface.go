@@ -65,6 +65,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"history pages":           testHistoryPages,
 		"resolve":                 testResolve,
 		"resolve in prod":         testResolveProtected,
+		"resolve what failed":     testResolveWithheld,
 		"resolve nothing":         testResolveNothing,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,6 +135,41 @@ func testResolveProtected(t *testing.T, r Registry) {
 	}
 }
 
+// An engine that failed with one runtime and passed with another is promoted, and kept from nodes with the first, and from those that do
+// not say which they have.
+func testResolveWithheld(t *testing.T, r Registry) {
+	release := r.Build(t, Build{Engines: Engines()[2:]})
+	r.Sign(t, release)
+	e := release.Engines[0]
+	failed := r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, Report(release, e, registry.VerdictFail))
+	pass := r.Seeing(t, Report(release, e, registry.VerdictPass))
+	pass.Runtime.Version, pass.Node.Runtimes = "1.31.0", map[string]string{"onnxruntime": "1.31.0"}
+	r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, pass)
+	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	must(t, err)
+	if w := p.Decision.Withheld; len(w) != 1 || w[0].Engine != e.Label() || w[0].Report != failed ||
+		!strings.Contains(w[0].Nodes, "runtimes.onnxruntime 1.30.0") {
+		t.Errorf("withheld is %+v", w)
+	}
+	if again, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model}); err != nil || !again.Unchanged || len(again.Decision.Withheld) != 1 {
+		t.Errorf("promoted again: %+v, error %v", again, err)
+	}
+	for says, runtimes := range map[string]map[string]string{
+		"": {"onnxruntime": "1.31.0"},
+		"the parity verdict is \"fail\"; the node is like the machine of that report": {"onnxruntime": "1.30.0"},
+	} {
+		q := registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}
+		q.Node.Runtimes = runtimes
+		if answer, err := r.Resolve(t.Context(), q); (err == nil) != (says == "") || !strings.Contains(lost(answer), says) {
+			t.Errorf("a node with %v: error %v\n%s", runtimes, err, lost(answer))
+		}
+		q.Node.CPU.Features = nil
+		if _, err := r.Resolve(t.Context(), q); (err == nil) != (says == "") {
+			t.Errorf("a node with %v that states no features: error %v", runtimes, err)
+		}
+	}
+}
+
 // names reports whether the reference of an answer is that of its engine in the
 // environment, on whatever host that is.
 func names(answer registry.Resolution, environment string) bool {
