@@ -116,32 +116,17 @@ func (p Policy) GivenApprovals(r Release, claims []Claim) []GivenApproval {
 		return p.Promotion.Resource == "" || g.ResourceURI != p.Promotion.Resource
 	})
 	for i, g := range all {
-		if g.Person != nil {
-			all[i].State = p.judgeAttested(g, r, claims)
-		} else {
-			all[i].State = p.judgeKey(g, r, claims)
-		}
+		all[i].State = p.judgeApproval(g, r, claims)
 	}
 	return all
-}
-
-// voice identifies who approves: the person whom the rule knows to hold the key, or else the key or person of the
-// approval.
-func (rule ApprovalRule) voice(g GivenApproval) string {
-	if g.Person == nil {
-		if l, ok := rule.Attested.holder(g.Keys); ok {
-			return l.person().key()
-		}
-	}
-	return g.voice()
 }
 
 // approvers counts every signer and every person once, however many approvals and bundles there are.
 func (p Policy) approvers(r Release, claims []Claim) approvers {
 	given := p.GivenApprovals(r, claims)
-	a := approvers{groups: make(map[string]int)}
+	a, h := approvers{groups: make(map[string]int)}, p.Approvals.hands(claims, false)
 	seen, counted := make(map[string]bool), make(map[string]bool)
-	var byKey, attested []GivenApproval
+	var attested []GivenApproval
 	for _, g := range given {
 		switch {
 		case g.State != ApprovalStands:
@@ -151,10 +136,9 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 			seen[g.voice()] = true
 			continue
 		}
-		byKey = append(byKey, g)
 		a.bundles = append(a.bundles, g.Bundle)
 		a.until = earlier(a.until, g.ExpiresOn)
-		switch voice := p.Approvals.voice(g); {
+		switch voice := h.find(g.Signer); {
 		case !counted[voice]:
 			counted[voice], seen[g.Signer] = true, true
 			a.names = append(a.names, g.by())
@@ -165,7 +149,7 @@ func (p Policy) approvers(r Release, claims []Claim) approvers {
 		}
 	}
 	slices.SortFunc(attested, func(a, b GivenApproval) int { return strings.Compare(a.voice(), b.voice()) })
-	a.countAttested(p.Approvals, byKey, attested)
+	a.countAttested(p.Approvals, h, counted, attested)
 	for _, g := range given {
 		if g.State != ApprovalStands && !seen[g.voice()] {
 			seen[g.voice()] = true

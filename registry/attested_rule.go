@@ -90,18 +90,6 @@ func (a *AttestedRule) Lists(p Person) bool {
 	return ok
 }
 
-// holder returns the listed person who is known to hold one of the keys, as trust entries name them.
-func (a *AttestedRule) holder(keys []string) (l ListedPerson, ok bool) {
-	if a == nil {
-		return ListedPerson{}, false
-	}
-	i := slices.IndexFunc(a.People, func(l ListedPerson) bool { return l.holds(keys) })
-	if i < 0 {
-		return ListedPerson{}, false
-	}
-	return a.People[i], true
-}
-
 // inGroup counts the people of a group whose approvals can count.
 func (a *AttestedRule) inGroup(name string) int {
 	if a == nil {
@@ -128,31 +116,20 @@ func (l ListedPerson) holds(keys []string) bool {
 	})
 }
 
-// judgeAttested says whether an attested approval that stands counts under the policy.
-func (p Policy) judgeAttested(g GivenApproval, r Release, claims []Claim) ApprovalState {
-	listed, ok := p.Approvals.Attested.find(*g.Person)
+// judgeApproval says whether an approval that stands counts under the policy: not if the person is not listed, or the same hand built
+// or published the release.
+func (p Policy) judgeApproval(g GivenApproval, r Release, claims []Claim) ApprovalState {
+	h := p.Approvals.hands(claims, false)
+	built := p.built(h, r, claims)
 	switch {
 	case g.State != ApprovalStands:
 		return g.State
-	case !ok:
+	case g.Person != nil && !p.Approvals.Attested.Lists(*g.Person):
 		return ApprovalUnlisted
-	case slices.ContainsFunc(p.Promotion.Publishers, g.Person.MayBe), p.published(listed), listed.built(r, claims):
+	case g.Person != nil && slices.ContainsFunc(p.Promotion.Publishers, g.Person.MayBe), built[h.find(g.voice())]:
 		return ApprovalByBuilder
 	}
 	return ApprovalStands
-}
-
-// judgeKey says whether an approval by a key counts under the policy: not if the list knows who holds the key, and
-// that person published or built the release.
-func (p Policy) judgeKey(g GivenApproval, r Release, claims []Claim) ApprovalState {
-	l, ok := p.Approvals.Attested.holder(g.Keys)
-	if !ok || g.State != ApprovalStands {
-		return g.State
-	}
-	if p.published(l) || l.built(r, claims) {
-		return ApprovalByBuilder
-	}
-	return g.State
 }
 
 // published reports whether the listed person published the release. Events of earlier versions have the name of
@@ -165,15 +142,9 @@ func (p Policy) published(l ListedPerson) bool {
 	return slices.ContainsFunc(p.Promotion.Publishers, who.MayBe)
 }
 
-// built reports whether the person is known to hold a key that signed a build of the release.
-func (l ListedPerson) built(r Release, claims []Claim) bool {
-	signed := builders(r, claims)
-	return slices.ContainsFunc(claims, func(c Claim) bool { return signed[c.Signer] && l.holds(c.Keys) })
-}
-
 // countAttested adds the attested approvals to those by keys: first those that groups lack, and no more than
-// the rule takes. A person who approved with a key too is not counted again.
-func (a *approvers) countAttested(rule ApprovalRule, byKey, attested []GivenApproval) {
+// the rule takes. A person who approved with a key too is not counted again: byKey are the hands that did.
+func (a *approvers) countAttested(rule ApprovalRule, h hands, byKey map[string]bool, attested []GivenApproval) {
 	taken, counted := 0, make(map[string]bool)
 	for _, forGroups := range []bool{true, false} {
 		for _, g := range attested {
@@ -184,7 +155,7 @@ func (a *approvers) countAttested(rule ApprovalRule, byKey, attested []GivenAppr
 			switch {
 			case counted[g.Person.key()] || forGroups && !lacks:
 				continue
-			case slices.ContainsFunc(byKey, func(own GivenApproval) bool { return l.holds(own.Keys) }):
+			case byKey[h.find(g.Person.key())]:
 				a.other = append(a.other, g.by()+" approved with a key too, which counts once")
 			case taken == rule.Attested.Max:
 				a.other = append(a.other, fmt.Sprintf("that of %s is one more than the %d attested that count", g.by(), taken))
@@ -211,7 +182,7 @@ func (es Environments) Approvals(r Release, claims []Claim, now time.Time) []Giv
 		all[i].State = ApprovalUnlisted
 		for _, e := range es.List {
 			if es.ResourceURI(e.Name, r.Model) == g.ResourceURI {
-				all[i].State = e.Policy().judgeAttested(g, r, claims)
+				all[i].State = e.Policy().judgeApproval(g, r, claims)
 			}
 		}
 	}

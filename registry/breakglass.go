@@ -150,9 +150,10 @@ func (g GivenBreakGlass) by() string { return GivenApproval{Signer: g.Signer, Ke
 
 // BreakGlassApprovals lists the break-glass approvals of a release for the resource of a promotion,
 // and whether they count for it.
-func BreakGlassApprovals(r Release, claims []Claim, at PromotionContext) []GivenBreakGlass {
+func (p Policy) BreakGlassApprovals(r Release, claims []Claim) []GivenBreakGlass {
 	counted, _ := count(r, claims)
-	builders, approvals := builders(r, claims), distinct(counted.of(PredicateApproval, r.Digest))
+	at, h, approvals := p.Promotion, p.Approvals.hands(claims, true), distinct(counted.of(PredicateApproval, r.Digest))
+	built := p.built(h, r, claims)
 	var given []GivenBreakGlass
 	for _, c := range distinct(counted.of(PredicateBreakGlass, r.Digest)) {
 		b, ok := c.BreakGlass()
@@ -161,8 +162,8 @@ func BreakGlassApprovals(r Release, claims []Claim, at PromotionContext) []Given
 		}
 		g := GivenBreakGlass{BreakGlass: b, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
 		switch {
-		case builders[c.Signer]:
-			g.Why = "it signed the build, so it cannot approve"
+		case built[h.find(c.Signer)]:
+			g.Why = "it, or another key that the same person may hold, signed the build, so it cannot approve"
 		case withdrawn(c, b.ResourceURI, approvals):
 			g.Why = "it was taken back"
 		default:

@@ -75,7 +75,8 @@ func (p Policy) breakGlass(d *Decision, r Release, claims []Claim) {
 // speaks against the others. Without enough approvers of one list it returns none.
 func (p Policy) chooseSkips(r Release, claims []Claim, unmet []Requirement) (chosen agreed, others []string) {
 	var lists []agreed
-	for _, g := range BreakGlassApprovals(r, claims, p.Promotion) {
+	h := p.Approvals.hands(claims, true)
+	for _, g := range p.BreakGlassApprovals(r, claims) {
 		if g.Why != "" {
 			others = append(others, "that of "+g.by()+" does not count: "+g.Why)
 			continue
@@ -89,7 +90,7 @@ func (p Policy) chooseSkips(r Release, claims []Claim, unmet []Requirement) (cho
 	}
 	left := len(unmet)
 	for _, a := range lists {
-		given, n := p.persons(a.given)
+		given, n := h.persons(a.given)
 		forbidden := slices.DeleteFunc(slices.Clone(a.skips), func(name string) bool { return slices.Contains(p.BreakGlass, name) })
 		switch remains := a.leaves(unmet); {
 		case len(forbidden) > 0:
@@ -115,28 +116,18 @@ func (a agreed) leaves(unmet []Requirement) (n int) {
 	return n
 }
 
-// persons keeps one approval of each key, ordered by name, and counts the approvers. The keys of one
-// group of the environment count as one: who holds one of them may hold the others.
-func (p Policy) persons(given []GivenBreakGlass) (kept []GivenBreakGlass, n int) {
-	groups, signers := make(map[string]bool), make(map[string]bool)
+// persons keeps one approval of each key, ordered by name, and counts the hands that gave them.
+func (h hands) persons(given []GivenBreakGlass) (kept []GivenBreakGlass, n int) {
+	people, signers := make(map[string]bool), make(map[string]bool)
 	for _, g := range given {
 		if signers[g.Signer] {
 			continue
 		}
-		signers[g.Signer] = true
+		signers[g.Signer], people[h.find(g.Signer)] = true, true
 		kept = append(kept, g)
-		holder, held := p.Approvals.Attested.holder(g.Keys)
-		switch group := p.Approvals.group(g.Keys); {
-		case group != "":
-			groups[group] = true
-		case held:
-			groups["person "+holder.person().key()] = true
-		default:
-			n++
-		}
 	}
 	slices.SortFunc(kept, func(a, b GivenBreakGlass) int { return strings.Compare(a.by(), b.by()) })
-	return kept, n + len(groups)
+	return kept, len(people)
 }
 
 // howToBreak says what is missing.

@@ -27,6 +27,13 @@ func breakGlass(r registry.Release, key string, hour int, edit func(*registry.Br
 	return recorded(int64(hour), c)
 }
 
+// builderNamed is the signature of a second builder, whose key has a name.
+func builderNamed(r registry.Release, name string) registry.Claim {
+	c := claim(registry.PredicateSign, r.Digest, "another-builder", registry.RoleBuilder, struct{}{})
+	c.Keys = []string{name}
+	return c
+}
+
 // emergency is a policy at noon, over a head that moved at event 5, whose accuracy no release here shows.
 func emergency() registry.Policy {
 	atLeast := registry.Figure(0.9)
@@ -53,6 +60,12 @@ func TestBreakGlass(t *testing.T) {
 	groups := registry.ApprovalRule{Groups: []registry.ApproverGroup{
 		{Name: "a", Count: 1, Keys: []string{"keys/first.pub", "keys/second.pub"}}, {Name: "b", Count: 1, Keys: []string{"keys/third.pub"}}}}
 	grouped := func(p *registry.Policy) { p.Approvals.Groups = groups.Groups }
+	held := func(keys ...string) func(*registry.Policy) {
+		return func(p *registry.Policy) {
+			p.Approvals.Attested = &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana", Keys: keys}}}
+		}
+	}
+	built := builderNamed(r, "keys/build.pub")
 	for name, c := range map[string]struct {
 		claims []registry.Claim
 		edit   func(*registry.Policy)
@@ -69,14 +82,30 @@ func TestBreakGlass(t *testing.T) {
 		"two keys of one group":         {both, grouped, "1 of 2 approved"},
 		"keys of two groups":            {[]registry.Claim{first, breakGlass(r, "third", 9, nil)}, grouped, ""},
 		"a key of a group, and of none": {[]registry.Claim{first, breakGlass(r, "fourth", 9, nil)}, grouped, ""},
-		"other lists":                   {[]registry.Claim{first, breakGlass(r, "second", 10, skips("accuracy", "parity"))}, nil, "1 of 2 approved to skip accuracy"},
-		"a list without what is unmet":  {[]registry.Claim{breakGlass(r, "first", 9, skips("parity")), breakGlass(r, "second", 9, skips("parity"))}, nil, "accuracy of x86/fp32"},
-		"what may not be skipped here":  {both, func(p *registry.Policy) { p.BreakGlass = []string{"parity"} }, "prod does not let accuracy be skipped"},
-		"nothing may be skipped here":   {both, func(p *registry.Policy) { p.BreakGlass = nil }, "prod lets no requirement be skipped"},
-		"ordinary approvals":            {[]registry.Claim{approval(r, "first", 9, nil), approval(r, "second", 9, nil)}, nil, "missing: 2 approvers"},
-		"for another environment":       {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.ResourceURI = "oci://local/edge/vision/digits" })}, nil, "1 of 2"},
-		"for another model":             {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.ResourceURI += "2" })}, nil, "1 of 2"},
-		"of another release":            {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Subject = digest.FromString("another") })}, nil, "1 of 2"},
+		"two keys of one person":        {both, held("keys/first.pub", "keys/second.pub"), "1 of 2 approved"},
+		"two keys of one person, of whom one is in a group": {[]registry.Claim{first, breakGlass(r, "fourth", 9, nil)},
+			func(p *registry.Policy) { grouped(p); held("keys/first.pub", "keys/fourth.pub")(p) }, "1 of 2 approved"},
+		"a key of a group, and one of a person who holds another of it": {[]registry.Claim{second, breakGlass(r, "fourth", 9, nil)},
+			func(p *registry.Policy) { grouped(p); held("keys/first.pub", "keys/fourth.pub")(p) }, "1 of 2 approved"},
+		"keys of two groups of which one person has one each": {[]registry.Claim{first, breakGlass(r, "third", 9, nil)},
+			func(p *registry.Policy) { grouped(p); held("keys/second.pub", "keys/third.pub")(p) }, "1 of 2 approved"},
+		"a person and somebody else": {both, held("keys/first.pub", "keys/fourth.pub"), ""},
+		"the other key of who signed the build": {[]registry.Claim{first, second, built}, held("keys/second.pub", "keys/build.pub"),
+			"keys/second.pub does not count: it, or another key that the same person may hold, signed the build"},
+		"who published the build": {both, func(p *registry.Policy) {
+			held("keys/second.pub")(p)
+			p.Promotion.Publishers = []registry.Person{{Principal: "token:ana", Token: "ana"}}
+		}, "keys/second.pub does not count: it, or another key that the same person may hold, signed the build"},
+		"a key of the group of who signed the build": {[]registry.Claim{breakGlass(r, "fourth", 9, nil), second, builderNamed(r, "keys/first.pub")}, grouped,
+			"keys/second.pub does not count"},
+		"other lists":                  {[]registry.Claim{first, breakGlass(r, "second", 10, skips("accuracy", "parity"))}, nil, "1 of 2 approved to skip accuracy"},
+		"a list without what is unmet": {[]registry.Claim{breakGlass(r, "first", 9, skips("parity")), breakGlass(r, "second", 9, skips("parity"))}, nil, "accuracy of x86/fp32"},
+		"what may not be skipped here": {both, func(p *registry.Policy) { p.BreakGlass = []string{"parity"} }, "prod does not let accuracy be skipped"},
+		"nothing may be skipped here":  {both, func(p *registry.Policy) { p.BreakGlass = nil }, "prod lets no requirement be skipped"},
+		"ordinary approvals":           {[]registry.Claim{approval(r, "first", 9, nil), approval(r, "second", 9, nil)}, nil, "missing: 2 approvers"},
+		"for another environment":      {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.ResourceURI = "oci://local/edge/vision/digits" })}, nil, "1 of 2"},
+		"for another model":            {[]registry.Claim{first, breakGlass(r, "second", 10, func(b *registry.BreakGlass) { b.ResourceURI += "2" })}, nil, "1 of 2"},
+		"of another release":           {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Subject = digest.FromString("another") })}, nil, "1 of 2"},
 		"of a statement about another": {[]registry.Claim{first, change(second, func(c *registry.Claim) {
 			c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(digest.FromString("x"))}}
 		})}, nil, "1 of 2"},
@@ -97,7 +126,7 @@ func TestBreakGlass(t *testing.T) {
 		"unrecorded":       {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Recorded = 0 })}, nil, "the history does not have it"},
 		"of a stranger":    {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, nil, "1 of 2"},
 		"of a revoked key": {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Key = registry.KeyRevoked })}, nil, "1 of 2"},
-		"of a builder":     {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Signer = builder })}, nil, "keys/second.pub does not count: it signed the build"},
+		"of a builder":     {[]registry.Claim{first, change(second, func(c *registry.Claim) { c.Signer = builder })}, nil, "keys/second.pub does not count: it, or another key that the same person may hold, signed the build"},
 		"taken back": {append(slices.Clone(both), approval(r, "second", 11, func(a *registry.Approval) { a.Withdrawn = true })), nil,
 			"keys/second.pub does not count: it was taken back"},
 		"given again":  {append(slices.Clone(both), approval(r, "second", 8, func(a *registry.Approval) { a.Withdrawn = true })), nil, ""},

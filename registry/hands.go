@@ -1,0 +1,71 @@
+package registry
+
+import "slices"
+
+// hands joins what one human holds or may hold: keys, what a service says of a person, and the groups of approvers. Who is in one hand
+// consents once, and not at all to what that hand built. The zero hands joins nothing.
+type hands struct{ joined map[string]string }
+
+// find returns what stands for all that is joined with a part.
+func (h hands) find(part string) string {
+	for next, ok := h.joined[part]; ok; next, ok = h.joined[part] {
+		part = next
+	}
+	return part
+}
+
+func (h hands) join(a, b string) {
+	if a, b = h.find(a), h.find(b); a != b {
+		h.joined[a] = b
+	}
+}
+
+// hands joins the keys of those who signed claims with the people who are known to hold them. With groups, it joins all keys and people
+// of a group as well: who holds one of its keys may hold the others.
+func (rule ApprovalRule) hands(claims []Claim, groups bool) hands {
+	h := hands{make(map[string]string)}
+	var people []ListedPerson
+	if rule.Attested != nil {
+		people = rule.Attested.People
+	}
+	for _, c := range claims {
+		for _, l := range people {
+			if l.holds(c.Keys) {
+				h.join(c.Signer, l.person().key())
+			}
+		}
+	}
+	for _, g := range rule.Groups {
+		if !groups {
+			break
+		}
+		all := "group\n" + g.Name // no key has a newline
+		for _, c := range claims {
+			if slices.ContainsFunc(c.Keys, func(key string) bool { return slices.Contains(g.Keys, key) }) {
+				h.join(c.Signer, all)
+			}
+		}
+		for _, l := range people {
+			if l.Group == g.Name || l.holds(g.Keys) {
+				h.join(l.person().key(), all)
+			}
+		}
+	}
+	return h
+}
+
+// built are the hands that signed a build of the release or published it.
+func (p Policy) built(h hands, r Release, claims []Claim) map[string]bool {
+	out := make(map[string]bool)
+	for signer := range builders(r, claims) {
+		out[h.find(signer)] = true
+	}
+	if p.Approvals.Attested != nil {
+		for _, l := range p.Approvals.Attested.People {
+			if p.published(l) {
+				out[h.find(l.person().key())] = true
+			}
+		}
+	}
+	return out
+}
