@@ -50,6 +50,8 @@ type releaseView struct {
 	Model    string
 	ModelURL string
 	Parts    []fact
+	Nodes    []coverage // which engine node types get
+	NodesCut bool       // there are more node types than are shown
 	Evidence []evidence
 	Ignored  []ignored
 	Count    int // of ignored evidence
@@ -179,6 +181,9 @@ func (s *site) releasePage(r *http.Request, model string, d registry.Digest) (an
 		},
 	}
 	view.Engines = enginesBy(r.URL.Query(), view.Engines.Rows)
+	if view.Nodes, view.NodesCut, err = s.coverage(r.Context(), model, at{environment, d}); err != nil {
+		return answer{}, err
+	}
 	for _, i := range in.ignored.Ignored {
 		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), i.Reason})
 	}

@@ -44,6 +44,10 @@ func TestPromotionPage(t *testing.T) {
 	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[:1]})
 	wantPage(t, "unproven", w.get(everything(), promotePage), http.StatusOK, "provenance", "unmet", "run mlpromote build", `href="/api/v1/models/vision/digits/promotion-check?`, "engine linux-amd64-v3/int8 is gone",
 		"box", "differs", "mlpromote promote staging/vision/digits@"+string(next.Digest)+" --to prod")
+	releasePage := modelPage + "/-/releases/" + string(next.Digest)
+	for page, get := range map[string]string{promotePage: `<td data-label="Of staging"><a href="`, releasePage: `<td data-label="Engine"><a href="`} {
+		wantPage(t, "what nodes get", w.get(everything(), page), http.StatusOK, "Nodes get", ">box<", get, ">linux-amd64-v1/fp32</a>")
+	}
 	w.Prove(t, next)
 	wantPage(t, "proven", w.get(everything(), promotePage), http.StatusOK, "may be promoted", "signed by a builder")
 	got := w.get(may("**", "**", registry.PermissionRead), promotePage)

@@ -86,7 +86,7 @@ func inspectText(i inspection.Result) string {
 	for _, e := range r.Engines {
 		loads += loadText(e.Label(), e.Load)
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\n%s\nevidence%s\n",
+	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\n%s\n\nevidence%s\n",
 		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, crossCheckText(i.CrossCheck), r.Limits,
 		leftOutText(i.LeftOut), namesText(i.Names),
 		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, nodesGetText(r, i.NodesGet), evidenceText(i))

@@ -202,7 +202,7 @@ def page():
     yield ""
     yield from table(["step", "result", "what it printed last"], worked())
     yield ""
-    yield "`resolve` for four machines. Of two engines that a machine loads, it takes the one with the lower precision, which passed too:"
+    yield "`resolve` for four machines. Of several engines that a machine loads, it takes the first [in the order of the spec](reference/spec.md#which-engine-a-node-gets):"
     yield ""
     yield from table(["machine", "engine", "why not the others"], resolved())
     yield ""
