@@ -57,6 +57,41 @@ func drew(report registry.ParityReport) bool {
 	})
 }
 
+// mostAgain is how many samples of earlier reports are run again: each takes a process, and time that the random one needs too.
+const mostAgain = 3
+
+// failedSamples are the samples of cases on which plain loads of an engine failed in earlier reports, the newest first. Numbers that
+// are no sample of these cases are left out: a report is not believed further than it can be checked.
+func (v verification) failedSamples(c candidate) [][]int {
+	var failed []registry.ParityReport
+	for report := range v.earlier(c) {
+		if p := report.PlainLoad; p != nil && p.Verdict == registry.VerdictFail && v.isSample(p.Drawn) {
+			failed = append(failed, report)
+		}
+	}
+	slices.SortStableFunc(failed, func(a, b registry.ParityReport) int { return b.FinishedOn.Compare(a.FinishedOn) })
+	var samples [][]int
+	for _, report := range failed {
+		known := slices.ContainsFunc(samples, func(s []int) bool { return slices.Equal(s, report.PlainLoad.Drawn) })
+		if !known && len(samples) < mostAgain {
+			samples = append(samples, report.PlainLoad.Drawn)
+		}
+	}
+	return samples
+}
+
+// isSample reports whether numbers are a sample that a plain load can have drawn: of cases that there are, ascending, each once.
+func (v verification) isSample(numbers []int) bool {
+	before := -1
+	for _, n := range numbers {
+		if n <= before || n >= v.cases.set.Count {
+			return false
+		}
+		before = n
+	}
+	return 0 < len(numbers) && len(numbers) <= plainCases
+}
+
 // contradicted takes the pass from an engine that failed before where nothing else was different: it does not compute the same each
 // time, and who repeats a verification until it passes would promote it.
 func (v verification) contradicted(c candidate, report *registry.ParityReport) {

@@ -56,12 +56,35 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 	return nil
 }
 
-// plainLoad runs some of the cases with the runtime's own defaults, and judges them by what the
+// plainLoad runs samples of the cases with the runtime's own defaults, each in a process of its own: those on which earlier reports
+// of the engine failed, and a random one. So an engine that failed by a draw does not pass by the next.
+func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result) (found registry.PlainLoad, err error) {
+	samples := append(v.failedSamples(c), spreadOver(v.cases.set.Count, v.copies, plainCases, v.draw()))
+	cases := 0
+	for i, sample := range samples {
+		left.parts = len(samples) - i
+		found, err = v.plainLoadOf(ctx, c, left, sample, filepath.Join(v.scratch, fmt.Sprintf("plain-%s-%d", c.id, i)), whole)
+		cases += found.Cases
+		found.Cases = cases
+		if err != nil || found.Verdict != registry.VerdictPass {
+			if i < len(samples)-1 {
+				found.Message = "on the cases on which it failed before: " + found.Message
+			}
+			if found.Verdict == registry.VerdictFail {
+				found.Drawn = sample
+			}
+			break
+		}
+	}
+	return found, err
+}
+
+// plainLoadOf runs a sample of the cases with the runtime's own defaults, and judges it by what the
 // limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
 // counts against the engine, since it ran here a moment before; time and memory that are used up do not.
-func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, whole map[string]tensor.Result) (registry.PlainLoad, error) {
-	dir := filepath.Join(v.scratch, "plain-"+c.id)
-	picked := spreadOver(*v.cases.set, v.copies, plainCases, v.draw())
+func (v verification) plainLoadOf(ctx context.Context, c candidate, left *extra, sample []int, dir string,
+	whole map[string]tensor.Result) (registry.PlainLoad, error) {
+	picked := rowsIn(v.cases.set.Shards, sample)
 	var inputs []toolchain.Input
 	for _, of := range picked {
 		input, err := v.plainInput(of, dir)
@@ -75,7 +98,7 @@ func (v verification) plainLoad(ctx context.Context, c candidate, left *extra, w
 	run.job.Machine, run.job.Inputs = machine(v.node), inputs
 	run.addCandidate(c)
 	shards := shardsOf(picked)
-	found := registry.PlainLoad{Cases: shards[len(shards)-1].First + shards[len(shards)-1].Count}
+	found := registry.PlainLoad{Cases: len(sample)}
 	if err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
 		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
 		if registry.HasCode(err, registry.CodeUnavailable) {

@@ -3,10 +3,13 @@
 package pipeline_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,5 +207,80 @@ func TestPlainLoadOfAllFiles(t *testing.T) {
 	}
 	if p := verified.Engines[0].Parity.PlainLoad; p == nil || p.Verdict != registry.VerdictPass || p.Cases != 5 || len(files) != 2 {
 		t.Errorf("plain load %+v of the files %q, want a pass on 5 cases of 2 files", p, files)
+	}
+}
+
+// holds reports whether the cases of a job have this value.
+func holds(t *testing.T, job toolchain.Job, want float32) bool {
+	t.Helper()
+	for _, in := range job.Inputs {
+		if in.Role != toolchain.RoleCases {
+			continue
+		}
+		data, err := os.ReadFile(in.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, binary.LittleEndian.AppendUint32(nil, math.Float32bits(want))) {
+			return true
+		}
+	}
+	return false
+}
+
+// A plain load that failed on cases that were drawn is run on them again, beside those that are drawn now: the next draw
+// does not decide whether the engine passes.
+func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	x := make([]float32, 64)
+	for i := range x {
+		x[i] = float32(i) + 0.25
+	}
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), x)
+	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
+	built := w.built(t, text, pipeline.BuildOptions{})
+	bad, loads := x[20], 0
+	w.run = func(job toolchain.Job, _ string) error {
+		if !plain(job) {
+			return nil
+		}
+		if loads++; holds(t, job, bad) {
+			return registry.Errorf(registry.CodeInternal, "onnxruntime was ended by signal 11")
+		}
+		return nil
+	}
+	verify := func(first bool) (*registry.ParityReport, *registry.PlainLoad) {
+		t.Helper()
+		loads = 0
+		w.p.Draw(func(n int) int {
+			if first {
+				return 0
+			}
+			return n - 1
+		})
+		verified, err := w.p.Verify(t.Context(), built.Ref)
+		if err != nil && !registry.HasCode(err, registry.CodeLimit) {
+			t.Fatal(err)
+		}
+		report := verified.Engines[0].Parity
+		return &report, report.PlainLoad
+	}
+	if r, p := verify(false); r.Verdict != registry.VerdictPass || p.Cases != 32 || p.Drawn != nil || loads != 1 {
+		t.Fatalf("without the bad case: %s, plain load %+v in %d loads; want a pass on 32 cases", r.Verdict, p, loads)
+	}
+	r, failed := verify(true)
+	if r.Verdict != registry.VerdictFail || failed.Cases != 32 || len(failed.Drawn) != 32 || failed.Drawn[10] != 20 {
+		t.Fatalf("with the bad case: %s, plain load %+v; want a failure that names the drawn cases", r.Verdict, failed)
+	}
+	for range 2 {
+		if r, p := verify(false); r.Verdict != registry.VerdictFail || !slices.Equal(p.Drawn, failed.Drawn) || loads != 1 ||
+			!strings.Contains(p.Message, "on the cases on which it failed before: ") {
+			t.Errorf("with another draw: %s, plain load %+v in %d loads; want the same failure", r.Verdict, p, loads)
+		}
+	}
+	bad = -1
+	if r, p := verify(false); r.Verdict == registry.VerdictFail || p.Verdict != registry.VerdictPass || p.Cases != 64 || loads != 2 {
+		t.Errorf("where all pass: %s, plain load %+v in %d loads; want a pass on 64 cases in two", r.Verdict, p, loads)
 	}
 }

@@ -90,7 +90,7 @@ func TestPlainLoadOfHalf(t *testing.T) {
 	}
 	set := &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: shard, Count: 2}}}
 	v := verification{p: &Pipeline{}, scratch: t.TempDir(), fetched: fetched{expected: expected{cases: material{dir: dir, set: set}, golden: material{dir: t.TempDir(), set: set}}}}
-	if load, err := v.plainLoad(t.Context(), candidate{}, nil, nil); !errors.Is(err, fs.ErrNotExist) {
+	if load, err := v.plainLoad(t.Context(), candidate{}, &extra{}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load %+v, error %v; want that the golden outputs do not exist", load, err)
 	}
 }
@@ -145,5 +145,27 @@ func TestImporterOfABisection(t *testing.T) {
 	_, err := b.importer(t.Context(), loadable{entry: "model.onnx", inputs: []toolchain.Input{calibration, weights}}, nil)
 	if !registry.HasCode(err, registry.CodeInternal) {
 		t.Errorf("error %v, want CodeInternal", err)
+	}
+}
+
+// Samples of earlier reports are run again only where they can have been drawn from these cases.
+func TestIsSample(t *testing.T) {
+	t.Parallel()
+	v := verification{fetched: fetched{expected: expected{cases: material{set: &registry.CaseSet{Count: 100}}}}}
+	many := make([]int, plainCases+1)
+	for i := range many {
+		many[i] = i
+	}
+	for name, c := range map[string]struct {
+		numbers []int
+		want    bool
+	}{
+		"some": {[]int{0, 7, 99}, true}, "one": {[]int{5}, true}, "as many as are drawn": {many[:plainCases], true},
+		"none": {nil, false}, "too many": {many, false}, "one twice": {[]int{3, 3}, false}, "another order": {[]int{7, 3}, false},
+		"below 0": {[]int{-1, 3}, false}, "beyond the last": {[]int{3, 100}, false},
+	} {
+		if got := v.isSample(c.numbers); got != c.want {
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
+		}
 	}
 }

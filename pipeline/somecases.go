@@ -15,13 +15,13 @@ type someRows struct {
 }
 
 // spreadOver draws one case from each of n equal parts of a set. A set of n cases or fewer is taken whole. Copies of earlier cases are left out.
-func spreadOver(set registry.CaseSet, copies map[int]bool, n int, draw func(n int) int) []someRows {
-	own := ownCases(set.Count, copies)
+func spreadOver(count int, copies map[int]bool, n int, draw func(n int) int) []int {
+	own := ownCases(count, copies)
 	var numbers []int
 	for _, at := range consistency.Spread(len(own), n, draw) {
 		numbers = append(numbers, own[at])
 	}
-	return rowsIn(set.Shards, numbers)
+	return numbers
 }
 
 // ownCases lists the numbers of cases that are no copies of an earlier one.

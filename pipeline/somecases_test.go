@@ -35,7 +35,7 @@ func TestSpreadOver(t *testing.T) {
 				shards = append(shards, registry.Shard{File: string(rune('a' + i)), Count: count})
 			}
 			got, first := make([][]int, len(shards)), 0
-			picked := spreadOver(registry.CaseSet{Count: total, Shards: shards}, c.copies, c.n, nil)
+			picked := rowsIn(shards, spreadOver(total, c.copies, c.n, nil))
 			for _, of := range picked {
 				got[of.shard.File[0]-'a'] = of.rows
 			}

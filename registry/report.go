@@ -172,6 +172,8 @@ type PlainLoad struct {
 	Cases   int     `json:"cases"` // that were run, or tried: spread over the set
 	Verdict Verdict `json:"verdict"`
 	Message string  `json:"message,omitempty"` // why it did not pass
+	// Drawn are the numbers of the cases on which it failed, ascending. Later verifications of the engine run them again.
+	Drawn []int `json:"drawn,omitempty"`
 }
 
 // ProviderShare is the share of one ONNX Runtime execution provider in one run of an engine.
