@@ -25,7 +25,8 @@ func (a *app) planCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what build would do, with all defaults and presets",
-		Long: `Reads the spec and what it names, and prints every engine with all options written out.
+		Long: `Reads the spec and what it names, and prints every engine with all options written out, in
+the order in which nodes get them.
 Nothing is installed or stored: of a toolchain that is not installed, the version is that
 which build will install. Only a source that has to be imported takes its toolchain now.`,
 		Example: "  mlpromote plan -f mlpromote.yaml",

@@ -66,7 +66,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 	lines = append(lines, draftShapes(o.Interface, o.Sizes)...)
 	lines = append(lines, draftKinds(o.Kinds)...)
 	variants := []string{
-		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
+		"# Precisions to build: nodes get the first. int8 takes the ranges of its numbers from typical inputs:",
 		"#   variants: [fp32, int8]",
 		"#   calibration: {path: calibration/}         (safetensors or npz)",
 		"variants: [fp32]",
