@@ -17,7 +17,7 @@ import (
 // about it.
 type Sensitivity struct {
 	Variant string                 `json:"variant"`
-	SNRdB   registry.Figure        `json:"snrDb"` // of the outputs with everything quantized
+	SNRdB   registry.Figure        `json:"snrDb"` // of the outputs with everything quantized; it and those of Nodes are what ONNX Runtime computes
 	Nodes   []GraphNodeSensitivity `json:"nodes"` // costliest first
 	Of      int                    `json:"of"`    // nodes that could be quantized; at most as many were tried
 	// Unfinished is true where the time ran out: nodes are missing, or Exclude is, or it is

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -145,16 +146,26 @@ type verifiedRelease struct {
 // shownNodes is how many nodes a report of sensitivity names on a terminal.
 const shownNodes = 8
 
-// explain shows, once for each variant, what the layers of failing int8 engines cost.
+// explain shows what the layers of failing int8 engines cost.
 func (a *app) explain(r pipeline.VerifyResult) {
+	for _, e := range explained(r) {
+		a.ui.Note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s",
+			e.Label, float64(e.Sensitivity.SNRdB), ui.Layout(sensitivityText(*e.Sensitivity)))
+	}
+}
+
+// explained are the engines whose layers explain their failure, once for each variant. The figures are of ONNX Runtime: beside the
+// verdict of an engine of another runtime they would be read as its own.
+func explained(r pipeline.VerifyResult) []pipeline.VerifiedEngine {
+	var all []pipeline.VerifiedEngine
 	shown := make(map[*pipeline.Sensitivity]bool)
 	for _, e := range r.Engines {
-		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 {
+		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 && e.Parity.Runtime.Name == plan.ONNXRuntime {
 			shown[s] = true
-			a.ui.Note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s",
-				e.Label, float64(s.SNRdB), ui.Layout(sensitivityText(*s)))
+			all = append(all, e)
 		}
 	}
+	return all
 }
 
 func sensitivityText(s pipeline.Sensitivity) string {
