@@ -82,7 +82,7 @@ func (g goldenSet) otherAnswers(second goldenSet, output validators.TensorInfo, 
 		if err != nil {
 			return err
 		}
-		comparison := tensor.NewComparison(allowed.options(first.DType, values))
+		comparison := tensor.NewComparison(allowed.options(first.DType, values.size()))
 		for row := range int64(shard.Count) {
 			a, err := first.Rows(row, row+1)
 			if err != nil {
@@ -105,23 +105,35 @@ func (g goldenSet) otherAnswers(second goldenSet, output validators.TensorInfo, 
 	return nil
 }
 
-// rangeOf is the size of the range of an output's values, without fill values.
-func (g goldenSet) rangeOf(name string) (float64, error) {
-	var all []tensor.Tensor
+// rangeOf is the range of an output's values, without fill values.
+func (g goldenSet) rangeOf(name string) (valueRange, error) {
 	var sizes tensor.Magnitudes
-	for _, file := range g.files {
-		t, err := readOutput(file.Path, name)
-		if err != nil {
-			return 0, err
-		}
-		sizes.Add(t)
-		all = append(all, t)
+	if err := g.eachRow(name, sizes.Add); err != nil {
+		return valueRange{}, err
 	}
 	values := newValueRange(&sizes)
-	for _, t := range all {
-		values.add(t.Float64s())
+	err := g.eachRow(name, func(t tensor.Tensor) { values.add(t.Float64s()) })
+	return values, err
+}
+
+// eachRow calls do with an output of each case.
+func (g goldenSet) eachRow(name string, do func(tensor.Tensor)) error {
+	for i, file := range g.files {
+		f, err := tensor.Open(file.Path, tensor.Limits{})
+		if err != nil {
+			return cases.TensorError(err)
+		}
+		for row := int64(0); row < int64(g.set.Shards[i].Count) && err == nil; row++ {
+			var t tensor.Tensor
+			if t, err = f.Rows(name, row, row+1); err == nil {
+				do(t)
+			}
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return cases.TensorError(err)
+		}
 	}
-	return values.size(), nil
+	return nil
 }
 
 // readOutput reads an output of all cases of a shard.

@@ -304,6 +304,25 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 	return drafted, err
 }
 
+// CheckDraft refuses, before anything is installed that reads the model, what no draft can be made of: a model that no spec at specFile can
+// name, and a file of cases, if there is one, that cannot be imported whatever the model is. Errors: CodeInvalid; CodeUnsafe for pickles.
+func CheckDraft(specFile, model, casesFile, label, to string) error {
+	info, err := os.Stat(model)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "model: %w", err)
+	}
+	if _, err := below(specFile, model, info.IsDir()); err != nil {
+		return err
+	}
+	switch {
+	case casesFile != "":
+		return cases.Import{File: casesFile, Label: label, To: to}.Check()
+	case label != "":
+		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", label)
+	}
+	return nil
+}
+
 // ImportCases runs a [cases.Import] for the model, into a new folder.
 func (d DraftModel) ImportCases(file, label, to string) (cases.Imported, error) {
 	return cases.Import{Inputs: d.iface, File: file, Label: label, To: to}.Run()

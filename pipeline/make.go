@@ -157,7 +157,7 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 	if golden.warnings, err = golden.check(m.inputs.Interface.Outputs); err != nil {
 		return golden, err
 	}
-	for _, look := range []func(goldenSet) ([]string, error){m.guessedScores, m.oneAnswer} {
+	for _, look := range []func(goldenSet) ([]string, error){m.guessedScores, m.oneAnswer, m.beyondHalf} {
 		found, err := look(golden)
 		if golden.warnings = append(golden.warnings, found...); err != nil {
 			return golden, err

@@ -82,8 +82,10 @@ type draftFlags struct {
 	force              bool
 }
 
-// openDraft reads the model, and imports it if it is not ONNX.
-func (a *app) openDraft(ctx context.Context, model string, trusted []string) (pipeline.DraftModel, error) {
+// openDraft reads the model, and imports it if it is not ONNX. What is wrong beside the model is refused before that, since a toolchain of
+// gigabytes may have to be installed. to is the folder for cases.
+func (a *app) openDraft(ctx context.Context, model, to string, o draftFlags) (pipeline.DraftModel, error) {
+	trusted := o.trusted
 	format, err := pipeline.DraftFormat(model)
 	pickle := slices.Equal(trusted, []string{pipeline.TrustPickle})
 	switch {
@@ -98,6 +100,9 @@ func (a *app) openDraft(ctx context.Context, model string, trusted []string) (pi
 	}
 	if format == spec.FormatONNX {
 		return pipeline.OpenDraft(model)
+	}
+	if err := pipeline.CheckDraft(o.file, model, o.cases, o.label, to); err != nil {
+		return pipeline.DraftModel{}, err
 	}
 	m, err := a.tools().OpenLocal()
 	if err != nil {
@@ -114,7 +119,7 @@ func (a *app) openDraft(ctx context.Context, model string, trusted []string) (pi
 func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 	answer := initAnswer{Spec: o.file, Model: model}
 	folder := filepath.Join(filepath.Dir(o.file), casesFolder)
-	opened, err := a.openDraft(ctx, model, o.trusted)
+	opened, err := a.openDraft(ctx, model, folder, o)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,24 @@ func readParquet(file, label string, iface validators.Interface) (map[string]ten
 	return tensors, notes, nil
 }
 
+// namesInParquet are the names of the columns of a Parquet file.
+func namesInParquet(file string) ([]string, error) {
+	f, size, err := openTable(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all, err := parquet.Look(f, size, parquet.Limits{})
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	var names []string
+	for _, column := range all {
+		names = append(names, column.Name)
+	}
+	return names, nil
+}
+
 // wantedColumns says which columns of a file become inputs or labels.
 func wantedColumns(f *os.File, size int64, label string, iface validators.Interface) (func(name string) bool, error) {
 	all, err := parquet.Look(f, size, parquet.Limits{})

@@ -15,6 +15,9 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 	if input.DType == validators.Text {
 		return im.convertText(t, input)
 	}
+	if im.texts[name] {
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "it is text, the model wants %s", input.DType)
+	}
 	t, err := im.typed(t, name, input)
 	if err != nil {
 		return tensor.Tensor{}, err
@@ -27,9 +30,7 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 		im.note("reshaped %q from %v to %v", name, t.Shape, shape)
 		t.Shape = shape
 	}
-	if !im.fixed {
-		im.widen(t.Shape, want, len(want) == len(input.Shape))
-	}
+	im.widen(t.Shape, want, len(want) == len(input.Shape))
 	return t, nil
 }
 
@@ -69,8 +70,7 @@ func (im *importing) whole(have []int64, want []validators.Dim) bool {
 		return false
 	}
 	for i, dim := range want {
-		open := !im.fixed && dim.Symbol != ""
-		if !open && !im.Interface.Allows(dim, have[i+1]) {
+		if !im.open(dim) && !im.Interface.Allows(dim, have[i+1]) {
 			return false
 		}
 	}
@@ -82,7 +82,7 @@ func (im *importing) whole(have []int64, want []validators.Dim) bool {
 func (im *importing) widen(have []int64, want []validators.Dim, all bool) {
 	for i, dim := range want {
 		at := len(have) - len(want) + i
-		if dim.Symbol == "" || at < 1 || have[at] < 1 || all && i == 0 && have[at] == 1 {
+		if !im.open(dim) || at < 1 || have[at] < 1 || all && i == 0 && have[at] == 1 {
 			continue
 		}
 		usual := im.Interface.Dims[dim.Symbol].Max

@@ -178,6 +178,19 @@ func readNpz(path string) (map[string]tensor.Tensor, error) {
 	return tensors, nil
 }
 
+// textsOf are the names of the arrays of an npz file that are text; none for other files.
+func textsOf(f *os.File) (map[string]bool, error) {
+	if strings.ToLower(filepath.Ext(f.Name())) != ".npz" {
+		return nil, nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	texts, err := tensor.NpzTexts(f, info.Size(), tensor.Limits{})
+	return texts, badCases(f.Name(), err)
+}
+
 // FilesOf lists the files of cases in a folder, in the order in which a spec reads them. Errors:
 // CodeInvalid if there are none.
 func FilesOf(folder string) ([]string, error) {

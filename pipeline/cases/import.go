@@ -50,7 +50,7 @@ const importable = ".npz, .csv, .parquet or .safetensors"
 
 // Import says which cases to take.
 type Import struct {
-	Inputs validators.Interface // of the model. Without Dims, open dimensions get the sizes of the cases
+	Inputs validators.Interface // of the model. Open dimensions that are not in Dims get the sizes of the cases
 	File   string               // .npz, .csv, .parquet or .safetensors
 	// Label is the name of the tensor or column with the labels. Without it, "label" or "labels" is
 	// taken if there is one.
@@ -66,17 +66,22 @@ func (i Import) Run() (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	fixed := i.Inputs.Dims != nil
-	if !fixed {
-		if i.Inputs, err = i.Inputs.WithDims(nil); err != nil {
-			return Imported{}, err
-		}
+	given := i.Inputs.Dims
+	open, err := i.Inputs.WithDims(nil)
+	if err != nil {
+		return Imported{}, err
 	}
+	i.Inputs.Dims = open.Dims
+	maps.Copy(i.Inputs.Dims, given)
 	found, notes, err := readTensors(i.File, i.Label, i.Inputs)
 	if err != nil {
 		return Imported{}, err
 	}
-	im := importing{Imported{Interface: i.Inputs, Notes: notes}, found, fixed}
+	texts, err := textsIn(i.File)
+	if err != nil {
+		return Imported{}, err
+	}
+	im := importing{Imported{Interface: i.Inputs, Notes: notes}, found, texts, given}
 	shard, err := im.shard(i.Label)
 	if err != nil {
 		return Imported{}, registry.Errorf(registry.CodeOf(err), "%s: %w", i.File, err)
@@ -87,6 +92,31 @@ func (i Import) Run() (Imported, error) {
 	}
 	err = im.write(shard, i.File, i.To, folder.Next) // counts the cases
 	return im.Imported, err
+}
+
+// Check refuses what [Import.Run] would refuse whatever the model is: a folder that holds something, a file that cannot be read, and labels
+// that are not in it. It takes no time beside installing what imports a model. Errors: those of Run.
+func (i Import) Check() error {
+	if _, err := Look(i.To, i.Add); err != nil {
+		return err
+	}
+	names, err := namesIn(i.File)
+	if err != nil || i.Label == "" || slices.Contains(names, i.Label) {
+		return err
+	}
+	return registry.Errorf(registry.CodeInvalid, "%s: no labels %q: it holds %s", i.File, i.Label, strings.Join(names, ", "))
+}
+
+// namesIn are the names of the tensors or columns of a file.
+func namesIn(file string) ([]string, error) {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case spec.CSV:
+		return namesInTable(file)
+	case spec.Parquet:
+		return namesInParquet(file)
+	}
+	tensors, _, err := readTensors(file, "", validators.Interface{})
+	return slices.Sorted(maps.Keys(tensors)), err
 }
 
 func signatureOf(shard map[string]tensor.Tensor) string { return Row(shard).Signature() }
@@ -126,7 +156,24 @@ func badCases(file string, err error) error {
 type importing struct {
 	Imported
 	found map[string]tensor.Tensor
-	fixed bool // a spec says the sizes of open dimensions
+	texts map[string]bool                // of these, those that are text
+	given map[string]validators.DimRange // the sizes that a spec or the model says; other dimensions get those of the cases
+}
+
+// open reports whether a dimension gets its sizes from the cases.
+func (im *importing) open(dim validators.Dim) bool {
+	_, given := im.given[dim.Symbol]
+	return dim.Symbol != "" && !given
+}
+
+// textsIn are the names of the arrays of a file that are text.
+func textsIn(file string) (map[string]bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, badCases(file, err)
+	}
+	defer f.Close()
+	return textsOf(f)
 }
 
 // shard gives every input its tensor, and the labels theirs.
@@ -173,7 +220,7 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 		case !ok || isInput:
 			continue
 		}
-		whole, err := castTo(t, tensor.Int64)
+		whole, err := im.wholeLabels(name, t)
 		if err != nil && t.DType.Class() == tensor.ClassFloat {
 			im.note("labels %q are not whole, so that they are no classes: kept as numbers", name)
 			whole, err = t, nil
@@ -193,6 +240,27 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 		return nil
 	}
 	return nil
+}
+
+// wholeLabels are labels as int64: of text, the numbers of the classes that the model names so.
+func (im *importing) wholeLabels(name string, t tensor.Tensor) (tensor.Tensor, error) {
+	if !im.texts[name] {
+		return castTo(t, tensor.Int64)
+	}
+	classes := classesOf(im.Interface)
+	if classes == nil {
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "they are text, and the model does not name its classes")
+	}
+	texts, err := tensor.UnpackText(t)
+	if err != nil {
+		return tensor.Tensor{}, TensorError(err)
+	}
+	numbers, err := classNumbers(name, texts, classes)
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	numbers.Shape = t.Shape[:len(t.Shape)-1]
+	return castTo(numbers, tensor.Int64)
 }
 
 // find finds the tensor of an input: the one of its name, or the only one there is for the

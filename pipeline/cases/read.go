@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -26,6 +27,8 @@ type Set struct {
 
 	converted []toolchain.Input // what engines run on; nil for Files
 
+	texts map[string]string // tensors of text: the user's file
+
 	from []string // the user's file of each shard that was read, for errors
 }
 
@@ -46,6 +49,9 @@ func Read(files confined.Folder, folder, role string, iface validators.Interface
 			return Set{}, err
 		}
 		source := f.Name()
+		if err := cs.noteTexts(f, iface); err != nil {
+			return Set{}, errors.Join(err, f.Close())
+		}
 		if path.Ext(name) == ".npz" {
 			if f, err = convertNpz(f, filepath.Join(scratch, shard)); err != nil {
 				return Set{}, err
@@ -60,6 +66,21 @@ func Read(files confined.Folder, folder, role string, iface validators.Interface
 			cs.from[0]+": one case is all of calibration, so an engine saturates on what lies outside its range: record a hundred or more")
 	}
 	return cs, nil
+}
+
+// noteTexts keeps the names of arrays of text, whose bytes are no numbers. Errors: CodeInvalid for one that is an input of numbers.
+func (cs *Set) noteTexts(f *os.File, iface validators.Interface) error {
+	texts, err := textsOf(f)
+	for name := range texts {
+		if input, ok := iface.Input(name); ok && input.DType != validators.Text {
+			return registry.Errorf(registry.CodeInvalid, "%s: tensor %q is text, and the model wants %s", f.Name(), name, input.DType)
+		}
+		if cs.texts == nil {
+			cs.texts = make(map[string]string)
+		}
+		cs.texts[name] = f.Name()
+	}
+	return err
 }
 
 // take checks a shard and adds it. It closes the file. Errors name source, the user's file,

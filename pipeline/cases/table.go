@@ -54,6 +54,30 @@ func readTable(file, label string, iface validators.Interface) (map[string]tenso
 	return tensors, notes, err
 }
 
+// namesInTable reads the first line of a CSV file.
+func namesInTable(file string) ([]string, error) {
+	f, _, err := openTable(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	record, err := csv.NewReader(f).Read()
+	if errors.Is(err, io.EOF) {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s%w", file, errNoLines)
+	}
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	names, err := columnNames(record)
+	if err != nil {
+		err = registry.Errorf(registry.CodeInvalid, "%s%w", file, err)
+	}
+	return names, err
+}
+
+// errNoLines: a table is empty.
+var errNoLines = registry.Errorf(registry.CodeInvalid, ": no cases: want a line of names, then a line of numbers for each case")
+
 // column says what the cells of a column are.
 type column int
 
@@ -114,8 +138,7 @@ func scanTable(r io.Reader, kind func(name string) column) (table, error) {
 		record, err := reader.Read()
 		switch {
 		case errors.Is(err, io.EOF) && len(t.values) == 0:
-			return t, registry.Errorf(registry.CodeInvalid,
-				": no cases: want a line of names, then a line of numbers for each case")
+			return t, errNoLines
 		case errors.Is(err, io.EOF):
 			return t, nil
 		case err != nil:

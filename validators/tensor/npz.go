@@ -39,6 +39,40 @@ func ReadNpz(r io.ReaderAt, size int64, limits Limits) (map[string]Tensor, error
 	return out, nil
 }
 
+// NpzTexts returns the names of the arrays of an npz file that are text, which [ReadNpz] returns as [PackText] stores it. It reads headers
+// alone. Errors: those of ReadNpz.
+func NpzTexts(r io.ReaderAt, size int64, limits Limits) (map[string]bool, error) {
+	files, err := npzMembers(r, size, limits.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string]bool)
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name, ".npy")
+		h, err := npzMemberHeader(f)
+		if err != nil {
+			return nil, fmt.Errorf("npz: %.256q: %w", name, err)
+		}
+		if h.text != 0 {
+			texts[name] = true
+		}
+	}
+	return texts, nil
+}
+
+func npzMemberHeader(f *zip.File) (npyHeader, error) {
+	r, err := f.Open()
+	if err != nil {
+		return npyHeader{}, faultf(ErrMalformed, "cannot be unpacked: %v", err)
+	}
+	defer r.Close()
+	head, err := readNpyHeader(r)
+	if err != nil {
+		return npyHeader{}, err
+	}
+	return parseNpyHeader(head)
+}
+
 func npzMembers(r io.ReaderAt, size int64, limits Limits) ([]*zip.File, error) {
 	source := &budgetReader{r: r}
 	// The zip reader looks for the end record in the last 65 KiB, independent of the

@@ -5,6 +5,7 @@ package recording
 import (
 	"context"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -110,6 +111,9 @@ func (f *Flags) Run(c *cobra.Command, u *ui.UI, inputs OfSpec, model string) err
 	if f.from != "" && model == "" && f.File == "" {
 		f.File = spec.File
 	}
+	if err := f.checkFile(); err != nil {
+		return err
+	}
 	iface, err := f.inputsOf(c.Context(), model, inputs)
 	if err != nil {
 		return err
@@ -118,6 +122,16 @@ func (f *Flags) Run(c *cobra.Command, u *ui.UI, inputs OfSpec, model string) err
 		return f.capture(c.Context(), u, anySize(iface), int64(size))
 	}
 	return f.take(u, *iface, int64(size))
+}
+
+// checkFile refuses a file that cannot be imported whatever the model is, before the model is read, which can install a toolchain.
+func (f *Flags) checkFile() error {
+	if info, err := os.Stat(f.from); f.from == "" || err == nil && info.IsDir() || len(f.ofImages) > 0 {
+		return nil
+	} else if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "--from: %w", err)
+	}
+	return cases.Import{File: f.from, Label: f.label, To: f.To, Add: f.Add}.Check()
 }
 
 // anySize lets open dimensions have any size, where no spec bounds them.
