@@ -26,6 +26,9 @@ const (
 	EventTrust EventKind = "trust-bundle"
 	// EventAccept: a person accepted a fault of the history, with the reason.
 	EventAccept EventKind = "history-accept"
+	// EventRestore: the catalog was restored from a backup, and later events are lost. The reason says
+	// what is not known. It has no environment and no model.
+	EventRestore EventKind = "restore"
 )
 
 // EventDamage is the webhook kind for damaged content. It is not an event of the history.
@@ -47,6 +50,7 @@ func EventKinds() []EventKind {
 		EventRestrict,
 		EventTrust,
 		EventAccept,
+		EventRestore,
 	}
 }
 

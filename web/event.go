@@ -127,6 +127,8 @@ func describe(e registry.Event) (class, text string) {
 		return classPlain, "trust bundle " + e.Version + " was published"
 	case registry.EventAccept:
 		return classWait, "a history fault in " + e.Environment + " was accepted"
+	case registry.EventRestore:
+		return classWait, "the registry was restored from a backup"
 	}
 	return classPlain, string(e.Kind)
 }

@@ -72,6 +72,26 @@ func (t *Tree) Compare(name string, all []Seen) ([]Fault, error) {
 	return faults, nil
 }
 
+// Lost returns how many events a newer checkpoint covers that the history in the tree does not
+// have, as after a restore. name is that of the registry. Errors: CodeInvalid if the checkpoint is
+// older than the history; CodeTrust if it contradicts it.
+func (t *Tree) Lost(name string, c Seen) (int64, error) {
+	faults, err := t.Compare(name, []Seen{c})
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range faults {
+		if f.Kind != Truncated {
+			return 0, f.Err()
+		}
+	}
+	if c.Size < t.Size() {
+		return 0, registry.Errorf(registry.CodeInvalid,
+			"%s covers %s, and the history has %d: want a checkpoint that is newer than the history", c.Name, registry.Count(c.Size, "event"), t.Size())
+	}
+	return c.Size - t.Size(), nil
+}
+
 // outside returns the fault of a checkpoint that is of another history, or of more events than
 // there are.
 func (t *Tree) outside(name string, c Seen) *Fault {

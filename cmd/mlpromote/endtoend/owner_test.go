@@ -131,7 +131,7 @@ func TestTakeOverBucket(t *testing.T) {
 		saved := filepath.Join(o.root, "saved")
 		o.Must("backup", saved)
 		o.in("two", "team", "")
-		if said := o.says("restore", saved); !strings.Contains(said, "restore --take-over") {
+		if said := o.says("restore", saved, "--lost-events-accepted"); !strings.Contains(said, "restore --take-over") {
 			t.Errorf("restore says %q, want how to take the bucket over", said)
 		}
 		o.takenOver("one", "two", "", "")

@@ -102,11 +102,11 @@ func TestBackupOfBucket(t *testing.T) {
 	// While the bucket is away nothing is restored, and what was begun goes on later.
 	c.Env = in(data, "restored")
 	store.Stop()
-	wantRefusal(c, 9, []string{"restore", saved}, "does not respond")
+	wantRefusal(c, 9, []string{"restore", saved, "--lost-events-accepted"}, "does not respond")
 	if err := store.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.Must("restore", saved)
+	c.Must("restore", saved, "--lost-events-accepted")
 	if _, err := os.Stat(filepath.Join(data, "blobs")); err == nil {
 		t.Error("there are blobs in the data directory")
 	}
@@ -123,7 +123,7 @@ func TestBackupOfBucket(t *testing.T) {
 
 	// The same backup makes a directory that has its content in files, too.
 	c.Env = append(slices.Clone(plain), "MLPROMOTE_DATA="+filepath.Join(root, "files"))
-	c.Must("restore", saved)
+	c.Must("restore", saved, "--lost-events-accepted")
 	if files, err := os.ReadDir(filepath.Join(root, "files", "blobs")); err != nil || len(files) == 0 {
 		t.Errorf("content in files is %v (%v)", files, err)
 	}

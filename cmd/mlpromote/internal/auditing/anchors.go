@@ -53,7 +53,7 @@ func (v Verbs) anchors(ctx context.Context, i *wiring.Instance, files []string, 
 		return found, err
 	}
 	for _, file := range files {
-		signed, err := openCheckpoint(ctx, verify, file)
+		signed, err := checkpoint.OpenFile(ctx, verify, file)
 		if err != nil {
 			return found, err
 		}
@@ -76,19 +76,6 @@ func (v Verbs) anchors(ctx context.Context, i *wiring.Instance, files []string, 
 		found.kept = append(found.kept, seen)
 	}
 	return found, nil
-}
-
-// openCheckpoint reads and verifies the checkpoint in a file.
-func openCheckpoint(ctx context.Context, verify registry.VerifyNote, file string) (checkpoint.Signed, error) {
-	note, err := readSome(file, checkpoint.MaxNote)
-	if err != nil {
-		return checkpoint.Signed{}, err
-	}
-	signed, err := checkpoint.Open(ctx, verify, note)
-	if err != nil {
-		return checkpoint.Signed{}, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
-	}
-	return signed, nil
 }
 
 // readSome reads a file of at most so many bytes.

@@ -68,7 +68,7 @@ func importCatalog(ctx context.Context, db *postgres.DB, path string, snapshot b
 		if err != nil {
 			return err
 		}
-		if e.Seq == snapshot.Events && e.Hash == snapshot.Last {
+		if follows(e, snapshot) {
 			return sameCatalog(ctx, db, snapshot)
 		}
 	}
@@ -82,8 +82,13 @@ func importCatalog(ctx context.Context, db *postgres.DB, path string, snapshot b
 	return sameCatalog(ctx, db, snapshot)
 }
 
+// follows reports whether an event is the one that a restore adds to the history of a snapshot.
+func follows(e registry.Event, snapshot backup.Snapshot) bool {
+	return e.Kind == registry.EventRestore && e.Seq == snapshot.Events+1 && e.Prev == snapshot.Last
+}
+
 // sameCatalog reads the history in the database, row by row, and compares its end, which
-// its chain makes that of all of it, with the snapshot's. Errors: CodeTrust.
+// its chain makes that of all of it, with the event that a restore adds to the snapshot's. Errors: CodeTrust.
 func sameCatalog(ctx context.Context, db *postgres.DB, snapshot backup.Snapshot) error {
 	var last registry.Event
 	for e, err := range db.History(ctx, registry.HistoryQuery{}) {
@@ -99,9 +104,10 @@ func sameCatalog(ctx context.Context, db *postgres.DB, snapshot backup.Snapshot)
 	if err != nil {
 		return err
 	}
-	if last.Seq != snapshot.Events || last.Hash != snapshot.Last || len(heads) != snapshot.Heads {
-		return registry.Errorf(registry.CodeTrust, "%s has %d heads and a history of %d events that ends with %s, and snapshot %s has %d, %d and %s",
-			db, len(heads), last.Seq, last.Hash, snapshot.Name, snapshot.Heads, snapshot.Events, snapshot.Last)
+	if !follows(last, snapshot) || len(heads) != snapshot.Heads {
+		return registry.Errorf(registry.CodeTrust,
+			"%s has %d heads and a history of %d events that ends with a %s after %s, and snapshot %s has %d heads and %d events up to %s",
+			db, len(heads), last.Seq, last.Kind, last.Prev, snapshot.Name, snapshot.Heads, snapshot.Events, snapshot.Last)
 	}
 	return nil
 }

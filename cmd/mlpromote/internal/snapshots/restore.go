@@ -8,43 +8,46 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
+// Restored is a snapshot that was restored, or could be.
+type Restored struct {
+	Snapshot
+	Lost *Lost `json:"lost,omitempty"` // nil if it was only verified
+}
+
 // Restore makes the data directory what it was when a snapshot was made, or with verify only checks that this is
-// possible. An empty name means the newest snapshot.
-func (j Job) Restore(ctx context.Context, source, name string, verify bool) (snapshot Snapshot, err error) {
+// possible. An empty name means the newest snapshot. The history gets an event that says what since is not known.
+func (j Job) Restore(ctx context.Context, source, name string, verify bool, since Since) (done Restored, err error) {
 	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
-		return Snapshot{}, registry.Errorf(registry.CodeNotFound, "no backup %s here", source)
+		return Restored{}, registry.Errorf(registry.CodeNotFound, "no backup %s here", source)
 	}
 	if unix.Access(source, unix.W_OK) == nil { // nobody prunes what cannot be written
 		_, unlock, err := datadir.Dir{Path: source}.LockExclusive(ctx, nil)
 		if err != nil {
-			return Snapshot{}, err
+			return Restored{}, err
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	store := j.backupStore(source, "check")
-	snapshot, err = store.Find(name)
+	snapshot, err := store.Find(name)
 	if err != nil {
-		return Snapshot{}, err
+		return Restored{}, err
 	}
 	if verify {
-		err = j.verifyBackup(ctx, store, snapshot)
-	} else {
-		err = j.restoreInto(ctx, store, snapshot)
+		return Restored{Snapshot: snapshot}, j.verifyBackup(ctx, store, snapshot)
 	}
-	if err != nil {
-		return Snapshot{}, err
+	if err := since.check(snapshot); err != nil {
+		return Restored{}, err
 	}
-	return snapshot, nil
+	lost, err := j.restoreInto(ctx, store, snapshot, since)
+	return Restored{snapshot, &lost}, err
 }
 
 func (j Job) verifyBackup(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
@@ -57,55 +60,60 @@ func (j Job) verifyBackup(ctx context.Context, store *backup.Store, snapshot bac
 	return store.Verify(ctx, snapshot, scratch)
 }
 
-func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
+func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot backup.Snapshot, since Since) (lost Lost, err error) {
 	if j.At.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid,
+		return lost, registry.Errorf(registry.CodeInvalid,
 			"restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", j.At.Registry)
 	}
 	if err := os.MkdirAll(j.At.Data, 0o700); err != nil {
-		return err
+		return lost, err
 	}
 	_, unlock, err := j.At.Dir().LockExclusive(ctx, nil)
 	if err != nil {
-		return err
+		return lost, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	db, err := j.openEmptyDatabase(ctx)
 	if err != nil {
-		return err
+		return lost, err
 	}
 	if db != nil {
 		defer func() { err = errors.Join(err, db.Close()) }()
 	}
 	id, err := j.At.Dir().ClaimRestore(snapshot.Name)
 	if err != nil {
-		return err
+		return lost, err
 	}
 	place, err := j.At.OpenContent(ctx)
 	if err != nil {
-		return err
+		return lost, err
 	}
 	to := backup.Target{Dir: j.At.Data, OpenBlobs: func(ctx context.Context, path string) (registry.RepairableBlobs, error) {
-		return j.openRestored(ctx, place, path, id, db)
+		restored, err := sqlite.Open(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		blobs, err := j.openRestored(ctx, place, restored, id, db)
+		if err == nil {
+			lost, err = j.lost(ctx, restored, snapshot, since)
+		}
+		return blobs, errors.Join(err, restored.Close())
 	}}
 	if db != nil {
 		to.TakeCatalog = j.catalogTaker(db, snapshot)
 	}
 	if err := store.Restore(ctx, snapshot, to); err != nil {
-		return err
+		return lost, err
 	}
-	return errors.Join(wiring.IgnoreAll(j.At.Data), j.At.Dir().FinishRestore())
+	return lost, errors.Join(wiring.IgnoreAll(j.At.Data), j.At.Dir().FinishRestore())
 }
 
-// openRestored opens the content of a catalog that is being restored from the file at path.
+// openRestored opens the content of a catalog that is being restored.
 // It makes that another catalog than the original, and with it, where nobody else owns it
 // or it is taken over, the owner of the content.
-func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, id string, db *postgresTarget) (blobs registry.RepairableBlobs, err error) {
-	restored, err := sqlite.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, restored.Close()) }()
+func (j Job) openRestored(
+	ctx context.Context, place wiring.ContentPlace, restored *sqlite.DB, id string, db *postgresTarget,
+) (blobs registry.RepairableBlobs, err error) {
 	var catalog registry.CatalogIdentities = restored
 	if db != nil {
 		catalog, err = db.from(ctx, restored)
@@ -113,9 +121,6 @@ func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, 
 		err = restored.Renew(ctx, id)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err := j.tellTokens(ctx, restored); err != nil {
 		return nil, err
 	}
 	owner := j.At.Ownership(place, catalog, restored)
@@ -141,25 +146,6 @@ func (j Job) openRestored(ctx context.Context, place wiring.ContentPlace, path, 
 	}
 	j.UI.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
 	return datadir.NewGuard(notOwned{verdict}, 0).Repairable(place.Blobs), nil
-}
-
-// tellTokens says that tokens are as they were when the snapshot was made: nothing here knows which were revoked
-// since.
-func (j Job) tellTokens(ctx context.Context, restored registry.Tokens) error {
-	tokens, err := restored.ListTokens(ctx)
-	if err != nil {
-		return err
-	}
-	valid := 0
-	for _, t := range tokens {
-		if access.Usable(t, clock.Now()) == nil {
-			valid++
-		}
-	}
-	if valid > 0 {
-		j.UI.Note("%s of the snapshot can be used, also if revoked since: revoke again what was, before a service starts", registry.Count(valid, "token"))
-	}
-	return nil
 }
 
 // notOwned is content that is not the catalog's.

@@ -30,7 +30,7 @@ func Documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"backup":  {reflect.TypeFor[snapshots.Saved]()},
 		"load":    {reflect.TypeFor[snapshots.LoadedRelease]()},
-		"restore": {reflect.TypeFor[snapshots.Snapshot](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
+		"restore": {reflect.TypeFor[snapshots.Restored](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
 		"save":    {reflect.TypeFor[snapshots.SavedRelease]()},
 		"gc":      {reflect.TypeFor[gc.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
 		"scrub":   {reflect.TypeFor[scrubResult]()},
