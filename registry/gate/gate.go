@@ -18,9 +18,12 @@ const (
 	// atOnce limits the parts that are inspected at the same time. Each takes up to some 100 MiB of
 	// memory, and a processor core.
 	atOnce = 2
-	// passedBytes limits the memory for manifests that passed, which is enough for some ten
-	// thousand.
+	// passedBytes limits the memory for manifests that passed, and that for files: each is enough for
+	// some ten thousand.
 	passedBytes = 2 << 20
+	// maxRead limits the bytes that are read to inspect one part. Of most formats, an inspection
+	// reads a small part. It reads all of JSON, XML and boosted trees, and an ONNX model has at most 2 GiB.
+	maxRead = 4 << 30
 )
 
 // Open returns content by its digest.
@@ -36,27 +39,39 @@ type File struct {
 	Beside func(path string) (size int64, ok bool)
 }
 
-// Inspect checks the bytes of a file in bounded time and memory. Errors: CodeUnsafe and CodeInvalid,
-// with the file and what to do; others of reading it.
+// Inspect checks the bytes of a file in bounded memory. Its verdict depends on nothing but Content,
+// NativeCode and, if it calls Beside, the files beside it. What passes without NativeCode passes with it. Errors:
+// CodeUnsafe and CodeInvalid, with the file and what to do; others of reading it.
 type Inspect func(f File) error
 
 // Gate inspects parts. It is safe for concurrent use. Create one with [New].
 type Gate struct {
 	open    Open
 	inspect Inspect
-	slots   chan struct{}
-	passed  *lru.Cache[registry.Digest, struct{}]
+	turns   *turns
+	passed  *lru.Cache[registry.Digest, struct{}] // manifests
+	files   *lru.Cache[fileKey, struct{}]         // that passed by their own bytes
+}
+
+// fileKey identifies an inspection that does not depend on other files.
+type fileKey struct {
+	digest     registry.Digest
+	nativeCode bool
 }
 
 // New returns a gate for content that open returns. Without inspect, it lets nothing through.
 func New(open Open, inspect Inspect) *Gate {
-	return &Gate{open: open, inspect: inspect, slots: make(chan struct{}, atOnce), passed: lru.New[registry.Digest, struct{}](passedBytes)}
+	return &Gate{
+		open: open, inspect: inspect, turns: newTurns(atOnce),
+		passed: lru.New[registry.Digest, struct{}](passedBytes), files: lru.New[fileKey, struct{}](passedBytes),
+	}
 }
 
 // Manifest inspects the files of a part, which must be stored already, by the exact bytes of its
-// manifest. Manifests that are not parts of a release pass: no release can have them. A manifest
-// that passed is not inspected again. Errors: CodeUnsafe and CodeInvalid, with the file and what to
-// do; CodeTrust for file names that lead outside their folder; those of open.
+// manifest. Manifests that are not parts of a release pass: no release can have them. Manifests and
+// files that passed are not inspected again. A caller, the principal of ctx, waits until the parts that
+// it pushed before are inspected. Errors: CodeUnsafe and CodeInvalid, with the file and what to do; CodeTrust for
+// file names that lead outside their folder; those of open.
 func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte) error {
 	part, err := oci.ReadPart(manifest)
 	if registry.HasCode(err, registry.CodeTrust) {
@@ -68,12 +83,12 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 	if g.inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")
 	}
-	select {
-	case g.slots <- struct{}{}:
-		defer func() { <-g.slots }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	caller, _ := registry.PrincipalOf(ctx)
+	done, err := g.turns.take(ctx, caller.Name)
+	if err != nil {
+		return err
 	}
+	defer done()
 	if err := g.part(ctx, part); err != nil {
 		return err
 	}
@@ -81,23 +96,46 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 	return nil
 }
 
-// part inspects every file of a part.
+// part inspects every file of a part, and files with the same bytes once.
 func (g *Gate) part(ctx context.Context, part registry.FetchedPart) error {
 	sizes := make(map[string]int64, len(part.Files))
 	for _, f := range part.Files {
 		sizes[f.Path] = f.Size
 	}
+	left := int64(maxRead)
 	for _, f := range part.Files {
-		inspected := File{Path: f.Path, NativeCode: part.Engine.NativeCode || f.Kind == registry.FileCode}
-		inspected.Beside = func(name string) (int64, bool) { size, ok := sizes[path.Clean(name)]; return size, ok }
-		if err := g.file(ctx, inspected, f.Digest); err != nil {
+		native := part.Engine.NativeCode || f.Kind == registry.FileCode
+		if g.hasPassed(f.Digest, native) {
+			continue
+		}
+		alone := true // its bytes decide, not the files beside it
+		inspected := File{Path: f.Path, NativeCode: native}
+		inspected.Beside = func(name string) (int64, bool) {
+			alone = false
+			size, ok := sizes[path.Clean(name)]
+			return size, ok
+		}
+		if err := g.file(ctx, inspected, f.Digest, &left); err != nil {
 			return err
+		}
+		if alone {
+			g.files.Put(fileKey{f.Digest, native}, struct{}{}, 2*len(f.Digest))
 		}
 	}
 	return nil
 }
 
-func (g *Gate) file(ctx context.Context, f File, d registry.Digest) error {
+// hasPassed reports whether the bytes of a file passed before.
+func (g *Gate) hasPassed(d registry.Digest, native bool) bool {
+	if _, ok := g.files.Get(fileKey{d, false}); ok || !native {
+		return ok
+	}
+	_, ok := g.files.Get(fileKey{d, true})
+	return ok
+}
+
+// file inspects a file, and takes the bytes that it reads from left.
+func (g *Gate) file(ctx context.Context, f File, d registry.Digest, left *int64) error {
 	blob, size, err := g.open(ctx, d)
 	if err != nil {
 		return err
@@ -106,6 +144,11 @@ func (g *Gate) file(ctx context.Context, f File, d registry.Digest) error {
 	f.Size, f.Content = size, &pages{size: size, read: func(p []byte, off int64) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
+		}
+		if *left -= int64(len(p)); *left < 0 {
+			return 0, registry.Errorf(registry.CodeInvalid,
+				"%s: the inspection of the files of a part reads at most %d GiB, and these need more: use a format that keeps weights as bytes, "+
+					"such as safetensors, or make smaller parts", f.Path, maxRead>>30)
 		}
 		return blob.ReadAt(p, off)
 	}}
@@ -121,6 +164,8 @@ type pages struct {
 	size int64
 	at   int64
 	page []byte
+	// buffer holds the page, one after another.
+	buffer []byte
 }
 
 func (s *pages) ReadAt(p []byte, off int64) (int, error) {
@@ -142,7 +187,11 @@ func (s *pages) ReadAt(p []byte, off int64) (int, error) {
 
 // load reads the page that begins at a position.
 func (s *pages) load(at int64) error {
-	page := make([]byte, min(pageBytes, s.size-at))
+	if s.buffer == nil {
+		s.buffer = make([]byte, min(pageBytes, s.size))
+	}
+	s.page = nil
+	page := s.buffer[:min(pageBytes, s.size-at)]
 	n, err := s.read(page, at)
 	if n == len(page) {
 		s.at, s.page = at, page

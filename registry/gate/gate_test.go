@@ -257,6 +257,102 @@ func TestInspectionKnowsThePart(t *testing.T) {
 	}
 }
 
+// by is a context of a caller.
+func by(ctx context.Context, name string) context.Context {
+	return registry.WithPrincipal(ctx, registry.Principal{Name: name})
+}
+
+// Files with the same bytes are inspected once, in a part and in the next part with them, unless other files
+// matter for the verdict.
+func TestSameBytesAreInspectedOnce(t *testing.T) {
+	t.Parallel()
+	named := func(content string, paths ...string) (files []registry.PartFile) {
+		for _, path := range paths {
+			f := model(content)
+			f.Path = path
+			files = append(files, f)
+		}
+		return files
+	}
+	for name, c := range map[string]struct {
+		beside bool
+		want   string
+	}{
+		"alone":        {false, "a.json"},
+		"with another": {true, "a.json b.json c/a.json d.json"},
+	} {
+		blobs, d, raw := manifest(t, engine(named("weights", "a.json", "b.json", "c/a.json")...))
+		later, next, nextRaw := manifest(t, engine(named("weights", "d.json")...))
+		var seen []string
+		g := gate.New(func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+			b, n, err := blobs.Open(ctx, d)
+			if err != nil {
+				return later.Open(ctx, d)
+			}
+			return b, n, err
+		}, func(f gate.File) error {
+			seen = append(seen, f.Path)
+			if c.beside {
+				f.Beside("x")
+			}
+			return nil
+		})
+		if err := errors.Join(g.Manifest(t.Context(), d, raw), g.Manifest(t.Context(), next, nextRaw)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := strings.Join(seen, " "); got != c.want {
+			t.Errorf("%s: inspected %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Bytes that passed as native code are inspected again where a part does not say that it has any.
+func TestNativeCodePassesOnlyWhereItIsSaid(t *testing.T) {
+	t.Parallel()
+	said, silent := engine(model("machine code")), engine(model("machine code"))
+	said.Engine.NativeCode = true
+	blobs, d, raw := manifest(t, said)
+	_, other, otherRaw := manifest(t, silent)
+	g := gate.New(blobs.Open, func(f gate.File) error {
+		if !f.NativeCode {
+			return registry.Errorf(registry.CodeUnsafe, "%s: native code", f.Path)
+		}
+		return nil
+	})
+	if err := g.Manifest(t.Context(), d, raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Manifest(t.Context(), other, otherRaw); !registry.HasCode(err, registry.CodeUnsafe) {
+		t.Errorf("error %v, want CodeUnsafe", err)
+	}
+}
+
+// empty is content of any size that takes no time to read.
+type empty struct{ stored }
+
+func (empty) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// What an inspection reads of one part is limited, over all its files.
+func TestBytesPerPart(t *testing.T) {
+	t.Parallel()
+	const size = 1<<31 + 1
+	first, second := model("first"), model("second")
+	second.Path = "second.onnx"
+	_, d, raw := manifest(t, engine(first, second))
+	err := gate.New(func(context.Context, registry.Digest) (registry.Blob, int64, error) { return &empty{}, size, nil }, func(f gate.File) error {
+		p := make([]byte, 1)
+		for at := int64(0); at < f.Size; at += 256 << 10 {
+			if _, err := f.Content.ReadAt(p, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}).Manifest(t.Context(), d, raw)
+	if !registry.HasCode(err, registry.CodeInvalid) || !strings.HasPrefix(fmt.Sprint(err), "second.onnx") {
+		t.Errorf("error %v, want CodeInvalid about the second file", err)
+	}
+}
+
 // A caller that goes away does not wait for its turn, nor for the rest of a file.
 func TestCallersThatGoAway(t *testing.T) {
 	t.Parallel()
@@ -269,9 +365,9 @@ func TestCallersThatGoAway(t *testing.T) {
 		return nil
 	})
 	done := make(chan error)
-	const atOnce = 2 // that are inspected at the same time
-	for range atOnce {
-		go func() { done <- g.Manifest(t.Context(), d, raw) }()
+	const atOnce = 2 // callers whose parts are inspected at the same time
+	for n := range atOnce {
+		go func() { done <- g.Manifest(by(t.Context(), fmt.Sprint(n)), d, raw) }()
 		<-begun
 	}
 	ctx, leave := context.WithCancelCause(t.Context())
