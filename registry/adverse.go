@@ -3,8 +3,6 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"strings"
 
 	"github.com/opencontainers/go-digest"
 )
@@ -18,8 +16,9 @@ type AdverseEvidence struct {
 	Bundle        Digest `json:"bundle"`                  // of Manifest
 	PredicateType string `json:"predicateType,omitempty"` // as the manifest claims
 	Caller        string `json:"caller,omitempty"`        // who attached it; empty: a local user of the data directory
+	Document      Digest `json:"document"`                // of Data
 	Manifest      []byte `json:"manifest"`                // exact bytes of the referrer
-	Document      []byte `json:"document"`                // the sigstore bundle
+	Data          []byte `json:"data"`                    // the sigstore bundle
 }
 
 // Adverse reports whether the claim is a quarantine, the lift of one, or a report that did not pass. The catalog keeps such
@@ -61,7 +60,7 @@ func (a AdverseEvidence) Check() error {
 	}
 	is := func(d Digest, data []byte) bool { return d.Validate() == nil && d.Algorithm().FromBytes(data) == d }
 	if !is(a.Bundle, a.Manifest) || json.Unmarshal(a.Manifest, &m) != nil || len(m.Layers) != 1 ||
-		m.Subject.Digest != a.Subject || !is(m.Layers[0].Digest, a.Document) {
+		m.Subject.Digest != a.Subject || m.Layers[0].Digest != a.Document || !is(a.Document, a.Data) {
 		return WithHint(
 			Errorf(CodeDigest, "%s: the evidence %s about %s that the catalog keeps was changed", a.Model, a.Bundle, a.Subject),
 			"nothing that rests on it is decided: restore the catalog from a backup")
@@ -69,28 +68,13 @@ func (a AdverseEvidence) Check() error {
 	return nil
 }
 
-// KeptBundles returns the rows about one subject as bundles, each once, in order of their digests. Errors: those of Check.
-func KeptBundles(rows []AdverseEvidence) ([]Bundle, error) {
-	var all []Bundle
-	for _, row := range rows {
-		if err := row.Check(); err != nil {
-			return nil, err
-		}
-		if at := slices.IndexFunc(all, func(b Bundle) bool { return b.Digest == row.Bundle }); at >= 0 {
-			all[at].Kept = append(all[at].Kept, row.Environment)
-			continue
-		}
-		all = append(all, Bundle{Digest: row.Bundle, Document: digest.FromBytes(row.Document), PredicateType: row.PredicateType,
-			Data: row.Document, Manifest: row.Manifest, Kept: []string{row.Environment}})
-	}
-	slices.SortFunc(all, func(a, b Bundle) int { return strings.Compare(string(a.Digest), string(b.Digest)) })
-	return all, nil
-}
-
 // AdverseEvidences reads what [Change.Keeps] wrote. Nothing deletes it.
 type AdverseEvidences interface {
-	// Adverse lists the rows about a subject in any environment, by name. An empty subject means all of the model.
+	// Adverse lists the rows about a subject in any environment, by name, without Manifest and Data. An empty subject
+	// means all of the model.
 	Adverse(ctx context.Context, model string, subject Digest) ([]AdverseEvidence, error)
+	// AdverseRow returns a whole row by its name. Errors: CodeNotFound; those of Check.
+	AdverseRow(ctx context.Context, name string) (AdverseEvidence, error)
 	// CountAdverse counts the rows of a's caller about a's subject in a's environment.
 	CountAdverse(ctx context.Context, a AdverseEvidence) (int, error)
 	// KeepAdverse writes a row again whose event the history has already.

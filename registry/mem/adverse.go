@@ -12,6 +12,11 @@ func (db *DB) Adverse(ctx context.Context, model string, subject registry.Digest
 	return catalog.Adverse(ctx, adverseRows{db.adverse}, model, subject)
 }
 
+// AdverseRow returns a whole row of adverse evidence.
+func (db *DB) AdverseRow(ctx context.Context, name string) (registry.AdverseEvidence, error) {
+	return catalog.AdverseRow(ctx, adverseRows{db.adverse}, name)
+}
+
 // CountAdverse counts the adverse evidence of a's caller.
 func (db *DB) CountAdverse(ctx context.Context, a registry.AdverseEvidence) (int, error) {
 	return catalog.CountAdverse(ctx, adverseRows{db.adverse}, a)
@@ -51,6 +56,17 @@ func (r adverseRows) PutDocument(_ context.Context, _, name, body string) error 
 	defer r.mu.Unlock()
 	r.documents[name] = []byte(body)
 	return nil
+}
+
+// GetDocument returns a row.
+func (r adverseRows) GetDocument(ctx context.Context, kind, name string) (string, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	body, ok := r.documents[name]
+	if !ok {
+		return "", registry.Errorf(registry.CodeNotFound, "%s %s: not found", kind, name)
+	}
+	return string(body), ctx.Err()
 }
 
 // ListDocuments lists a page of rows.

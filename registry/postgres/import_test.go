@@ -76,7 +76,7 @@ func full(t *testing.T) catalog {
 			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
 		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach,
 			Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine},
-			Keeps: []registry.AdverseEvidence{{Environment: "prod", Model: "vision/digits", Subject: d("1"), Bundle: d("2"), Document: []byte("quarantine")}}}),
+			Keeps: []registry.AdverseEvidence{{Environment: "prod", Model: "vision/digits", Subject: d("1"), Bundle: d("2"), Data: []byte("quarantine")}}}),
 		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
 		c.CreateToken(ctx, token), c.CreateToken(ctx, gone),
 		c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),

@@ -4,13 +4,23 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // adverse is a row about a subject.
 func adverse(environment, model, subject, bundle, caller string) registry.AdverseEvidence {
 	return registry.AdverseEvidence{Environment: environment, Model: model, Subject: d(subject), Bundle: d(bundle), Caller: caller,
-		PredicateType: registry.PredicateQuarantine, Manifest: []byte("manifest of " + bundle), Document: []byte{0, 255, '"'}}
+		PredicateType: registry.PredicateQuarantine, Document: d("document"), Manifest: []byte("manifest of " + bundle), Data: []byte{0, 255, '"'}}
+}
+
+// whole is a row whose bytes are those of its digests.
+func whole(environment, model string) registry.AdverseEvidence {
+	data := []byte{0, 255, '"'}
+	manifest := fmt.Appendf(nil, `{"subject":{"digest":%q},"layers":[{"digest":%q}]}`, d("engine"), digest.FromBytes(data))
+	return registry.AdverseEvidence{Environment: environment, Model: model, Subject: d("engine"), Bundle: digest.FromBytes(manifest),
+		PredicateType: registry.PredicateQuarantine, Document: digest.FromBytes(data), Manifest: manifest, Data: data}
 }
 
 // Evidence is kept with its event or not at all, and found by its subject.
@@ -45,7 +55,20 @@ func testAdverse(t *testing.T, catalog registry.Catalog) {
 	_, err := catalog.Apply(ctx, refused)
 	wantCode(t, err, registry.CodeConflict)
 
-	wantEqual(t, fmt.Sprint(list("a", d("engine"))), fmt.Sprint([]registry.AdverseEvidence{prod, staging}))
+	without := func(a registry.AdverseEvidence) registry.AdverseEvidence {
+		a.Manifest, a.Data = nil, nil
+		return a
+	}
+	wantEqual(t, fmt.Sprint(list("a", d("engine"))), fmt.Sprint([]registry.AdverseEvidence{without(prod), without(staging)}))
+	_, err = catalog.AdverseRow(ctx, prod.Name()) // its bytes are not those of its digests
+	wantCode(t, err, registry.CodeDigest)
+	_, err = catalog.AdverseRow(ctx, adverse("prod", "a", "engine", "9", "").Name())
+	wantCode(t, err, registry.CodeNotFound)
+	whole := whole("prod", "c")
+	apply(t, catalog, keep("c", whole))
+	got, err := catalog.AdverseRow(ctx, whole.Name())
+	must(t, err)
+	wantEqual(t, fmt.Sprint(got), fmt.Sprint(whole))
 	wantEqual(t, len(list("a", "")), 3)
 	wantEqual(t, len(list("a/b", d("engine"))), 1)
 	wantEqual(t, len(list("b", d("engine"))), 0)
@@ -62,5 +85,5 @@ func testAdverse(t *testing.T, catalog registry.Catalog) {
 	}
 	must(t, catalog.KeepAdverse(ctx, prod))
 	wantEqual(t, len(list("a", d("engine"))), 2)
-	wantChain(t, catalog, 4)
+	wantChain(t, catalog, 5)
 }

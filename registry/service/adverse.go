@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -17,6 +19,12 @@ type keptContent struct {
 	kept registry.AdverseEvidences
 }
 
+// keptBundle is evidence that the catalog keeps, without its bytes, and the name of a row that has them.
+type keptBundle struct {
+	registry.Bundle
+	row string
+}
+
 // Evidence returns the bundles that the repository lists, and then those that only the catalog has.
 func (c keptContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
 	return func(yield func(registry.Bundle, error) bool) {
@@ -25,18 +33,19 @@ func (c keptContent) Evidence(ctx context.Context, repository string, subject re
 			yield(registry.Bundle{}, err)
 			return
 		}
-		listed := make(map[registry.Digest]bool)
 		for b, err := range c.Content.Evidence(ctx, repository, subject) {
-			if at := slices.IndexFunc(kept, func(k registry.Bundle) bool { return k.Digest == b.Digest }); at >= 0 {
-				b.Kept, listed[b.Digest] = kept[at].Kept, true
+			if at := slices.IndexFunc(kept, func(k keptBundle) bool { return k.Digest == b.Digest }); at >= 0 {
+				b.Kept = kept[at].Kept
+				kept = slices.Delete(kept, at, at+1)
 			}
 			if !yield(b, err) || err != nil {
 				return
 			}
 		}
-		for _, b := range kept {
+		for _, k := range kept {
+			b, err := c.whole(ctx, k)
 			b.Unlisted = true
-			if !listed[b.Digest] && !yield(b, nil) {
+			if !yield(b, err) || err != nil {
 				return
 			}
 		}
@@ -50,26 +59,40 @@ func (c keptContent) Bundle(ctx context.Context, repository string, d registry.D
 		return b, err
 	}
 	kept, failed := c.about(ctx, repository, "")
-	if at := slices.IndexFunc(kept, func(k registry.Bundle) bool { return k.Digest == d }); at >= 0 {
-		return kept[at], nil
-	}
 	if failed != nil {
 		return b, failed
+	}
+	if at := slices.IndexFunc(kept, func(k keptBundle) bool { return k.Digest == d }); at >= 0 {
+		return c.whole(ctx, kept[at])
 	}
 	return b, err
 }
 
-// about returns what the catalog keeps about a subject in any environment, or about all of a model. Nothing is kept about sources.
-func (c keptContent) about(ctx context.Context, repository string, subject registry.Digest) ([]registry.Bundle, error) {
+// about returns what the catalog keeps about a subject in any environment, or about all of a model, each once. Nothing is
+// kept about sources.
+func (c keptContent) about(ctx context.Context, repository string, subject registry.Digest) ([]keptBundle, error) {
 	model, sources := registry.ModelOf(repository)
 	if sources {
 		return nil, nil
 	}
 	rows, err := c.kept.Adverse(ctx, model, subject)
-	if err != nil {
-		return nil, err
+	var kept []keptBundle
+	for _, row := range rows {
+		if at := slices.IndexFunc(kept, func(k keptBundle) bool { return k.Digest == row.Bundle }); at >= 0 {
+			kept[at].Kept = append(kept[at].Kept, row.Environment)
+			continue
+		}
+		kept = append(kept, keptBundle{row: row.Name(), Bundle: registry.Bundle{
+			Digest: row.Bundle, Document: row.Document, PredicateType: row.PredicateType, Kept: []string{row.Environment}}})
 	}
-	return registry.KeptBundles(rows)
+	return kept, err
+}
+
+// whole reads the bytes of kept evidence.
+func (c keptContent) whole(ctx context.Context, k keptBundle) (registry.Bundle, error) {
+	row, err := c.kept.AdverseRow(ctx, k.row)
+	k.Manifest, k.Data = row.Manifest, row.Data
+	return k.Bundle, err
 }
 
 // speaksElsewhere returns why kept evidence that a service signed for a person does not count in a repository that does
@@ -90,7 +113,7 @@ func (s *Service) speaksElsewhere(repository string, b registry.Bundle, claim re
 func (s *Service) keep(ctx context.Context, environment, model string, subject registry.Digest, b registry.Bundle) []registry.AdverseEvidence {
 	return []registry.AdverseEvidence{{
 		Environment: environment, Model: model, Subject: subject, Bundle: b.Digest, PredicateType: b.PredicateType, Caller: caller(ctx),
-		Manifest: b.Manifest, Document: b.Data,
+		Document: digest.FromBytes(b.Data), Manifest: b.Manifest, Data: b.Data,
 	}}
 }
 
@@ -137,7 +160,7 @@ func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
 		return err
 	}
 	rows, err := s.Catalog.Adverse(ctx, a.Model, a.Subject)
-	if err != nil || slices.ContainsFunc(rows, func(r registry.AdverseEvidence) bool { return string(r.Document) == string(a.Bundle) }) {
+	if err != nil || slices.ContainsFunc(rows, func(r registry.AdverseEvidence) bool { return r.Document == digest.FromBytes(a.Bundle) }) {
 		return err
 	}
 	return registry.WithHint(
@@ -146,7 +169,7 @@ func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
 		"another caller can attach it, or an administrator raises max-referrers")
 }
 
-// unlisted returns what the catalog keeps of an environment, and its repository does not list. What is about a release or
+// unlisted returns what the catalog keeps of an environment, and its repository does not list, without its bytes. What is about a release or
 // an engine that the repository does not have any more is not lost.
 func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]registry.Bundle, error) {
 	e, err := s.find(p.environment)
@@ -171,6 +194,7 @@ func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]registry.Bundle
 				return nil, err
 			}
 			if b.Unlisted && slices.Contains(b.Kept, e.Name) {
+				b.Manifest, b.Data = nil, nil // they may be many: the caller reads one after the other
 				here = append(here, b)
 			}
 		}
@@ -224,6 +248,18 @@ func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.
 	}
 	fault := registry.HistoryFault{Environment: p.environment, Model: p.model}
 	var faults []registry.HistoryFault
+	for _, row := range rows {
+		if row.Environment != p.environment {
+			continue
+		}
+		if _, err := s.Catalog.AdverseRow(ctx, row.Name()); registry.HasCode(err, registry.CodeDigest) {
+			f := fault
+			f.Detail, f.Hint = err.Error(), "look at backups and at the log of the database, and attach it again"
+			faults = append(faults, f)
+		} else if err != nil {
+			return nil, err
+		}
+	}
 	accepted := make(map[registry.Digest]bool)
 	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: p.environment, Model: p.model, Descending: true}) {
 		if err != nil {

@@ -353,10 +353,41 @@ func TestKeptEvidenceThatWasChanged(t *testing.T) {
 		must(t, w.db.AdverseTable().Delete(t.Context(), row.Name()))
 	}
 	w.faults(t, "the catalog does not keep it", "the catalog does not keep it")
-	changed := rows[0]
-	changed.Document = []byte("something else")
-	must(t, w.db.KeepAdverse(t.Context(), changed))
+	must(t, w.db.KeepAdverse(t.Context(), rows[0])) // without its bytes
+	w.faults(t, "was changed", "the catalog does not keep it")
+	w.lose(rows[0].Bundle)
 	if _, err := w.Resolve(t.Context(), prod("")); registry.CodeOf(err) != registry.CodeDigest {
 		t.Errorf("resolve: error %v, want CodeDigest", err)
 	}
+}
+
+// What was pushed past the service is kept from when a promotion names it.
+func TestPromotionKeepsWhatWasPushed(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("staging", "prod"))
+	r := w.proven(t, registrytest.Build{})
+	push := func(q registry.Quarantine) registry.Digest {
+		t.Helper()
+		put, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model,
+			registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateQuarantine, q, r.Digest)}, r.Subjects()[:1])
+		must(t, err)
+		return put[0]
+	}
+	quarantine := push(registry.Quarantine{Reason: "wrong labels"})
+	lift := push(registry.Quarantine{Reason: "they were right", Lifts: []registry.Digest{quarantine}})
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := w.db.Adverse(t.Context(), r.Model, r.Digest)
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%d rows are kept, error %v, want 2", len(rows), err)
+	}
+	w.lose(lift)
+	chosen(t, w, "without the lift")
+	again := push(registry.Quarantine{Reason: "wrong again"})
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); registry.ExitCode(err) != 4 {
+		t.Errorf("promote what was put in quarantine again: error %v, want CodePolicy", err)
+	}
+	w.lose(again)
+	w.refused(t)
 }

@@ -15,8 +15,13 @@ type evidence struct {
 	present map[registry.Digest]bool // every bundle, including ignored ones
 	// unlisted are bundles that only the catalog has, kept all that it has.
 	unlisted, kept map[registry.Digest]bool
-	lost           []lostBundle // unlisted ones
+	lost           []lostBundle // unlisted ones, up to maxLost bytes
+	left           int
 }
+
+// maxLost bounds the bytes of evidence that resolve hands to a node because its repository lost it. What is beyond counts,
+// and is found by nodes when the repository lists it again.
+const maxLost = 1 << 20
 
 // listed drops the claims that only the catalog has, which cannot be copied from the repository. They count without that.
 func (e evidence) listed() []registry.Claim {
@@ -28,7 +33,7 @@ func (e evidence) listed() []registry.Claim {
 // are ignored. A bundle whose bytes changed, or that could not be checked, is an error, because
 // it could be evidence against the release.
 func (s *Service) evidence(ctx context.Context, repository, resource string, r registry.Release) (evidence, error) {
-	found := evidence{present: make(map[registry.Digest]bool), unlisted: make(map[registry.Digest]bool), kept: make(map[registry.Digest]bool)}
+	found := evidence{left: maxLost, present: make(map[registry.Digest]bool), unlisted: make(map[registry.Digest]bool), kept: make(map[registry.Digest]bool)}
 	for _, subject := range r.Subjects() {
 		all, err := s.evidenceAbout(ctx, repository, resource, r.Model, subject.Digest, &found)
 		if err != nil {
@@ -65,8 +70,8 @@ func (s *Service) evidenceAbout(
 			return nil, err
 		}
 		found.present[b.Digest], found.unlisted[b.Digest], found.kept[b.Digest] = true, b.Unlisted, len(b.Kept) > 0
-		if b.Unlisted {
-			found.lost = append(found.lost, lostBundle{subject, b.Data})
+		if b.Unlisted && len(b.Data) <= found.left {
+			found.lost, found.left = append(found.lost, lostBundle{subject, b.Data}), found.left-len(b.Data)
 		}
 		isNext := document == "" || document != b.Document
 		if isNext {

@@ -23,6 +23,7 @@ func (s *Service) relist(ctx context.Context, environment registry.Environment, 
 				return err
 			}
 			if listed[b.Digest] = true; b.Unlisted && slices.Contains(b.Kept, environment.Name) {
+				b.Manifest, b.Data = nil, nil // they may be many
 				lost = append(lost, b)
 			}
 		}
@@ -56,7 +57,9 @@ func (s *Service) restore(ctx context.Context, repository string, b registry.Bun
 	}
 	err := s.Mirror.Relist(ctx, repository, b.Digest)
 	if registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeInvalid) {
-		err = s.Mirror.Restore(ctx, repository, b)
+		if b, err = s.Content.Bundle(ctx, repository, b.Digest); err == nil {
+			err = s.Mirror.Restore(ctx, repository, b)
+		}
 	}
 	if err != nil && ctx.Err() == nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeConflict) {
 		return false, nil

@@ -18,6 +18,11 @@ func (db *DB) Adverse(ctx context.Context, model string, subject registry.Digest
 	return catalog.Adverse(ctx, documents{db}, model, subject)
 }
 
+// AdverseRow returns a whole row of adverse evidence.
+func (db *DB) AdverseRow(ctx context.Context, name string) (registry.AdverseEvidence, error) {
+	return catalog.AdverseRow(ctx, documents{db}, name)
+}
+
 // CountAdverse counts the adverse evidence of a's caller.
 func (db *DB) CountAdverse(ctx context.Context, a registry.AdverseEvidence) (int, error) {
 	return catalog.CountAdverse(ctx, documents{db}, a)

@@ -11,6 +11,7 @@ import (
 // AdverseRows are the rows of [registry.AdverseEvidences].
 type AdverseRows interface {
 	PutDocument(ctx context.Context, kind, name, body string) error
+	GetDocument(ctx context.Context, kind, name string) (string, error)
 	ListDocuments(ctx context.Context, kind, after string, limit int) ([]DocumentRow, error)
 	CountDocuments(ctx context.Context, kind, after, before string, most int) (int, error)
 }
@@ -20,30 +21,54 @@ func AdverseTable(d Documents) registry.Table[registry.AdverseEvidence] {
 	return table[registry.AdverseEvidence]{d, adverseKind}
 }
 
-// Adverse lists rows. It counts them first, so that it reads no rows of others: mostly there are none.
+// adversePage is how many rows are in memory at a time. A row may have megabytes.
+const adversePage = 4
+
+// Adverse lists rows without their bytes. It counts them first, so that it reads no rows of others: mostly there are none.
 func Adverse(ctx context.Context, d AdverseRows, model string, subject registry.Digest) ([]registry.AdverseEvidence, error) {
 	prefix := registry.AdversePrefix(model, subject)
 	var all []registry.AdverseEvidence
-	for after := prefix; ; after = all[len(all)-1].Name() {
-		n, err := d.CountDocuments(ctx, adverseKind, after, prefix+string(utf8.MaxRune), registry.MaxPage)
-		if err != nil || n == 0 {
+	for after := prefix; ; {
+		left, err := d.CountDocuments(ctx, adverseKind, after, prefix+string(utf8.MaxRune), registry.MaxPage)
+		if err != nil || left == 0 {
 			return all, err
 		}
-		rows, err := d.ListDocuments(ctx, adverseKind, after, n)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			var a registry.AdverseEvidence
-			if err := json.Unmarshal([]byte(row.Body), &a); err != nil || a.Name() != row.Name {
-				return nil, registry.Errorf(registry.CodeDigest, "%s %s: its row in the catalog was changed", adverseKind, row.Name)
+		for left > 0 {
+			rows, err := d.ListDocuments(ctx, adverseKind, after, min(left, adversePage))
+			if err != nil {
+				return nil, err
 			}
-			all = append(all, a)
-		}
-		if len(rows) < registry.MaxPage {
-			return all, nil
+			for _, row := range rows {
+				a, err := adverseRow(row.Name, row.Body)
+				if err != nil {
+					return nil, err
+				}
+				a.Manifest, a.Data = nil, nil
+				all, after = append(all, a), row.Name
+			}
+			left -= adversePage
 		}
 	}
+}
+
+// AdverseRow returns a whole row.
+func AdverseRow(ctx context.Context, d AdverseRows, name string) (registry.AdverseEvidence, error) {
+	body, err := d.GetDocument(ctx, adverseKind, name)
+	if err != nil {
+		return registry.AdverseEvidence{}, err
+	}
+	a, err := adverseRow(name, body)
+	if err == nil {
+		err = a.Check()
+	}
+	return a, err
+}
+
+func adverseRow(name, body string) (a registry.AdverseEvidence, err error) {
+	if err := json.Unmarshal([]byte(body), &a); err != nil || a.Name() != name {
+		return a, registry.Errorf(registry.CodeDigest, "%s %s: its row in the catalog was changed", adverseKind, name)
+	}
+	return a, nil
 }
 
 // CountAdverse counts the rows of a's caller.
