@@ -104,6 +104,7 @@ type Auditor interface {
 	//   - tags and evidence that no event names
 	//   - summaries that name missing events
 	//   - evidence that the catalog lists in another order
+	//   - adverse evidence that the catalog keeps and a repository does not list, or that is not kept
 	//   - restriction lists and trust bundles that are missing, changed or older than events say
 	//
 	// It leaves out accepted faults and does not check the hash chain of the history.

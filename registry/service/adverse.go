@@ -95,18 +95,20 @@ func (c keptContent) whole(ctx context.Context, k keptBundle) (registry.Bundle, 
 	return k.Bundle, err
 }
 
-// speaksElsewhere returns why kept evidence that a service signed for a person does not count in a repository that does
-// not list it: there it would have needed the permission of the caller, or a person who is listed. Errors: CodeTrust.
-func (s *Service) speaksElsewhere(repository string, b registry.Bundle, claim registry.Claim) error {
+// keptElsewhere reports whether evidence is kept for other environments than that of a repository, which does not list it.
+func keptElsewhere(repository string, b registry.Bundle) bool {
+	environment, _, _ := strings.Cut(repository, "/")
+	return b.Unlisted && !slices.Contains(b.Kept, environment)
+}
+
+// countsHere reports whether evidence from elsewhere counts in a repository. What a service signed for a person has the
+// service's key, which is trusted everywhere: to be attached there it would have needed the permission of its caller, or a
+// person who is listed.
+func (s *Service) countsHere(repository string, claim registry.Claim) bool {
 	who := claim.Attested()
-	name, _, _ := strings.Cut(repository, "/")
-	if who == nil || !b.Unlisted || slices.Contains(b.Kept, name) {
-		return nil
-	}
-	if e, err := s.find(name); err == nil && e.Approvals.Attested.Lists(*who) {
-		return nil
-	}
-	return registry.Errorf(registry.CodeTrust, "%s may not speak for %s, and said it in %s", who, name, strings.Join(b.Kept, ", "))
+	environment, _, _ := strings.Cut(repository, "/")
+	e, err := s.find(environment)
+	return who == nil || err == nil && e.Approvals.Attested.Lists(*who)
 }
 
 // keep returns the row of adverse evidence in an environment, attached by the caller of ctx.
@@ -246,54 +248,53 @@ func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.
 	if err != nil {
 		return nil, err
 	}
-	fault := registry.HistoryFault{Environment: p.environment, Model: p.model}
+	rows = slices.DeleteFunc(rows, func(r registry.AdverseEvidence) bool { return r.Environment != p.environment })
 	var faults []registry.HistoryFault
+	fault := func(d registry.Digest, hint, format string, args ...any) {
+		faults = append(faults, registry.HistoryFault{Environment: p.environment, Model: p.model, Manifests: []registry.Digest{d},
+			Detail: fmt.Sprintf(format, args...), Hint: hint})
+	}
 	for _, row := range rows {
-		if row.Environment != p.environment {
-			continue
-		}
 		if _, err := s.Catalog.AdverseRow(ctx, row.Name()); registry.HasCode(err, registry.CodeDigest) {
-			f := fault
-			f.Detail, f.Hint = err.Error(), "look at backups and at the log of the database, and attach it again"
-			faults = append(faults, f)
+			fault(row.Bundle, attachAgain, "%v", err)
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	accepted := make(map[registry.Digest]bool)
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: p.environment, Model: p.model, Descending: true}) {
+	accepted, err := s.forgotten(ctx, p, rows, func(e registry.Event, d registry.Digest) {
+		fault(d, attachAgain, "event %d names the quarantine %s about %s, but the catalog does not keep it", e.Seq, d, e.Subject)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range lost {
+		fault(b.Digest, "others may write there, or two clients wrote the same list: mlpromote scrub lists it again, and a service does so every hour",
+			"the evidence %s (%s) is not among the referrers that %s lists any more: it counts all the same",
+			b.Digest, b.PredicateType, registry.Repository(p.environment, p.model))
+	}
+	return slices.DeleteFunc(faults, func(f registry.HistoryFault) bool { return accepted[f.Manifests[0]] }), nil
+}
+
+const attachAgain = "the catalog was changed without the history: look at backups and at the log of the database, and attach it again"
+
+// forgotten calls found with the quarantines and lifts that events of an environment name and of which there is no row. It
+// returns the evidence that people accepted.
+func (s *Service) forgotten(ctx context.Context, p modelPlace, rows []registry.AdverseEvidence,
+	found func(registry.Event, registry.Digest)) (accepted map[registry.Digest]bool, err error) {
+	accepted = make(map[registry.Digest]bool)
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: p.environment, Model: p.model}) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Kind == registry.EventAccept {
-			for _, d := range e.Evidence {
-				accepted[d] = true
-			}
-		}
-		if e.Kind != registry.EventAttach || e.PredicateType != registry.PredicateQuarantine {
-			continue
-		}
 		for _, d := range e.Evidence {
-			kept := func(r registry.AdverseEvidence) bool { return r.Bundle == d && r.Environment == e.Environment }
-			if !accepted[d] && !slices.ContainsFunc(rows, kept) {
-				f := fault
-				f.Manifests = []registry.Digest{d}
-				f.Detail = fmt.Sprintf("event %d names the quarantine %s about %s, but the catalog does not keep it", e.Seq, d, e.Subject)
-				f.Hint = "its rows were removed: look at backups and at the log of the database, and attach it again"
-				faults = append(faults, f)
+			switch {
+			case e.Kind == registry.EventAccept:
+				accepted[d] = true
+			case e.Kind == registry.EventAttach && e.PredicateType == registry.PredicateQuarantine &&
+				!slices.ContainsFunc(rows, func(r registry.AdverseEvidence) bool { return r.Bundle == d }):
+				found(e, d)
 			}
 		}
 	}
-	for _, b := range lost {
-		if accepted[b.Digest] {
-			continue
-		}
-		f := fault
-		f.Manifests = []registry.Digest{b.Digest}
-		f.Detail = fmt.Sprintf("the evidence %s (%s) is not among the referrers that %s lists any more: it counts all the same",
-			b.Digest, b.PredicateType, registry.Repository(p.environment, p.model))
-		f.Hint = "others may write there, or two clients wrote the same list: mlpromote scrub lists it again, and a service does so every hour"
-		faults = append(faults, f)
-	}
-	return faults, nil
+	return accepted, nil
 }

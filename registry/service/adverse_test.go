@@ -276,6 +276,9 @@ func TestKeptEvidenceNeedsTrustWhereItCounts(t *testing.T) {
 	if chosen(t, w, "after a failure that prod does not trust") != best {
 		t.Error("prod does not give the engine")
 	}
+	if _, ignored, err := w.Claims(t.Context(), "prod", r); err != nil || ignored.IgnoredCount > 0 || len(ignored.Ignored) > 0 {
+		t.Errorf("prod ignores %+v, error %v, want nothing, since nothing was attached there", ignored, err)
+	}
 }
 
 // crowded is content whose repositories never list what was put there, because others write the same list.

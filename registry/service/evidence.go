@@ -28,6 +28,13 @@ func (e evidence) listed() []registry.Claim {
 	return slices.DeleteFunc(slices.Clone(e.claims), func(c registry.Claim) bool { return e.unlisted[c.Bundle] })
 }
 
+// lose notes evidence that only the catalog has.
+func (e *evidence) lose(subject registry.Digest, b registry.Bundle) {
+	if b.Unlisted && len(b.Data) <= e.left {
+		e.lost, e.left = append(e.lost, lostBundle{subject, b.Data}), e.left-len(b.Data)
+	}
+}
+
 // evidence verifies every bundle about the release in a repository, one at a time, for a
 // resource. For a promotion that is the resource of the destination. Bundles that do not verify
 // are ignored. A bundle whose bytes changed, or that could not be checked, is an error, because
@@ -65,32 +72,28 @@ func (s *Service) evidenceAbout(
 	var document registry.Digest
 	var verified registry.Claim
 	var refusal error
+	var begun bool // all has claims of the document
 	for b, err := range s.Content.Evidence(ctx, repository, subject) {
 		if err != nil {
 			return nil, err
 		}
 		found.present[b.Digest], found.unlisted[b.Digest], found.kept[b.Digest] = true, b.Unlisted, len(b.Kept) > 0
-		if b.Unlisted && len(b.Data) <= found.left {
-			found.lost, found.left = append(found.lost, lostBundle{subject, b.Data}), found.left-len(b.Data)
-		}
-		isNext := document == "" || document != b.Document
-		if isNext {
-			document = b.Document
+		if document == "" || document != b.Document {
+			document, begun = b.Document, false
 			verified, refusal = s.verifyAbout(ctx, b.Data, cmp.Or(b.PredicateType, "unknown"), resource, model)
 		}
-		reason := refusal
-		if reason == nil {
-			reason = s.speaksElsewhere(repository, b, verified)
-		}
 		switch claim := verified; {
-		case reason != nil && registry.CodeOf(reason) != registry.CodeTrust:
-			return nil, registry.Errorf(registry.CodeOf(reason), "verify evidence %s: %w", b.Digest, reason)
-		case reason != nil:
-			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: reason.Error()})
+		case refusal != nil && registry.CodeOf(refusal) != registry.CodeTrust:
+			return nil, registry.Errorf(registry.CodeOf(refusal), "verify evidence %s: %w", b.Digest, refusal)
+		case keptElsewhere(repository, b) && (refusal != nil || !s.countsHere(repository, claim)):
+			// It was never attached here, and would not be.
+		case refusal != nil:
+			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
 		default:
 			claim.Bundle, claim.Subject = b.Digest, subject
-			if isNext {
-				all = append(all, nil)
+			found.lose(subject, b)
+			if !begun {
+				all, begun = append(all, nil), true
 			}
 			all[len(all)-1] = append(all[len(all)-1], claim)
 		}
