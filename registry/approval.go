@@ -142,6 +142,7 @@ const (
 	ApprovalWithdrawn ApprovalState = "withdrawn" // by its signer
 	ApprovalExpired   ApprovalState = "expired"
 	ApprovalByBuilder ApprovalState = "builder" // its signer also signed a build of the release
+	ApprovalLeft      ApprovalState = "left"    // the environment was rolled back from the release since
 	// ApprovalUnlisted: it is attested, and the environment does not list the person.
 	ApprovalUnlisted ApprovalState = "unlisted"
 )
@@ -153,6 +154,8 @@ type GivenApproval struct {
 	Signer string        `json:"signer"`         // key identifier
 	Keys   []string      `json:"keys,omitempty"` // of the signer, as in [Claim]
 	Bundle Digest        `json:"bundle"`
+
+	recorded int64 // as [Claim] has it
 }
 
 // String describes the approval in a line: who, for what, why, and whether it counts.
@@ -182,7 +185,7 @@ func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
 		if !ok || a.Withdrawn {
 			continue
 		}
-		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
+		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle, recorded: c.Recorded}
 		switch {
 		case withdrawn(c, a.ResourceURI, statements):
 			g.State = ApprovalWithdrawn

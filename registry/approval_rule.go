@@ -192,6 +192,8 @@ func (g GivenApproval) why() string {
 			return g.by() + " published or signed the build, so it cannot approve"
 		}
 		return g.by() + " signed the build, so it cannot approve"
+	case ApprovalLeft:
+		return "that of " + g.by() + " is from before the environment was rolled back from this release"
 	case ApprovalUnlisted:
 		return "that of " + g.by() + " does not count: the environment does not list the person (approvals: attested:)"
 	}

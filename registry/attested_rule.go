@@ -124,6 +124,8 @@ func (p Policy) judgeApproval(g GivenApproval, r Release, claims []Claim) Approv
 	switch {
 	case g.State != ApprovalStands:
 		return g.State
+	case p.Promotion.Left > 0 && g.recorded <= p.Promotion.Left:
+		return ApprovalLeft
 	case g.Person != nil && !p.Approvals.Attested.Lists(*g.Person):
 		return ApprovalUnlisted
 	case g.Person != nil && slices.ContainsFunc(p.Promotion.Publishers, g.Person.MayBe), built[h.find(g.voice())]:

@@ -24,6 +24,8 @@ type Comparison struct {
 	Version   string   // of the release that is replaced
 	Looser    []string // each limit that is looser, in words; the same words for the same limit
 	Interface []string // each difference that a caller would notice
+	// Unshown are the engines of the release of which no passing report counts: in how many cases they keep their limits is not known.
+	Unshown []string
 }
 
 // EngineCases is how many cases one engine is shown to keep its limits in.
@@ -67,8 +69,15 @@ func casesOf(pass report) int {
 // CountCases adds a line for each engine that is shown to keep its limits in fewer cases than the one of
 // its label and precision in the release that is replaced, or if it is not known in how many that was. A limit on
 // the worst case says less of fewer cases. An engine whose label is new is held against the one with
-// the fewest of its precision, or else of all. One line stands for all engines if it is true of all.
+// the fewest of its precision, or else of all. One line stands for all engines if it is true of all. An engine
+// without a passing report has no line: a report is missing, and no limit is looser.
 func (c *Comparison) CountCases(now, was []EngineCases) {
+	for _, e := range now {
+		if e.Cases == 0 {
+			c.Unshown = append(c.Unshown, e.Label)
+		}
+	}
+	now = slices.DeleteFunc(slices.Clone(now), func(e EngineCases) bool { return e.Cases == 0 })
 	lines := make([]string, len(now))
 	for i, e := range now {
 		lines[i] = fewerCases(e.Cases, casesBefore(e, was))
@@ -107,7 +116,7 @@ func casesBefore(e EngineCases, was []EngineCases) int {
 // fewerCases says that an engine is shown in fewer cases than before, or is "".
 func fewerCases(now, was int) string {
 	switch {
-	case was == 0 && now > 0:
+	case was == 0:
 		return fmt.Sprintf("%d, and no report that counts says how many before", now)
 	case now < was:
 		return fmt.Sprintf("%d, were %d", now, was)
@@ -148,6 +157,9 @@ func (p Policy) judgeComparison(name string, r Release, claims []Claim) Requirem
 	case name == RequireNoLooser:
 		p.lift(&req, r, claims, p.Promotion.Comparison.Looser, "no limit is looser than in "+p.Promotion.Comparison.Version,
 			"%[3]s looser than in %[1]s, which %[2]s has now: ")
+		if unshown := p.Promotion.Comparison.Unshown; len(unshown) > 0 && !slices.Contains(p.Require, RequireParity) {
+			req.deny("no passing report says in how many cases %s keeps its limits: run mlpromote verify", strings.Join(unshown, ", "))
+		}
 	default:
 		p.lift(&req, r, claims, p.Promotion.Comparison.Interface, "what calls "+p.Promotion.Comparison.Version+" can call it",
 			"what calls %[1]s, which %[2]s has now, cannot call it: ")

@@ -155,7 +155,7 @@ func TestCountCases(t *testing.T) {
 		"one less":              {engines(at("a/fp32", "fp32", 359)), engines(at("a/fp32", "fp32", 360)), "cases: 359, were 360"},
 		"as many":               {engines(at("a/fp32", "fp32", 360)), engines(at("a/fp32", "fp32", 360)), ""},
 		"more":                  {engines(at("a/fp32", "fp32", 361)), engines(at("a/fp32", "fp32", 360)), ""},
-		"no report now":         {engines(at("a/fp32", "fp32", 0)), engines(at("a/fp32", "fp32", 360)), "cases: 0, were 360"},
+		"no report now":         {engines(at("a/fp32", "fp32", 0)), engines(at("a/fp32", "fp32", 360)), ""},
 		"no report, not before": {engines(at("a/fp32", "fp32", 0)), engines(at("a/fp32", "fp32", 0)), ""},
 		"not known before":      {engines(at("a/fp32", "fp32", 20)), engines(at("a/fp32", "fp32", 0)), "cases: 20, and no report that counts says how many before"},
 		"not known of one":      {engines(at("a/fp32", "fp32", 20)), engines(at("a/fp32", "fp32", 0), at("b/fp32", "fp32", 10)), "cases: 20, and no report that counts says how many before"},

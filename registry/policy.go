@@ -104,6 +104,9 @@ type PromotionContext struct {
 	// approvers agreed to before counts for nothing.
 	BreakGlass bool
 	HeadMoved  int64
+	// Left is the number of the newest rollback that took the environment from this release to another; 0 if there is none. What
+	// was approved before counts no more: somebody found a reason to leave it.
+	Left int64
 	// Newest is the time of the newest event in the history; zero if there is none. A clock that is
 	// behind it was turned back.
 	Newest time.Time

@@ -1,6 +1,9 @@
 package registry
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // judgeParity decides whether verifiers found that the engine computes what its reference
 // computes. Reports count only if they are about this release's limits, sources and reference,
@@ -10,6 +13,10 @@ import "fmt"
 // performance report that failed its limits does the same.
 func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	parity := cs.proofs(r, e)
+	if req.Name == RequireRecordedCases && len(parity.passes) == 0 && slices.Contains(p.Require, RequireParity) {
+		judgeOrigin(req, parity)
+		return
+	}
 	passes := parity.newest(p.compared)
 	req.Met, req.Detail = true, "passed"
 	parity.refuse(req)
@@ -29,6 +36,17 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	p.judgeRequiredNodeTypes(req, r, e, cs)
 	if req.Met && len(parity.against) > 0 {
 		req.Detail = "passed; kept from " + parity.against[0].kept()
+	}
+}
+
+// judgeOrigin decides about the cases of reports that did not pass. That none passed is for the requirement [RequireParity] to say.
+func judgeOrigin(req *Requirement, parity findings) {
+	req.Met, req.Detail = true, "no report counts whose cases were not recorded"
+	for _, against := range parity.against {
+		if origin := against.Cases.Origin; origin != "" && origin != OriginRecorded {
+			req.cite(against.claim)
+			req.deny("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", PlainText(origin))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,5 +263,44 @@ func TestComparedWithWhatIsReplaced(t *testing.T) {
 				t.Errorf("where it is there already: unmet %q, want nothing", unmet(d))
 			}
 		})
+	}
+}
+
+// A requirement is named only if it is unmet by itself: a missing pass says nothing of cases and limits.
+func TestReasonsStandByThemselves(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Engines = r.Engines[:1]
+	e := r.Engines[0]
+	none := without(enough(r), is(registry.PredicateParity, e.Digest))
+	with := func(origin string) []registry.Claim {
+		return append(slices.Clone(none), parity(r, e, 1, registry.VerdictFail, func(p *registry.ParityReport) { p.Cases.Origin = origin }))
+	}
+	compared := func(require ...string) registry.Policy {
+		p := registry.Policy{Require: require}
+		p.Promotion = registry.PromotionContext{Environment: "prod", Head: digest.FromString("head"), Comparison: &registry.Comparison{Version: "1.0.0"}}
+		p.Promotion.Comparison.CountCases(registry.CasesShown(r, none), []registry.EngineCases{{Label: e.Label(), Precision: "fp32", Cases: 1373}})
+		return p
+	}
+	recorded := registry.Policy{Require: []string{registry.RequireParity, registry.RequireRecordedCases}}
+	for name, c := range map[string]struct {
+		policy registry.Policy
+		claims []registry.Claim
+		want   []string // names of what is unmet
+	}{
+		"recorded cases, and a failure":     {recorded, with(registry.OriginRecorded), []string{"parity"}},
+		"generated cases, and a failure":    {recorded, with(registry.OriginGenerated), []string{"parity", "recorded-cases"}},
+		"no report":                         {recorded, none, []string{"parity"}},
+		"no report, and none is asked for":  {registry.Policy{Require: []string{registry.RequireRecordedCases}}, none, []string{"recorded-cases"}},
+		"no limit is looser, and no report": {compared(registry.RequireParity, registry.RequireNoLooser), none, []string{"parity"}},
+		"the same where none is asked for":  {compared(registry.RequireNoLooser), none, []string{"no-looser"}},
+	} {
+		var got []string
+		for _, req := range c.policy.Check(r, c.claims).Unmet() {
+			got = append(got, req.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: unmet %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -122,6 +122,32 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// Only outputs that differ are worth a search for where they part, and what is undecided shows no failure.
+func TestReadinessAdvisesWhatHelps(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	e := r.Engines[1]
+	differs := func(p *registry.ParityReport) {
+		p.Outputs = map[string]registry.OutputFigures{"y": {Worst: &registry.Worst{Case: 4}}}
+	}
+	same := func(p *registry.ParityReport) { p.Outputs = map[string]registry.OutputFigures{"y": {}} }
+	for name, c := range map[string]struct {
+		claim   registry.Claim
+		state   registry.ReadinessState
+		command string
+	}{
+		"outputs that differ":            {parity(r, e, 2, registry.VerdictFail, differs), registry.Failing, "mlpromote bisect staging/vision/digits:1.0.0 --engine x86/int8"},
+		"an identical engine that fails": {parity(r, e, 2, registry.VerdictFail, same), registry.Failing, ""},
+		"an identical engine, undecided": {parity(r, e, 2, registry.VerdictUndecided, same), registry.Missing, ""},
+		"too slow":                       {performance(r, e, 2, registry.VerdictFail), registry.Failing, ""},
+	} {
+		items := registry.Readiness(registry.ReadinessInput{Release: r, Ref: "staging/vision/digits:1.0.0", Source: "staging", Claims: append(enough(r), c.claim)})
+		if item := ready(t, items, "parity on the target", e.Label()); item.State != c.state || item.Command != c.command {
+			t.Errorf("%s: %s, %q; want %s, %q", name, item.State, item.Command, c.state, c.command)
+		}
+	}
+}
+
 // What the policy of the destination asks for stands beside the items, and what it refuses is not ready.
 func TestReadinessNamesWhatThePolicyAsks(t *testing.T) {
 	t.Parallel()

@@ -178,6 +178,10 @@ func attempts() []attempt {
 		})},
 		{"... that lacks a report and an approval, by break-glass", broken(false)},
 		{"... to which another approver agreed", broken(true)},
+		{"... with another key of the same person", func(t *testing.T, w *stolen) bool {
+			t.Helper()
+			return broken(true)(t, newStolen(t, w.thief, inOneHand(w.thief.key, otherApprover)))
+		}},
 		{"promote what the policy allows", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			r := w.release(t, "2.0.0")
@@ -362,12 +366,23 @@ type stolen struct {
 	foreign *foreign // of prod, if the thief may push there
 }
 
-func newStolen(t *testing.T, who thief) *stolen {
+// inOneHand lists a person who holds two keys, beside a group that has the key of the approver.
+func inOneHand(first, second registry.Role) func(*registry.ApprovalRule) {
+	return func(rule *registry.ApprovalRule) {
+		rule.Attested.People = append(rule.Attested.People, registry.ListedPerson{Token: "bob", Keys: []string{string(first), string(second)}})
+		rule.Groups = []registry.ApproverGroup{{Name: "night", Count: 1, Keys: []string{string(registry.RoleApprover)}}}
+	}
+}
+
+func newStolen(t *testing.T, who thief, edits ...func(*registry.ApprovalRule)) *stolen {
 	t.Helper()
 	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
 	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
 	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1,
 		Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
+	for _, edit := range edits {
+		edit(&w.chain.List[1].Approvals)
+	}
 	w.chain.List[1].BreakGlass = []string{registry.RequireParity, registry.RequireRecordedCases, "approvals"}
 	w.chain.List[1].Freeze = []registry.Freeze{{Name: "fair", From: w.clock.Now().Add(frozenIn), Until: w.clock.Now().Add(2 * frozenIn)}}
 	w.chain.Configuration = digest.FromString("environments and keys")

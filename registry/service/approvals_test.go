@@ -275,3 +275,31 @@ func approved() registry.Approval {
 	return registry.Approval{ResourceURI: "oci://local/prod/" + registrytest.Model,
 		Comment: "tried it", ApprovedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
+
+// Who left a release by a rollback had a reason. What was approved before counts no more.
+func TestApprovalFromBeforeARollback(t *testing.T) {
+	t.Parallel()
+	w := setup(t, approversOf(1))
+	for _, b := range []registrytest.Build{{}, {Version: "1.1.0", Salt: "b"}} {
+		r := w.proven(t, b)
+		_, err := w.approve(t, r, "first", nil)
+		must(t, err)
+		_, err = w.promotion(t, false)
+		must(t, err)
+	}
+	left := w.head(t).Release
+	_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"})
+	must(t, err)
+	must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "mended"}))
+	if said, err := w.promotion(t, false); registry.ExitCode(err) != 4 ||
+		!strings.Contains(said.Detail, "that of first is from before the environment was rolled back from this release") {
+		t.Errorf("with the approval from before: %v, %q", err, said.Detail)
+	}
+	r, err := w.Release(t.Context(), "staging", registrytest.Model, string(left))
+	must(t, err)
+	_, err = w.approve(t, r, "first", func(a *registry.Approval) { a.Comment = "tried it again" })
+	must(t, err)
+	if _, err := w.promotion(t, false); err != nil || w.head(t).Release != left {
+		t.Errorf("with a new approval: %v, head %s", err, w.head(t).Release)
+	}
+}

@@ -221,6 +221,9 @@ func (s *Service) context(ctx context.Context, m move) (registry.PromotionContex
 	if err == nil {
 		c.Publishers, err = s.publishers(ctx, m.to, m.release)
 	}
+	if err == nil {
+		c.Left, err = s.leftBy(ctx, m.to.Name, m.release)
+	}
 	for _, kind := range []registry.EventKind{registry.EventPromote, registry.EventRollback} {
 		if err != nil || !m.breaks {
 			break
@@ -233,6 +236,20 @@ func (s *Service) context(ctx context.Context, m move) (registry.PromotionContex
 		}
 	}
 	return c, err
+}
+
+// leftBy returns the number of the newest rollback that took an environment from a release to another; 0 if there is none.
+func (s *Service) leftBy(ctx context.Context, environment string, r registry.Release) (int64, error) {
+	q := registry.HistoryQuery{Environment: environment, Model: r.Model, Kind: registry.EventRollback, Descending: true}
+	for e, err := range s.Catalog.History(ctx, q) {
+		if err != nil {
+			return 0, err
+		}
+		if e.Previous == r.Digest && e.Release != r.Digest {
+			return e.Seq, nil
+		}
+	}
+	return 0, nil
 }
 
 // rehash reads every byte of the release once.
