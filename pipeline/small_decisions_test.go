@@ -31,7 +31,7 @@ func TestLostFiles(t *testing.T) {
 		"a file of a spec": func() error { return specFiles{here}.look("lost.onnx", func(*os.File) error { return nil }) },
 		"cases to time":    func() error { return (&tuning{verify: measured}).time(context.Background()) },
 		"cases to load an engine with": func() error {
-			_, err := measured.plainLoad(context.Background(), candidate{}, nil, nil)
+			_, err := measured.plainLoad(context.Background(), candidate{}, &extra{}, nil)
 			return err
 		},
 		"a file to store": func() error {

@@ -31,6 +31,8 @@ new evidence arrives, until the time is up. stderr says whose is missing. If the
 meanwhile, it ends and promotes nothing: evidence that comes late does not replace a newer head. It does not wait where anything else is in
 the way, such as a report that failed, a quarantine or a hold. With --dry-run it waits too, and then shows the decision.
 
+stderr names the engine that each registered node type gets of the release.
+
 A version that is older than the one in the destination is refused: mlpromote rollback goes back, and --downgrade
 promotes an older version that is meant.
 

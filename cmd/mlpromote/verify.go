@@ -133,7 +133,7 @@ func slowText(s pipeline.SlowEngine) string {
 	if than == "reference" {
 		than = "the reference model"
 	}
-	return fmt.Sprintf("%s takes %.1f times as long as %s on this machine (%s against %s): leave it out unless its size or its runtime matters more",
+	return fmt.Sprintf("%s takes %.1f times as long as %s on this machine (%s against %s): list it later in the spec or leave it out, unless its size or its runtime matters more",
 		s.Label, s.Times, than, duration(s.P50Ns), duration(s.ThanP50Ns))
 }
 

@@ -13,14 +13,17 @@ func Example(name, dir string) error {
 	return copyTree(Root("examples", name), dir, copyFile, ".mlpromote", "pulled")
 }
 
-// Digits makes dir a copy of the digits example with one of its two targets.
+// Digits makes dir a copy of the digits example with one of its two targets, and int8 as the variant that nodes get.
 func Digits(dir string) error {
 	if err := Example("digits", dir); err != nil {
 		return err
 	}
 	return editSpec(dir, func(line string) string {
-		if strings.Contains(line, "linux/amd64/v3") {
+		switch {
+		case strings.Contains(line, "linux/amd64/v3"), line == "  - fp32\n":
 			return ""
+		case strings.HasPrefix(line, "  - {name: int8"):
+			return line + "  - fp32\n"
 		}
 		return line
 	})
