@@ -30,6 +30,7 @@ type expected struct {
 	limits        validators.Limits
 	iface         validators.Interface
 	cases, golden material     // the cases as engines take them
+	given         cases.Set    // as the user gave them
 	copies        map[int]bool // cases that have the inputs of an earlier one
 	changed       map[int]bool // cases whose values were changed for engines; nil if the cases have the types that engines take
 	scorer        *scorer      // of a metric that a program computes
@@ -55,14 +56,10 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 	if err := f.sources(ctx, &got); err != nil {
 		return got, err
 	}
-	set := cases.Set{Record: *got.cases.set, Files: got.cases.inputs(toolchain.RoleCases)}
-	if err := set.FindCopies(got.iface); err != nil {
+	if err := got.given.FindCopies(got.iface); err != nil {
 		return got, err
 	}
-	got.copies = set.Copies
-	if err := f.convert(&set, &got); err != nil {
-		return got, err
-	}
+	got.copies = got.given.Copies
 	for _, c := range candidates {
 		if c.model, err = f.engine(ctx, repository, c); err != nil {
 			return got, err
@@ -77,13 +74,14 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 }
 
 // convert puts cases in the place of those that hold other types than engines take.
-func (f fetcher) convert(set *cases.Set, got *fetched) error {
+func (f fetcher) convert(got *fetched) error {
+	got.given = cases.Set{Record: *got.cases.set, Files: got.cases.inputs(toolchain.RoleCases)}
 	dir := filepath.Join(f.scratch, "cases-for-engines")
-	if err := set.Convert(got.iface, dir); err != nil || !set.Converted() {
+	if err := got.given.Convert(got.iface, dir); err != nil || !got.given.Converted() {
 		return err
 	}
-	got.cases.dir, got.cases.files, got.changed = dir, nil, set.Changed
-	for _, in := range set.Engines() {
+	got.cases.dir, got.cases.files, got.changed = dir, nil, got.given.Changed
+	for _, in := range got.given.Engines() {
 		got.cases.files = append(got.cases.files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
 	}
 	return nil
@@ -150,8 +148,11 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 		return registry.Errorf(registry.CodeOf(err), "sources %s of %s: %w", f.release.Sources, repository, err)
 	}
 	program, err := f.program(ctx, repository, parts, got.limits.Accuracy)
+	if err != nil {
+		return err
+	}
 	got.scorer = newScorer(f.p, program, got.cases, got.golden)
-	return err
+	return f.convert(got)
 }
 
 // checkSets checks that the cases are inputs of the model, and that there are golden outputs of each: builders made both. Errors: CodeInvalid, and CodeTrust

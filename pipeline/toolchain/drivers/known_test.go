@@ -1,9 +1,11 @@
 package drivers_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -92,6 +94,36 @@ func TestInductorGPUMachines(t *testing.T) {
 		target.CPU.Level = "v3"
 		if options, err := source.Profile.CompileOptions(target, "fp32"); err != nil || options["cpu"] != "x86-64-v3" {
 			t.Errorf("options %v, error %v; want code for v3", options, err)
+		}
+	}
+}
+
+// A spec keeps the numbers of cases for exactly those formats whose drivers hand them to the framework.
+func TestDriversThatTakeAnyNumbers(t *testing.T) {
+	t.Parallel()
+	for _, format := range spec.Formats() {
+		if format == spec.FormatONNX { // which ONNX Runtime runs, that takes one type
+			if spec.TakesAnyNumbers(format) {
+				t.Error("onnx takes any numbers")
+			}
+			continue
+		}
+		name, err := drivers.Importer(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := drivers.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trees := regexp.MustCompile(`(?m)^(import|from) trees\b`)
+		takes := false
+		for file, code := range source.Code {
+			own := file != "trees.py" && file != "running.py"
+			takes = takes || own && (trees.Match(code) || strings.Contains(string(code), "any_numbers = True"))
+		}
+		if takes != spec.TakesAnyNumbers(format) {
+			t.Errorf("%s: the driver of %s takes any numbers: %v, and the spec says %v", format, name, takes, !takes)
 		}
 	}
 }

@@ -80,9 +80,6 @@ func TestFrameworksTakeAnyNumbers(t *testing.T) {
 				"float64": tensorOf(t, []float64{evenTime, oddTime}, 2, 1),
 				"int64":   tensorOf(t, []int64{evenTime, oddTime}, 2, 1),
 			} {
-				if name == "lightgbm" && kind == "int64" {
-					continue // which LightGBM rounds to float32
-				}
 				shardOf(map[string]tensor.Tensor{"input": given})(t, cases)
 				outcome, err := driver.Do(t.Context(), toolchain.Job{
 					Verb: toolchain.VerbRun, Options: c.options, Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "reference", Path: c.file}}, Threads: 1},

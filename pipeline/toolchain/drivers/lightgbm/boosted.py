@@ -180,6 +180,8 @@ class Booster:
         booster = self.load()
 
         def predict(rows):
+            if rows.dtype.kind != "f":
+                rows = rows.astype(float)  # of arrays of integers LightGBM makes float32, and float64 of the same in a table
             found = numpy.asarray(booster.predict(rows, num_threads=threads))
             if self.classifies():
                 return trees.classified(found)
