@@ -27,7 +27,7 @@ const (
 
 // TestStorm lets two replicas, whose clocks are a day apart, work over a database and a bucket
 // that they reach by ways which delay and drop, while now one and now the other stands still,
-// sometimes for longer than every lease. Clients push, publish, attach evidence, promote and
+// sometimes for longer than every lease. Each deletion reaches the bucket twice. Clients push, publish, attach evidence, promote and
 // roll back at both; a collector is always at work. What was acknowledged is there after every
 // round, at both replicas. MLPROMOTE_SOAK makes it 500 rounds, MLPROMOTE_CRASH_SEED another
 // storm; -run 'TestStorm/from_150' repeats one of them.
@@ -68,7 +68,7 @@ func newStorm(t *testing.T, store *registrytest.S3Server, server *pgtest.Server,
 	t.Helper()
 	s := &storm{t: t, now: first, random: seeded(t, stormStream+uint64(first)), direct: server.Database(t), told: newTold()}
 	name := fmt.Sprintf("storm-%d", first)
-	database, bucket := newWay(t, s.direct, s.random.Uint64()), newWay(t, store.Endpoint, s.random.Uint64())
+	database, bucket := newWay(t, s.direct, s.random.Uint64()), newWay(t, newRepeater(t, store.Endpoint, uint64(first)), s.random.Uint64())
 	s.ways = []*way{database, bucket}
 	storage := strings.Replace(store.URL(name), store.Endpoint, bucket.url, 1)
 	root := t.TempDir()

@@ -3,13 +3,21 @@
 package endtoend
 
 import (
+	"context"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // What a way does in a storm to what passes: of so many reads one is lost with its connection,
@@ -131,4 +139,57 @@ func (w *way) draw() (delay time.Duration, lost bool) {
 		return time.Duration(w.random.Int64N(int64(most))), false
 	}
 	return 0, false
+}
+
+// repeatsWithin is how long after a deletion its repetition comes at most: for some of them the
+// store still carries it out.
+const repeatsWithin = registry.PermitTime + registry.RemovalMargin
+
+// newRepeater makes a load balancer in front of an object store that sends each DELETE once more,
+// some time later, and returns its URL.
+func newRepeater(t *testing.T, to string, seed uint64) string {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // only delays
+	ctx, cancel := context.WithCancel(context.Background())
+	var repeating sync.WaitGroup
+	repeat := func(u url.URL, host string, header http.Header) {
+		mu.Lock()
+		delay := time.Duration(random.Int64N(int64(repeatsWithin)))
+		mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodDelete, u.String(), http.NoBody)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		request.Host, request.Header = host, header
+		if answer, err := http.DefaultClient.Do(request); err == nil { // the store may have ended
+			_ = answer.Body.Close()
+		}
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // signatures cover it
+			if r.In.Method == http.MethodDelete {
+				repeating.Go(func() { repeat(*r.Out.URL, r.In.Host, r.In.Header.Clone()) })
+			}
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // clients are cut off all the time
+	})
+	t.Cleanup(func() {
+		proxy.Close()
+		cancel()
+		repeating.Wait()
+	})
+	return proxy.URL
 }

@@ -3,6 +3,7 @@ package snapshots
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -10,40 +11,47 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
-	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// Since is what whoever restores a snapshot knows about the time after it. The zero value knows
+// Since is what whoever restores a catalog knows about the time after it was copied. The zero value knows
 // nothing, and nothing is restored.
 type Since struct {
-	Checkpoint string // file with a signed checkpoint that is newer than the snapshot
+	Checkpoint string // file with a signed checkpoint that is newer than the catalog
 	Accepted   bool   // it is accepted that later events are lost
 }
 
 // Lost is what a restored registry cannot know.
 type Lost struct {
-	After  time.Time `json:"after"`            // when the snapshot was made
+	After  time.Time `json:"after"`            // when the snapshot was made, or of the last event
 	Events *int64    `json:"events,omitempty"` // lost events that a checkpoint covers; nil: not known
 	// Unknown says what may have happened since, and what to do about it.
 	Unknown []string `json:"unknown"`
 }
 
-// check refuses a restore without a word about the time after the snapshot.
-func (s Since) check(snapshot Snapshot) error {
+// check refuses a catalog without a word about the time after it. what is the catalog.
+func (s Since) check(what string, after time.Time) error {
 	if s.Checkpoint != "" || s.Accepted {
 		return nil
 	}
 	return registry.WithHint(
 		registry.Errorf(registry.CodeInvalid,
-			"snapshot %s knows nothing that happened after %s, such as quarantines, revocations, holds and revoked tokens: nothing was restored",
-			snapshot.Name, snapshot.Created.UTC().Format(time.RFC3339)),
+			"%s knows nothing that happened after %s, such as quarantines, revocations, holds and revoked tokens: nothing was restored",
+			what, after.UTC().Format(time.RFC3339)),
 		"--checkpoint FILE with a checkpoint from after that time says how many events are lost; --lost-events-accepted restores without one")
 }
 
-// lost finds out what the restored catalog lacks, and writes that into its history.
-func (j Job) lost(ctx context.Context, restored *sqlite.DB, snapshot Snapshot, since Since) (Lost, error) {
-	lost := Lost{After: snapshot.Created.UTC()}
+// restoredCatalog is a catalog that may be older than the one that it was made of.
+type restoredCatalog interface {
+	registry.Tokens
+	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Apply(ctx context.Context, change registry.Change) (registry.Event, error)
+}
+
+// lost finds out what a restored catalog lacks, and writes that into its history. origin says
+// where it came from.
+func (j Job) lost(ctx context.Context, restored restoredCatalog, origin string, after time.Time, since Since) (Lost, error) {
+	lost := Lost{After: after.UTC()}
 	if since.Checkpoint != "" {
 		n, err := j.lostSince(ctx, restored, since.Checkpoint)
 		if err != nil {
@@ -63,13 +71,13 @@ func (j Job) lost(ctx context.Context, restored *sqlite.DB, snapshot Snapshot, s
 	}
 	lost.Unknown = unknown(usable)
 	_, err = restored.Apply(ctx, registry.Change{Event: registry.Event{
-		Time: clock.Now(), Kind: registry.EventRestore, Reason: registry.PlainText(lost.reason(snapshot)),
+		Time: clock.Now(), Kind: registry.EventRestore, Reason: registry.PlainText(lost.reason(origin)),
 	}})
 	return lost, err
 }
 
 // lostSince returns how many events of the checkpoint in a file the restored catalog lacks.
-func (j Job) lostSince(ctx context.Context, restored *sqlite.DB, file string) (int64, error) {
+func (j Job) lostSince(ctx context.Context, restored restoredCatalog, file string) (int64, error) {
 	own, err := j.At.Files().Read()
 	if err != nil {
 		return 0, err
@@ -104,17 +112,17 @@ func unknown(tokens int) []string {
 	}
 	if tokens > 0 {
 		all = append(all, registry.Count(int64(tokens), "token")+
-			" of the snapshot can be used, also if revoked since: revoke again what was, before a service starts")
+			" of the backup can be used, also if revoked since: revoke again what was, before a service starts")
 	}
 	return all
 }
 
 // reason is what the history says about a restore.
-func (l Lost) reason(snapshot Snapshot) string {
+func (l Lost) reason(origin string) string {
 	events := "later events may be lost"
 	if l.Events != nil {
 		events = "a checkpoint covers " + registry.Count(*l.Events, "later event") + ", which the backup lacks"
 	}
-	return fmt.Sprintf("restored from snapshot %s: %s; not known since %s: %s",
-		snapshot.Name, events, l.After.Format(time.RFC3339), strings.Join(l.Unknown, "; "))
+	return fmt.Sprintf("%s: %s; not known since %s: %s",
+		origin, events, l.After.Format(time.RFC3339), strings.Join(l.Unknown, "; "))
 }

@@ -43,7 +43,7 @@ func (j Job) Restore(ctx context.Context, source, name string, verify bool, sinc
 	if verify {
 		return Restored{Snapshot: snapshot}, j.verifyBackup(ctx, store, snapshot)
 	}
-	if err := since.check(snapshot); err != nil {
+	if err := since.check("snapshot "+snapshot.Name, snapshot.Created); err != nil {
 		return Restored{}, err
 	}
 	lost, err := j.restoreInto(ctx, store, snapshot, since)
@@ -95,7 +95,7 @@ func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot back
 		}
 		blobs, err := j.openRestored(ctx, place, restored, id, db)
 		if err == nil {
-			lost, err = j.lost(ctx, restored, snapshot, since)
+			lost, err = j.lost(ctx, restored, "restored from snapshot "+snapshot.Name, snapshot.Created, since)
 		}
 		return blobs, errors.Join(err, restored.Close())
 	}}
@@ -153,8 +153,9 @@ type notOwned struct{ verdict registry.ContentVerdict }
 
 func (n notOwned) OwnsContent(context.Context) (int64, error) { return 0, n.verdict.Err() }
 
-// TakeOver makes the catalog of a data directory the owner of its content.
-func (j Job) TakeOver(ctx context.Context) (taken TakenOver, err error) {
+// TakeOver makes the catalog of a data directory the owner of its content. A catalog that is not
+// the owner yet may be older than the one that is: see Since.
+func (j Job) TakeOver(ctx context.Context, since Since) (taken TakenOver, err error) {
 	if j.At.Registry != "" {
 		return TakenOver{}, registry.Errorf(registry.CodeInvalid, "restore --take-over works on a data directory, not on --registry %s", j.At.Registry)
 	}
@@ -175,7 +176,12 @@ func (j Job) TakeOver(ctx context.Context) (taken TakenOver, err error) {
 	if err != nil {
 		return TakenOver{}, err
 	}
-	before, err := j.At.Ownership(place, db, db).TakeOver(ctx)
+	owner := j.At.Ownership(place, db, db)
+	lost, err := j.lostBy(ctx, owner, db, since)
+	if err != nil {
+		return TakenOver{}, err
+	}
+	before, err := owner.TakeOver(ctx)
 	if err == nil && !place.Recorded {
 		err = j.At.Dir().SetStorage(place.Storage)
 	}
@@ -189,7 +195,7 @@ func (j Job) TakeOver(ctx context.Context) (taken TakenOver, err error) {
 	if before != nil {
 		j.UI.Note("%s belonged to catalog %s, which cannot change it any more; stop what still uses that", place.Name, before.Catalog)
 	}
-	return TakenOver{place.Name, identity.ID, identity.Epoch, before}, nil
+	return TakenOver{place.Name, identity.ID, identity.Epoch, before, lost}, nil
 }
 
 // TakenOver is content that belongs to the catalog here now.
@@ -198,4 +204,27 @@ type TakenOver struct {
 	Catalog string                `json:"catalog"`
 	Epoch   int64                 `json:"epoch"`
 	Before  *registry.ContentMark `json:"before,omitempty"` // whose it was
+	Lost    *Lost                 `json:"lost,omitempty"`   // nil if it was the owner, or was restored by this program
+}
+
+// lostBy finds out what a catalog lacks that takes content over, unless its restore did so.
+func (j Job) lostBy(ctx context.Context, owner *datadir.Ownership, catalog restoredCatalog, since Since) (*Lost, error) {
+	verdict, err := owner.Open(ctx)
+	if err != nil || !verdict.TakeOver {
+		return nil, err
+	}
+	var last registry.Event
+	for last, err = range catalog.History(ctx, registry.HistoryQuery{Descending: true, Limit: 1}) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	if last.Kind == registry.EventRestore {
+		return nil, nil //nolint:nilnil // the history says it already
+	}
+	if err := since.check("the catalog of "+j.At.Data, last.Time); err != nil {
+		return nil, err
+	}
+	lost, err := j.lost(ctx, catalog, "restored or copied by other means", last.Time, since)
+	return &lost, err
 }

@@ -38,7 +38,7 @@ cannot change the content any more then.
 stdout: the name of the snapshot; without SRC, where the content is.`,
 		Example: `  mlpromote restore /backup/mlpromote --data /srv/mlpromote --checkpoint newest.checkpoint
   mlpromote restore /backup/mlpromote --verify
-  mlpromote restore --take-over --data /srv/mlpromote --storage s3://models`,
+  mlpromote restore --take-over --data /srv/mlpromote --storage s3://models --lost-events-accepted`,
 		Args: func(c *cobra.Command, args []string) error {
 			if *v.TakeOver {
 				return command.AtMost("SRC")(c, args)
@@ -50,7 +50,7 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
 				return registry.Errorf(registry.CodeInvalid, "--verify restores nothing, and --take-over is for what was restored: want one of the two")
 			}
 			if len(args) == 0 {
-				return v.takeOverContent(c.Context())
+				return v.takeOverContent(c.Context(), since)
 			}
 			return v.restore(c.Context(), args[0], name, verify, since)
 		},
@@ -94,10 +94,11 @@ func (v Verbs) noteLost(lost *snapshots.Lost) {
 }
 
 // takeOverContent makes the catalog of a data directory the owner of its content.
-func (v Verbs) takeOverContent(ctx context.Context) error {
-	taken, err := snapshots.Job{At: v.At(), UI: v.UI}.TakeOver(ctx)
+func (v Verbs) takeOverContent(ctx context.Context, since snapshots.Since) error {
+	taken, err := snapshots.Job{At: v.At(), UI: v.UI}.TakeOver(ctx, since)
 	if err != nil {
 		return err
 	}
+	v.noteLost(taken.Lost)
 	return v.UI.Result(taken.Storage, taken)
 }
