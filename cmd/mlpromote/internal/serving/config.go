@@ -177,6 +177,9 @@ func (c *Config) Check() error {
 	if err := c.checkBounds(); err != nil {
 		return err
 	}
+	if c.diskReserve < -1 {
+		return registry.Errorf(registry.CodeInvalid, "disk-reserve %d: want a number of bytes, 0 for none, or -1 for the default", c.diskReserve)
+	}
 	if c.nodeReports != 0 && c.nodeReports < time.Minute {
 		return registry.Errorf(registry.CodeInvalid, "node-reports %v: want at least 1m, or 0s for no reports", c.nodeReports)
 	}
@@ -200,8 +203,6 @@ func (c *Config) checkBounds() error {
 	case c.checkpointEvents < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"checkpoint-events %d: want a number of events, or 0 for checkpoints on demand only", c.checkpointEvents)
-	case c.diskReserve < -1:
-		return registry.Errorf(registry.CodeInvalid, "disk-reserve %d: want a number of bytes, 0 for none, or -1 for the default", c.diskReserve)
 	case c.Rate < -1 || c.Logins < -1 || c.maxUploads < 0 || c.maxReferrers < 0:
 		return registry.Errorf(registry.CodeInvalid,
 			"rate-limit %d, login-limit %d, max-uploads %d, max-referrers %d: want 0 for any number, or how many",

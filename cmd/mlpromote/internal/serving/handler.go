@@ -138,7 +138,7 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return
 	}
-	if sv.replica.Check() != nil {
+	if sv.Here.Replica.Check() != nil {
 		http.Error(w, "this replica does not have the content of the others; the log says more", http.StatusServiceUnavailable)
 		return
 	}
@@ -152,7 +152,7 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 		degraded(w, "a change of the configuration waits for being adopted")
 	case slices.ContainsFunc(g.findings, func(f config.Finding) bool { return f.Problem }):
 		degraded(w, "something in the configuration cannot work")
-	case sv.reserve != nil && registry.HasCode(sv.reserve.Check(0), registry.CodeFull):
+	case sv.Here.Reserve != nil && registry.HasCode(sv.Here.Reserve.Check(0), registry.CodeFull):
 		degraded(w, "the disk is full up to its reserve, so uploads are refused")
 	case sv.damaged.Load() > 0:
 		degraded(w, "stored content is damaged")

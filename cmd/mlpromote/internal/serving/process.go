@@ -15,7 +15,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
-	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/telemetry"
@@ -86,8 +85,8 @@ func (sv *Service) background(ctx context.Context) (stop func(), err error) {
 		running.Go(func() { _ = srv.Serve(listener) })
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
-	if sv.replica != nil {
-		running.Go(func() { sv.replica.Run(ctx) })
+	if sv.Here.Replica != nil {
+		running.Go(func() { sv.Here.Replica.Run(ctx) })
 	}
 	running.Go(func() { sv.watchHistory(ctx) })
 	running.Go(func() { sv.makeCheckpoints(ctx) })
@@ -120,26 +119,12 @@ func (sv *Service) collector() (*gc.Collector, error) {
 	c.Current = func(ctx context.Context) (registry.Environments, error) {
 		g := sv.keeper.InForce()
 		agreement := config.Agreement{Own: g.own.Configuration, Agreed: sv.keeper.Agreed}
-		if err := sv.replica.Check(); err != nil {
+		if err := sv.Here.Replica.Check(); err != nil {
 			return g.Envs, err
 		}
 		return g.Envs, agreement.Check(ctx, "environments")
 	}
-	c.Owner = seen{c.Owner, sv.replica}
 	return gc.New(c)
-}
-
-// seen is an owner whose replica may write.
-type seen struct {
-	registry.ContentOwner
-	replica *datadir.Replica
-}
-
-func (s seen) OwnsContent(ctx context.Context) (int64, error) {
-	if err := s.replica.Check(); err != nil {
-		return 0, err
-	}
-	return s.ContentOwner.OwnsContent(ctx)
 }
 
 // watch looks at the files of the configuration every now and then, and at SIGHUP.

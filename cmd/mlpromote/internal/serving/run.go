@@ -36,12 +36,12 @@ func Run(ctx context.Context, at wiring.Location, config Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	if sv.replica != nil {
-		sv.replica.Join(ctx)
+	if sv.Here.Replica != nil {
+		sv.Here.Replica.Join(ctx)
 	}
 	if err := sv.Here.Blobs.Verdict.Err(); err != nil {
 		s.logger.WarnContext(ctx, "content can be read here and not changed", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
-	} else if sv.replica.Check() != nil {
+	} else if sv.Here.Replica.Check() != nil {
 		s.logger.DebugContext(ctx, "leftovers of uploads stay until this replica may write")
 	} else if n, err := sv.Here.Blobs.Uploads.Sweep(ctx); err != nil || n > 0 {
 		s.logger.InfoContext(ctx, "removed leftovers of uploads that were broken off", "number", n, "error", err)

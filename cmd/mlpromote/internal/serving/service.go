@@ -17,10 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
-	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
-	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/scrub"
@@ -39,9 +37,6 @@ type Service struct {
 	keeper *config.Keeper[*generation]
 	points *checkpoint.Keeper // of the history
 	stop   <-chan struct{}    // closed when the service stops
-
-	replica *datadir.Replica // nil if this is the only one that there can be
-	reserve *blob.Reserve    // nil if the content is in a bucket
 
 	gate       *gate.Gate
 	limiter    *server.Limiter // shared by all generations, by the API and by pages
@@ -79,14 +74,9 @@ func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error)
 		return sv, err
 	}
 	sv.operations = sv.newOperations()
-	if at.Storage == "" {
-		sv.reserve = &blob.Reserve{Path: at.Data, Bytes: int64(s.config.diskReserve)}
-		s.telemetry.Disk(sv.reserve.Room)
-	}
-	if at.Database != "" && here.Blobs.Verdict.Access == registry.ContentOwned {
-		sv.replica = &datadir.Replica{
-			Name: s.holder, Marks: here.DB.ReplicaMarks(), Place: here.Blobs.Replicas, Clock: here.DB, Tell: sv.tellReplica,
-		}
+	at.Served(here, s.holder, s.config.diskReserve, sv.tellReplica)
+	if here.Reserve != nil {
+		s.telemetry.Disk(here.Reserve.Room)
 	}
 	sv.keeper, err = config.Keep(ctx, config.Options[*generation]{
 		Read: sv.files(ctx).Read, Build: sv.build, Catalog: here.DB, Alone: at.Database == "", Tell: sv.tell, Now: clock.Now,
@@ -128,7 +118,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	previewer, _ := i.Interface.(registry.Previewer)
 	i.Interface = config.Registry(i.Interface,
 		func(ctx context.Context) error {
-			if err := sv.replica.Check(); err != nil {
+			if err := sv.Here.Replica.Check(); err != nil {
 				return err
 			}
 			return asks.Check(ctx)
@@ -150,8 +140,8 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 		return nil, err
 	}
 	blobs, uploads := sv.Here.Spared, sv.Here.Uploads
-	if sv.reserve != nil {
-		blobs, uploads = sv.reserve.Blobs(blobs), sv.reserve.Uploads(uploads)
+	if reserve := sv.Here.Reserve; reserve != nil {
+		blobs, uploads = reserve.Blobs(blobs), reserve.Uploads(uploads)
 	}
 	g.endpoint, err = distribution.New(distribution.Config{
 		Blobs: blobs, Refs: sv.Here.Refs, Deleter: i.Guard(),
@@ -190,7 +180,7 @@ func (sv *Service) authorize(own config.Snapshot) func(context.Context, distribu
 		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
 			return err
 		}
-		if err := sv.replica.Check(); err != nil {
+		if err := sv.Here.Replica.Check(); err != nil {
 			return err
 		}
 		return agreement.Check(ctx, "environments")

@@ -11,7 +11,7 @@ import (
 func CollectorConfig(here *Local, environments registry.Environments, keep gc.Retention, alone bool) gc.Config {
 	return gc.Config{
 		Environments: environments, Store: here.DB, Catalog: here.DB, Intents: here.DB, Blobs: here.Blobs, Remover: here.Blobs.remover,
-		Garbage: here.DB, Clock: here.DB, Owner: here.Blobs.owner, Lock: here.DB,
+		Garbage: here.DB, Clock: here.DB, Owner: seenOwner{here.Blobs.owner, here.Replica}, Lock: here.DB,
 		Retention: keep, Alone: alone, Sweep: here.Blobs.Uploads.Sweep,
 		Expire: service.NodeReports{Table: here.DB.NodeReports(), Clock: here.DB}.Expire,
 	}

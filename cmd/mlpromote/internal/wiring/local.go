@@ -13,7 +13,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
@@ -34,6 +36,8 @@ type Local struct {
 	Blobs   *blobStorage
 	Spared  registry.Blobs   // blobs, safe beside collectors: to store in
 	Uploads registry.Uploads // they end in blobs, as safe
+	Replica *datadir.Replica // nil if no other process can serve the catalog
+	Reserve *blob.Reserve    // nil if the content is in a bucket, or not served
 }
 
 // OpenLocal opens the data directory, which exists and which no service has to itself.

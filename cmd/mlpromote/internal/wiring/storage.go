@@ -20,7 +20,7 @@ type blobStorage struct {
 	Redirect time.Duration         // how long a client may pull from the bucket itself; 0: not at all
 	owner    registry.ContentOwner // nil where nothing may be changed
 	Verdict  registry.ContentVerdict
-	Replicas registry.ReplicaPlace // where replicas leave marks
+	replicas registry.ReplicaPlace // where replicas leave marks
 }
 
 // ownerCheck is how often who writes asks whether the content is still its catalog's.
@@ -119,6 +119,6 @@ func (l Location) openStorage(ctx context.Context, catalog Database) (*blobStora
 	guard := datadir.NewGuard(owner, ownerCheck)
 	return &blobStorage{
 		Blobs: guard.Blobs(p.Blobs), remover: guard.Remover(p.remover), Uploads: guard.Uploads(p.uploads(catalog)),
-		Redirect: p.redirect, owner: owner, Verdict: verdict, Replicas: p.replicas,
+		Redirect: p.redirect, owner: owner, Verdict: verdict, replicas: p.replicas,
 	}, nil
 }
