@@ -134,3 +134,30 @@ func TestFaultsAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// A newer checkpoint says how many events a restored history lacks; an older one says nothing, and
+// one of another history is refused.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	full := history(t, "event", 9)
+	for name, c := range map[string]struct {
+		have, size int
+		lost       int64
+		code       registry.Code
+	}{
+		"newer":       {5, 9, 4, ""},
+		"of its end":  {5, 5, 0, ""},
+		"older":       {5, 4, 0, registry.CodeInvalid},
+		"of an empty": {0, 9, 9, ""},
+	} {
+		tree := treeOf(t, full[:c.have])
+		held := seen(t, full, c.size)
+		lost, err := tree.Lost("local", held)
+		if lost != c.lost || (c.code == "") != (err == nil) || err != nil && registry.CodeOf(err) != c.code {
+			t.Errorf("%s: %d events are lost, %v; want %d and %q", name, lost, err, c.lost, c.code)
+		}
+		if _, err := tree.Lost("another", held); registry.CodeOf(err) != registry.CodeTrust {
+			t.Errorf("%s, of another registry: %v, want %s", name, err, registry.CodeTrust)
+		}
+	}
+}
