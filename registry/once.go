@@ -15,6 +15,12 @@ type Leases interface {
 	ReleaseLease(ctx context.Context, name, holder string) error
 }
 
+// What is kept for one principal. Its older answers are deleted first.
+const (
+	MaxKeptAnswers     = 256
+	MaxKeptAnswerBytes = 16 << 20 // of bodies
+)
+
 // Idempotency stores answers to requests that may arrive twice.
 type Idempotency interface {
 	// ClaimKey claims a key for c.Lasting, by the clock of the catalog, and returns nil. If an
@@ -25,8 +31,8 @@ type Idempotency interface {
 	// RenewKey extends the claim to c.Lasting from now. Errors: CodeConflict if the claimant lost
 	// the key.
 	RenewKey(ctx context.Context, c KeyClaim) error
-	// SaveAnswer stores the answer to the claimant's request for c.Lasting from now. Errors:
-	// CodeConflict if the claimant lost the key.
+	// SaveAnswer stores the answer to the claimant's request for c.Lasting from now, and deletes answers
+	// of the principal that are too many: see [MaxKeptAnswers]. Errors: CodeConflict if the claimant lost the key.
 	SaveAnswer(ctx context.Context, c KeyClaim, answer KeptAnswer) error
 	// FreeKey ends a claim without an answer. It succeeds if there is no such claim.
 	FreeKey(ctx context.Context, c KeyClaim) error

@@ -137,6 +137,9 @@ func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, 
 	if err == nil || errors.As(err, &tooLarge) {
 		return raw, err
 	}
+	if registry.HasCode(err, registry.CodeUnavailable) { // too many bodies at once
+		return nil, problemf(503, codeTooManyRequests, "%w", err).with("Retry-After", "5")
+	}
 	p := problemf(400, codeSizeInvalid, "the body ended early")
 	p.cause = err
 	return nil, p

@@ -2,7 +2,9 @@ package mem
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -79,7 +81,31 @@ func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 // SaveAnswer ends a claim with an answer.
 func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
 	answer.Body = catalog.NotNull(answer.Body)
-	return db.changeClaim(ctx, c, answer)
+	if err := db.changeClaim(ctx, c, answer); err != nil {
+		return err
+	}
+	db.deleteSurplus(c.Principal)
+	return nil
+}
+
+// deleteSurplus deletes the answers of a principal that are too many.
+func (db *DB) deleteSurplus(principal string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	var kept []claimedAnswer
+	for _, a := range db.answers {
+		if a.Principal == principal && a.answer.Status != 0 {
+			kept = append(kept, a)
+		}
+	}
+	slices.SortFunc(kept, func(a, b claimedAnswer) int { return cmp.Or(b.until.Compare(a.until), cmp.Compare(a.Key, b.Key)) })
+	sizes := make([]catalog.AnswerSize, len(kept))
+	for i, a := range kept {
+		sizes[i] = catalog.AnswerSize{Key: a.Key, Bytes: int64(len(a.answer.Body))}
+	}
+	for _, key := range catalog.Surplus(sizes) {
+		delete(db.answers, answerKey{principal, key})
+	}
 }
 
 // changeClaim extends a claim and gives it an answer.

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,7 +61,7 @@ func TestLeases(t *testing.T, open Clocked[registry.Leases]) {
 // TestIdempotency is the contract of [registry.Idempotency].
 func TestIdempotency(t *testing.T, open Clocked[registry.Idempotency]) {
 	for name, test := range map[string]func(*testing.T, registry.Idempotency, func(time.Duration)){
-		"answer": testAnswerIsKept, "no body": testAnswerWithoutBody, "renew and free": testClaimsEnd, "race": testClaimsRace,
+		"answer": testAnswerIsKept, "no body": testAnswerWithoutBody, "renew and free": testClaimsEnd, "many": testAnswersAreBounded, "race": testClaimsRace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +118,38 @@ func testAnswerWithoutBody(t *testing.T, db registry.Idempotency, _ func(time.Du
 	kept, err := db.ClaimKey(t.Context(), claim("two"))
 	must(t, err)
 	wantEqual(t, []any{kept.Status, kept.Type, len(kept.Body)}, []any{204, "", 0})
+}
+
+// Of many answers, or of large ones, the newest of each principal are kept.
+func testAnswersAreBounded(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {
+	save := func(principal, key string, size int) {
+		t.Helper()
+		pass(time.Millisecond)
+		c := claim("one")
+		c.Principal, c.Key = principal, key
+		wantClaimed(t, db, c)
+		must(t, db.SaveAnswer(t.Context(), c, registry.KeptAnswer{Status: 201, Type: "x", Body: make([]byte, size)}))
+	}
+	wantKept := func(principal, key string, want bool) {
+		t.Helper()
+		c := claim("two")
+		c.Principal, c.Key = principal, key
+		kept, err := db.ClaimKey(t.Context(), c)
+		must(t, err)
+		wantEqual(t, kept != nil, want)
+	}
+	save("other", "k", 1)
+	for n := range registry.MaxKeptAnswers + 1 {
+		save("many", fmt.Sprint(n), 1)
+	}
+	wantKept("many", "1", true)
+	wantKept("many", "0", false)
+	for _, key := range []string{"first", "second", "third"} {
+		save("large", key, registry.MaxKeptAnswerBytes/2)
+	}
+	wantKept("large", "second", true)
+	wantKept("large", "first", false)
+	wantKept("other", "k", true)
 }
 
 func testClaimsEnd(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {

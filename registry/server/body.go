@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,30 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 )
+
+// limitBody limits the body of a request by its route. A caller that the registry is going to refuse gets no large
+// body read.
+func (s server) limitBody(route route, r *request) error {
+	limit := cmp.Or(s.bodyLimits[route.key()], smallBody)
+	switch caller, _ := registry.PrincipalOf(r.Context()); {
+	case r.Body == nil || r.Body == http.NoBody:
+		return nil
+	case r.ContentLength > limit:
+		return tooLarge(limit)
+	case (r.ContentLength < 0 || r.ContentLength > smallBody) && !route.isPossible(r.Context()):
+		return registry.Errorf(registry.CodeForbidden, "%s may not %s: no grant allows it", caller.Name, route.Permission)
+	}
+	r.Body = http.MaxBytesReader(r.writer, r.Body, limit)
+	return nil
+}
+
+// tooLarge returns the error for a body of more than limit bytes.
+func tooLarge(limit int64) error {
+	return refusal{
+		error:  registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", limit),
+		status: http.StatusRequestEntityTooLarge,
+	}
+}
 
 // raw reads a JSON body. It requires a media type that a browser does not send to another site
 // without a preflight request.
@@ -22,13 +47,12 @@ func raw(r *request) ([]byte, error) {
 		}
 	}
 	data, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
+	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, refusal{
-			error:  registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", tooLarge.Limit),
-			status: http.StatusRequestEntityTooLarge,
-		}
+	case errors.As(err, &large):
+		return nil, tooLarge(large.Limit)
+	case registry.HasCode(err, registry.CodeUnavailable): // too many bodies at once
+		return nil, err
 	case err != nil:
 		return nil, registry.Errorf(registry.CodeInvalid, "request body: %w", err)
 	}

@@ -28,6 +28,18 @@ func TestRouterRefusesTables(t *testing.T) {
 	}
 }
 
+// Every limit is that of a route that is served.
+func TestBodyLimitsHaveRoutes(t *testing.T) {
+	t.Parallel()
+	limits := bodyLimits()
+	for _, r := range table() {
+		delete(limits, r.key())
+	}
+	for key := range limits {
+		t.Errorf("%s has a limit of bodies, and is no route", key)
+	}
+}
+
 // What passes as a key is one, with quotes or without.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{"", "k", `"k"`, `"`, `""`, " k ", "\x00"} {

@@ -56,7 +56,7 @@ func (s server) once(route route, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if key == "" {
+	if key == "" || !route.isPossible(r.Context()) { // nothing is stored for whom the registry is going to refuse
 		return route.handle(s, r)
 	}
 	body, err := raw(r)
@@ -64,12 +64,15 @@ func (s server) once(route route, r *request) (*response, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	whose, err := keyHolder(r.Context())
+	caller, _ := registry.PrincipalOf(r.Context())
+	grants, err := json.Marshal(caller.Grants)
 	if err != nil {
 		return nil, err
 	}
+	// An issuer may give one name to jobs with different permissions, and a job must not get the saved response of
+	// another. What is kept is counted by name.
 	claim := registry.KeyClaim{
-		Principal: whose, Key: key, Claimant: rand.Text(),
+		Principal: caller.Name, Key: key + " " + string(digest.FromBytes(grants)), Claimant: rand.Text(),
 		Request: digest.FromString(r.Method + " " + r.URL.Path + "\n" + string(body)),
 		Lasting: claimTime,
 	}
@@ -86,22 +89,14 @@ func (s server) once(route route, r *request) (*response, error) {
 	return s.keep(r, claim, route)
 }
 
-// keyHolder returns the owner of keys: a principal with its grants. An issuer may give one name
-// to jobs with different permissions, and a job must not get the saved response of another.
-func keyHolder(ctx context.Context) (string, error) {
-	p, _ := registry.PrincipalOf(ctx)
-	grants, err := json.Marshal(p.Grants)
-	return p.Name + " " + string(digest.FromBytes(grants)), err
-}
-
-// keep answers a request and saves the response. It does not save server errors, so that the
-// client can retry.
+// keep answers a request and saves the response. It does not save errors: they change nothing, so a repeated
+// request is decided again.
 func (s server) keep(r *request, claim registry.KeyClaim, route route) (*response, error) {
 	a, err := route.handle(s, r)
 	if err != nil {
 		a = s.problem(r.Request, err)
 	}
-	if a.status >= http.StatusInternalServerError {
+	if a.status >= http.StatusBadRequest {
 		if err := s.Idempotency.FreeKey(r.Context(), claim); err != nil {
 			s.Logger.ErrorContext(r.Context(), "idempotency key", "request", requestid.Of(r.Context()), "error", err)
 		}

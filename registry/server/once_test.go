@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,18 +11,24 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 )
 
 // posting sends JSON with a key, on behalf of somebody.
 func (w *world) posting(ctx context.Context, who, key, target, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(registry.WithPrincipal(ctx, registry.Principal{Name: who}), http.MethodPost, target, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(registry.WithPrincipal(ctx, may(who, registry.PermissionAdminister)), http.MethodPost, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", key)
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, r)
 	return recorder
+}
+
+// may is a principal with permissions for everything.
+func may(who string, permissions ...registry.Permission) registry.Principal {
+	return registry.Principal{Name: who, Grants: []registry.Grant{{Permissions: permissions, Environment: "**", Model: "**"}}}
 }
 
 // counting counts promotions, and lets a test stand in their way.
@@ -81,12 +88,12 @@ func TestSameKeySameAnswer(t *testing.T) {
 			t.Errorf("for another key: %s", other.Body)
 		}
 	}
-	// A refusal is an answer, with its decision.
-	refused := w.posting(t.Context(), "ci", "k3", path, `{"to":"moon"}`)
-	again := w.posting(t.Context(), "ci", "k3", path, `{"to":"moon"}`)
-	if wantProblem(t, "refused", refused, http.StatusNotFound, registry.CodeNotFound); again.Body.String() != refused.Body.String() ||
-		again.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("again: %s, was %s", again.Body, refused.Body)
+	// A refusal is not kept: the same request is decided again, and another may use the key.
+	for _, to := range []string{"moon", "moon", "mars"} {
+		refused := w.posting(t.Context(), "ci", "k3", path, `{"to":"`+to+`"}`)
+		if wantProblem(t, "refused", refused, http.StatusNotFound, registry.CodeNotFound); refused.Header().Get("Idempotency-Replayed") != "" {
+			t.Errorf("to %s: repeated: %s", to, refused.Body)
+		}
 	}
 	for _, key := range []string{"", " ", `"`, `"x`, "a b", "ü", strings.Repeat("x", 256)} {
 		wantProblem(t, "key "+key, w.posting(t.Context(), "ci", key, path, `{}`), http.StatusBadRequest, registry.CodeInvalid)
@@ -100,11 +107,9 @@ func TestKeysOfOneName(t *testing.T) {
 	w, c := counted(t)
 	const path, body = model + "promotions", `{"to":"prod"}`
 	c.before = func() error { return registry.Errorf(registry.CodeForbidden, "it may not promote") }
-	wantProblem(t, "without grants", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
+	wantProblem(t, "with other grants", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
 	c.before = nil
-	r := httptest.NewRequestWithContext(registry.WithPrincipal(t.Context(), registry.Principal{Name: "ci", Grants: []registry.Grant{
-		{Permissions: []registry.Permission{registry.PermissionPromote}, Environment: "prod", Model: "**"},
-	}}), http.MethodPost, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(registry.WithPrincipal(t.Context(), may("ci", registry.PermissionPromote)), http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", "k")
 	got := httptest.NewRecorder()
@@ -112,7 +117,75 @@ func TestKeysOfOneName(t *testing.T) {
 	if got.Code != http.StatusOK || got.Header().Get("Idempotency-Replayed") != "" {
 		t.Errorf("with a grant, after a refusal of another with the name: %d %v %s, want 200 of its own", got.Code, got.Header(), got.Body)
 	}
-	wantProblem(t, "without grants, after the other", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
+	c.before = func() error { return registry.Errorf(registry.CodeForbidden, "it may not promote") }
+	wantProblem(t, "with other grants, after the other", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
+}
+
+// keys counts the claims and answers that are stored.
+type keys struct {
+	registry.Idempotency
+	claimed, saved int
+}
+
+func (k *keys) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+	k.claimed++
+	return k.Idempotency.ClaimKey(ctx, c)
+}
+
+func (k *keys) SaveAnswer(ctx context.Context, c registry.KeyClaim, a registry.KeptAnswer) error {
+	k.saved++
+	return k.Idempotency.SaveAnswer(ctx, c, a)
+}
+
+// Nothing is stored for a caller who may not do what it asks for, whatever its key, and nothing of a refusal.
+func TestKeysCostAPermission(t *testing.T) {
+	t.Parallel()
+	k := new(keys)
+	w := setup(t, func(c *server.Config) {
+		k.Idempotency, c.Idempotency = c.Idempotency, k
+		c.Registry = access.Guard(c.Registry)
+	})
+	w.Prove(t, w.Build(t, registrytest.Build{}))
+	for name, c := range map[string]struct {
+		path, body     string
+		by             registry.Principal
+		status         int
+		claimed, saved int
+	}{
+		"a reader promotes":       {model + "promotions", `{"to":"prod"}`, may("reader", registry.PermissionRead), 403, 0, 0},
+		"a reader attaches":       {model + "evidence", `{"environment":"prod"}`, may("reader", registry.PermissionRead), 422, 0, 0},
+		"a reader attaches a lot": {model + "evidence", strings.Repeat(" ", 1<<20), may("reader", registry.PermissionRead), 403, 0, 0},
+		"an approver attaches":    {model + "evidence", `{"environment":"prod"}`, may("approver", registry.PermissionApprove), 422, 1, 0},
+		"a promoter is refused":   {model + "promotions", `{"to":"moon"}`, may("promoter", registry.PermissionPromote), 404, 1, 0},
+		"a promoter promotes":     {model + "promotions", `{"to":"prod"}`, may("promoter", registry.PermissionPromote), 200, 1, 1},
+	} {
+		*k = keys{Idempotency: k.Idempotency}
+		r := httptest.NewRequestWithContext(registry.WithPrincipal(t.Context(), c.by), http.MethodPost, c.path, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", name[:1]+name[len(name)-1:])
+		got := httptest.NewRecorder()
+		w.handler.ServeHTTP(got, r)
+		if got.Code != c.status || k.claimed != c.claimed || k.saved != c.saved {
+			t.Errorf("%s: status %d, %d keys claimed, %d answers kept: want %d, %d, %d: %s", name, got.Code, k.claimed, k.saved, c.status, c.claimed, c.saved, got.Body)
+		}
+	}
+}
+
+// Of many answers, the newest of each caller are kept.
+func TestKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	hook := func(n int) *httptest.ResponseRecorder {
+		return w.posting(t.Context(), "ci", fmt.Sprint("k", n), "/api/v1/webhooks", `{"url":"https://example.com"}`)
+	}
+	for n := range registry.MaxKeptAnswers + 1 {
+		hook(n)
+	}
+	for n, want := range map[int]string{registry.MaxKeptAnswers: "true", 0: ""} {
+		if got := hook(n).Header().Get("Idempotency-Replayed"); got != want {
+			t.Errorf("answer %d: replayed is %q, want %q", n, got, want)
+		}
+	}
 }
 
 // A webhook that is registered again with its key is not another one, and its secret is told.

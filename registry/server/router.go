@@ -88,12 +88,9 @@ var nosniff = []string{"nosniff"}
 func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r = requestid.Name(w, r)
-		if r.Body != http.NoBody {
-			r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
-		}
 		w.Header()["X-Content-Type-Options"] = nosniff
 		m, name, err := find(r)
-		request := &request{Request: r, Name: name}
+		request := &request{Request: r, Name: name, writer: w}
 		var a *response
 		if err == nil {
 			a, err = s.dispatch(m, request)
@@ -125,6 +122,9 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 		return nil, notAllowed(r.Request, allowed(m)...)
 	}
 	if err := s.allow(r.Request); err != nil {
+		return nil, err
+	}
+	if err := s.limitBody(route, r); err != nil {
 		return nil, err
 	}
 	if method == http.MethodGet && IsLookup(r.Request) { // sent again and again, so parsed once

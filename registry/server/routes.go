@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,11 +41,33 @@ type route struct {
 	handle func(s server, r *request) (*response, error)
 }
 
+// Largest request bodies in bytes.
+const (
+	smallBody    = 64 << 10     // names, digests, a comment
+	documentBody = 512 << 10    // what a machine or a runtime is, with all of its labels
+	signedBody   = 6 << 20      // a signed document of at most 4 MiB: base64 adds a third
+	evidenceBody = wire.MaxBody // a bundle with its per-case figures
+)
+
+// bodyLimits lists the routes whose bodies may be larger than smallBody, by key.
+func bodyLimits() map[string]int64 {
+	return map[string]int64{
+		"POST " + modelPrefix + wire.OpEvidence: evidenceBody,
+		"POST " + modelPrefix + wire.OpResolve:  documentBody,
+		"POST " + wire.NodeReportsPath:          documentBody,
+		"PUT " + wire.NodeTypesPath + "/{name}": documentBody,
+		"PUT " + wire.RuntimesPath + "/{name}":  documentBody,
+		"POST " + wire.RestrictionsPath:         signedBody,
+		"POST " + wire.TrustBundlePath:          signedBody,
+	}
+}
+
 // request is a request with its route's parameters.
 type request struct {
 	*http.Request
 	Name   string // of the model, or the value of {name} in the path
 	Values query
+	writer http.ResponseWriter
 }
 
 // modelPrefix is the prefix of patterns of operations on a model.
@@ -116,6 +139,23 @@ func table() []route {
 // that changes something.
 func (r route) once() bool {
 	return r.Method == http.MethodPost && r.Permission != registry.PermissionRead
+}
+
+// key identifies a route.
+func (r Route) key() string { return r.Method + " " + r.Pattern }
+
+// isPossible reports whether the caller has the permission of a route for any model. Without access control,
+// there is no caller. Evidence needs the permission of the role that signed it.
+func (r route) isPossible(ctx context.Context) bool {
+	caller, ok := registry.PrincipalOf(ctx)
+	if !ok {
+		return true
+	}
+	wanted := []registry.Permission{r.Permission}
+	if r.Pattern == modelPrefix+wire.OpEvidence && r.Method == http.MethodPost {
+		wanted = slices.DeleteFunc(registry.Permissions(), func(p registry.Permission) bool { return p == registry.PermissionRead })
+	}
+	return slices.ContainsFunc(wanted, caller.MayAnywhere)
 }
 
 // validate refuses a route without a permission and an incomplete one.

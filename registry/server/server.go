@@ -120,12 +120,13 @@ type server struct {
 	answers     *lru.Cache[question, answered]
 	feed        *feed
 	streams     *streams
-	document    []byte // OpenAPI
+	document    []byte           // OpenAPI
+	bodyLimits  map[string]int64 // by key of routes
 }
 
 func newServer(c Config) server {
 	return server{
 		Config: c, engineCache: new(engineCache), answers: newAnswers(), feed: newFeed(c.History, c.Poll),
-		streams: newStreams(),
+		streams: newStreams(), bodyLimits: bodyLimits(),
 	}
 }

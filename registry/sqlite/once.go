@@ -74,11 +74,35 @@ func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 
 // SaveAnswer stores an answer and ends the claim.
 func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
-	n, err := db.write().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
-		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
-		Status: int64(answer.Status), Type: answer.Type, Body: catalog.NotNull(answer.Body),
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		n, err := q.AnswerSave(ctx, dbsqlc.AnswerSaveParams{
+			Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
+			Status: int64(answer.Status), Type: answer.Type, Body: catalog.NotNull(answer.Body),
+		})
+		if err := catalog.Claimed(n, err); err != nil {
+			return err
+		}
+		return deleteSurplus(ctx, q, c.Principal)
 	})
-	return db.interpretError("idempotency key", catalog.Claimed(n, err))
+	return db.interpretError("idempotency key", err)
+}
+
+// deleteSurplus deletes the answers of a principal that are too many.
+func deleteSurplus(ctx context.Context, q *dbsqlc.Queries, principal string) error {
+	rows, err := q.AnswerSizes(ctx, principal)
+	if err != nil {
+		return err
+	}
+	sizes := make([]catalog.AnswerSize, len(rows))
+	for i, r := range rows {
+		sizes[i] = catalog.AnswerSize{Key: r.Key, Bytes: r.Bytes}
+	}
+	for _, key := range catalog.Surplus(sizes) {
+		if err := q.AnswerDelete(ctx, dbsqlc.AnswerDeleteParams{Principal: principal, Key: key}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // FreeKey ends a claim.

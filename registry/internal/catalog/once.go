@@ -8,7 +8,7 @@ func KeptAnswer(c registry.KeyClaim, request string, answer registry.KeptAnswer)
 	switch {
 	case request != string(c.Request):
 		return nil, registry.Errorf(registry.CodeInvalid,
-			"idempotency key %q was used for another request: use a new key for each request", c.Key)
+			"the idempotency key was used for another request: use a new key for each request")
 	case answer.Status == 0:
 		return nil, registry.Errorf(registry.CodeConflict, "the same request is still running: wait and try again")
 	}
@@ -21,4 +21,22 @@ func Claimed(rows int64, err error) error {
 		return registry.Errorf(registry.CodeConflict, "the idempotency key expired, or another request has it")
 	}
 	return err
+}
+
+// AnswerSize is the key of a kept answer, with the size of its body.
+type AnswerSize struct {
+	Key   string
+	Bytes int64
+}
+
+// Surplus returns the keys of the answers of a principal, which are newest first, that are not kept.
+func Surplus(newestFirst []AnswerSize) []string {
+	var keys []string
+	bytes := int64(0)
+	for n, a := range newestFirst {
+		if bytes += a.Bytes; n >= registry.MaxKeptAnswers || bytes > registry.MaxKeptAnswerBytes {
+			keys = append(keys, a.Key)
+		}
+	}
+	return keys
 }

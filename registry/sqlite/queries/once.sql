@@ -30,6 +30,14 @@ WHERE principal = @principal AND key = @key AND claimant = @claimant AND status 
 UPDATE answers SET until = @until, status = @status, type = @type, body = @body
 WHERE principal = @principal AND key = @key AND claimant = @claimant AND status = 0;
 
+-- name: AnswerSizes :many
+-- Newest first.
+SELECT key, CAST(length(body) AS INTEGER) AS bytes FROM answers
+WHERE principal = @principal AND status <> 0 ORDER BY until DESC, key;
+
+-- name: AnswerDelete :exec
+DELETE FROM answers WHERE principal = @principal AND key = @key AND status <> 0;
+
 -- name: AnswerFree :exec
 DELETE FROM answers
 WHERE principal = @principal AND key = @key AND claimant = @claimant AND status = 0;

@@ -37,8 +37,7 @@ func (sv *Service) Server(ctx context.Context) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := host.LimitBodies(sv.probes(protected), s.config.bodyTimeout)
-	handler = host.EndStalled(handler, s.config.bodyTimeout)
+	handler := host.EndStalled(sv.probes(protected), s.config.bodyTimeout)
 	handler = s.telemetry.Requests(handler, routes(), s.logger)
 	srv := s.config.timeouts().Server(host.SecurityHeaders(handler, s.config.strictTransport()), s.logger)
 	if c != nil {
@@ -78,8 +77,9 @@ func (sv *Service) handler(ctx context.Context) (http.Handler, error) {
 	if sv.authn, err = sv.authenticator(ctx); err != nil {
 		return nil, err
 	}
-	endpoint := sv.authn.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint })))
-	api := sv.authn.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api })))
+	bodies := host.BodyBudget{Arrive: sv.config.bodyTimeout}.Bodies()
+	endpoint := sv.authn.Registry(telemetry.Identified(bodies.Limit(sv.current(func(g *generation) http.Handler { return g.endpoint }))))
+	api := sv.authn.API(telemetry.Identified(bodies.Limit(sv.current(func(g *generation) http.Handler { return g.api }))))
 	endpoint, api = atOneInstant(endpoint, distribution.IsLookup), atOneInstant(api, server.IsLookup)
 	mux := http.NewServeMux()
 	mux.Handle("/v2/", endpoint)

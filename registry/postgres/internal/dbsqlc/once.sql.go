@@ -46,6 +46,20 @@ func (q *Queries) AnswerClaim(ctx context.Context, arg AnswerClaimParams) (int64
 	return result.RowsAffected(), nil
 }
 
+const answerDelete = `-- name: AnswerDelete :exec
+DELETE FROM answers WHERE principal = $1 AND key = $2 AND status <> 0
+`
+
+type AnswerDeleteParams struct {
+	Principal string
+	Key       string
+}
+
+func (q *Queries) AnswerDelete(ctx context.Context, arg AnswerDeleteParams) error {
+	_, err := q.db.Exec(ctx, answerDelete, arg.Principal, arg.Key)
+	return err
+}
+
 const answerForget = `-- name: AnswerForget :exec
 DELETE FROM answers
 WHERE (principal, key) IN (
@@ -156,6 +170,37 @@ func (q *Queries) AnswerSave(ctx context.Context, arg AnswerSaveParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const answerSizes = `-- name: AnswerSizes :many
+SELECT key, length(body)::bigint AS bytes FROM answers
+WHERE principal = $1 AND status <> 0 ORDER BY until DESC, key
+`
+
+type AnswerSizesRow struct {
+	Key   string
+	Bytes int64
+}
+
+// Newest first.
+func (q *Queries) AnswerSizes(ctx context.Context, principal string) ([]AnswerSizesRow, error) {
+	rows, err := q.db.Query(ctx, answerSizes, principal)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AnswerSizesRow
+	for rows.Next() {
+		var i AnswerSizesRow
+		if err := rows.Scan(&i.Key, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const leaseAcquire = `-- name: LeaseAcquire :execrows

@@ -40,6 +40,20 @@ func (q *Queries) AnswerClaim(ctx context.Context, arg AnswerClaimParams) error 
 	return err
 }
 
+const answerDelete = `-- name: AnswerDelete :exec
+DELETE FROM answers WHERE principal = ?1 AND key = ?2 AND status <> 0
+`
+
+type AnswerDeleteParams struct {
+	Principal string
+	Key       string
+}
+
+func (q *Queries) AnswerDelete(ctx context.Context, arg AnswerDeleteParams) error {
+	_, err := q.db.ExecContext(ctx, answerDelete, arg.Principal, arg.Key)
+	return err
+}
+
 const answerForget = `-- name: AnswerForget :exec
 DELETE FROM answers
 WHERE (principal, key) IN (SELECT a.principal, a.key FROM answers a WHERE a.until <= ?1 ORDER BY a.until LIMIT 100)
@@ -146,6 +160,40 @@ func (q *Queries) AnswerSave(ctx context.Context, arg AnswerSaveParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const answerSizes = `-- name: AnswerSizes :many
+SELECT key, CAST(length(body) AS INTEGER) AS bytes FROM answers
+WHERE principal = ?1 AND status <> 0 ORDER BY until DESC, key
+`
+
+type AnswerSizesRow struct {
+	Key   string
+	Bytes int64
+}
+
+// Newest first.
+func (q *Queries) AnswerSizes(ctx context.Context, principal string) ([]AnswerSizesRow, error) {
+	rows, err := q.db.QueryContext(ctx, answerSizes, principal)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AnswerSizesRow
+	for rows.Next() {
+		var i AnswerSizesRow
+		if err := rows.Scan(&i.Key, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const leaseGet = `-- name: LeaseGet :one
