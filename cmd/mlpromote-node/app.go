@@ -58,7 +58,9 @@ func (a *app) configure(c *cobra.Command) error {
 	if err := a.output.Check(c); err != nil {
 		return err
 	}
-	a.Flags.Default(a.getenv)
+	if err := a.Flags.Default(a.getenv); err != nil {
+		return err
+	}
 	a.ui.JSON, a.ui.Verbose = a.output.Format == "json", a.output.Verbose
 	return nil
 }

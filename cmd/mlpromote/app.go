@@ -122,7 +122,9 @@ func (a *app) configure(c *cobra.Command) error {
 	if err := a.output.Check(c); err != nil {
 		return err
 	}
-	a.Flags.Default(a.getenv)
+	if err := a.Flags.Default(a.getenv); err != nil {
+		return err
+	}
 	a.toolchains = cmp.Or(a.toolchains, a.getenv("MLPROMOTE_TOOLCHAINS"))
 	a.keys = cmp.Or(a.keys, a.getenv("MLPROMOTE_KEYS"))
 	a.ui.JSON, a.ui.Verbose = a.output.Format == "json", a.output.Verbose

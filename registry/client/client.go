@@ -58,7 +58,7 @@ func ParseURL(s string) (*url.URL, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" ||
 		u.Fragment != "" ||
 		u.User != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "registry URL %q: want http://HOST:PORT or https://HOST", s)
+		return nil, registry.Errorf(registry.CodeInvalid, "registry URL %q: want http://HOST:PORT or https://HOST", registry.RedactURL(s))
 	}
 	return u, nil
 }

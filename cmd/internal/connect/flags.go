@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // DefaultData is the data directory where nothing says otherwise.
@@ -29,12 +30,23 @@ func (f *Flags) Add(root *cobra.Command, otherwise string) {
 	flags.StringVar(&f.TLSCA, "tls-ca", "", "PEM file of a CA to trust, for a service with a certificate of a private one (default MLPROMOTE_CA)")
 }
 
-// Default takes from the environment what no flag says.
-func (f *Flags) Default(getenv func(string) string) {
+// Default takes from the environment what no flag says. It refuses a URL with a password before any verb can print,
+// log or store it. Errors: CodeInvalid.
+func (f *Flags) Default(getenv func(string) string) error {
+	source := "--registry"
+	if f.Registry == "" {
+		source = "MLPROMOTE_REGISTRY"
+	}
 	f.Data = cmp.Or(f.Data, getenv("MLPROMOTE_DATA"), DefaultData)
 	f.PolicyDir = cmp.Or(f.PolicyDir, getenv("MLPROMOTE_POLICY_DIR"))
 	f.Registry = cmp.Or(f.Registry, getenv("MLPROMOTE_REGISTRY"))
 	f.TLSCA = cmp.Or(f.TLSCA, getenv("MLPROMOTE_CA"))
+	if shown := registry.RedactURL(f.Registry); shown != f.Registry {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "%s %s: want http://HOST:PORT or https://HOST, without a user, a password or a query", source, shown),
+			"MLPROMOTE_TOKEN, and the credentials of docker login, say who you are")
+	}
+	return nil
 }
 
 // PolicyFolder has environments.yaml and access.yaml.
