@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -27,36 +28,37 @@ func (s *site) snippets(r *http.Request, in read, e registry.Engine, files []reg
 		{"Pull the files of this engine with ORAS, unchecked", "oras pull " + plainHTTP(scheme, "--plain-http ") + ref},
 	}
 	all = append(all, cosign(in, e, scheme, ref, environment.Trust)...)
-	all = append(all, command{
-		"Mount it as an image volume (Kubernetes from 1.35, with a runtime that mounts OCI artifacts, such as CRI-O)",
+	all = append(all, initContainer(in, e, address), command{
+		"Mount it as an image volume (Kubernetes from 1.35, CRI-O alone: with containerd the folder is empty, and the pod starts all the same)",
 		"volumes:\n  - name: model\n    image:\n      reference: " + ref,
 	})
-	backend := map[string]string{"onnxruntime": "onnx", "openvino": "openvino", "tensorrt": "tensorrt"}[e.Toolchain.Name]
-	if backend == "" {
+	if !slices.Contains([]string{"onnxruntime", "openvino", "tensorrt"}, e.Toolchain.Name) {
 		return all
 	}
-	all = append(all, command{
-		"Serve it with KServe (its storage initializer fetches artifacts by oci+fetch)",
-		"apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata:\n  name: " + strings.NewReplacer("_", "-", ".", "-").Replace(name) +
-			"\nspec:\n  predictor:\n    model:\n      modelFormat:\n        name: " + backend + "\n      storageUri: oci+fetch://" + ref,
-	})
 	if file := loaded(files); file != "" {
 		all = append(all, command{
 			"Serve it with Triton: a model repository of the pulled folder",
 			"mkdir -p models/" + name + "\nmlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o models/" + name + "/1\n" +
-				"printf '%s\\n' 'name: \"" + name + "\"' 'backend: \"" + tritonBackend(e.Toolchain.Name) + "\"' 'default_model_filename: \"" + file + "\"' > models/" + name + "/config.pbtxt\n" +
+				"printf '%s\\n' 'name: \"" + name + "\"' 'backend: \"" + e.Toolchain.Name + "\"' 'default_model_filename: \"" + file + "\"' > models/" + name + "/config.pbtxt\n" +
 				"tritonserver --model-repository=models",
 		})
 	}
 	return all
 }
 
-// tritonBackend is the name of Triton's backend for a toolchain.
-func tritonBackend(toolchain string) string {
-	if toolchain == "tensorrt" {
-		return "tensorrt"
+// initContainer pulls the engine in a pod, with every container runtime. Its container has no runtime for engines, so that the one of the
+// server is named.
+func initContainer(in read, e registry.Engine, address string) command {
+	serves := "NAME:VERSION"
+	if t := e.Toolchain; plainFile.MatchString(t.Name) && plainFile.MatchString(t.Version) {
+		serves = t.Name + ":" + t.Version
 	}
-	return toolchain
+	return command{
+		"Load it in a pod, with every container runtime: the server mounts the volume engine too, and finds the files in /engine/model",
+		"initContainers:\n  - name: engine\n    image: IMAGE-WITH-MLPROMOTE-NODE\n    command: [/mlpromote-node, pull, " + in.Model +
+			"]\n    args: [--env=" + in.environment + ", \"--registry=" + address + "\", \"--runtime=" + serves + "\", --out=/engine/model, --trust=/trust/trust.yaml]\n    volumeMounts:\n" +
+			"      - {name: engine, mountPath: /engine}\n      - {name: trust, mountPath: /trust, readOnly: true}",
+	}
 }
 
 // plainHTTP is a flag for clients of registries without TLS.

@@ -109,8 +109,8 @@ func TestRenderBesideOtherTools(t *testing.T) {
 		j.Must(render("--check")...)
 	}
 	manifests("rendered", "1.0")
-	if got := lines(t, at("deploy/inference-service.yaml")); !strings.Contains(got, `storageUri: "oci://`+engine+`"`) {
-		t.Errorf("got\n%s\nwant the URI of %s", got, engine)
+	if got := lines(t, at("deploy/pod.yaml")); !strings.Contains(got, `value: "1.0.1"`) {
+		t.Errorf("got\n%s\nwant the version of prod", got)
 	}
 	writers.must(t, "flux", at("deploy/values.yaml"), "flux-system:server:tag", "2.2")
 	if got := lines(t, at("deploy/values.yaml")); !strings.Contains(got, `tag: "2.2"`) {
