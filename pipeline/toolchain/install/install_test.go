@@ -1,6 +1,7 @@
 package install_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -168,22 +169,27 @@ func TestInstallAgain(t *testing.T) {
 
 func TestInstallFailures(t *testing.T) {
 	t.Parallel()
-	for what, c := range map[string]struct{ version, venv, pip, want, hint string }{
+	for what, c := range map[string]struct {
+		version, venv, pip, want, hint string
+		code                           registry.Code // empty: CodeUnavailable
+	}{
 		"old Python": {version: "3.9.18", want: "3.11 or later"},
 		"no version": {version: "pypy", want: "3.11 or later"},
 		"no venv":    {version: "3.12.1", venv: "echo 'ensurepip is not available'; exit 1", want: "apt-get install python3-venv"},
 		"no network": {version: "3.12.1", pip: "echo 'could not reach the index'; exit 1", want: "install onnxruntime: pip: could not reach the index"},
 		"full disk": {version: "3.12.1",
 			pip:  "echo 'ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'; exit 1",
-			want: "No space left on device", hint: "MLPROMOTE_INSTALLS"},
+			want: "No space left on device", hint: "MLPROMOTE_INSTALLS", code: registry.CodeFull},
+		"full disk, without pip": {version: "3.12.1", venv: "echo 'Error: [Errno 28] No space left on device'; exit 1",
+			want: "No space left on device", code: registry.CodeFull},
 		"wrong hashes": {version: "3.12.1", pip: "echo 'ERROR: THESE PACKAGES DO NOT MATCH THE HASHES'; exit 1", want: "DO NOT MATCH", hint: "other files than the lock file names"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			installer, _ := newFake(t, c.version, c.venv, c.pip)
 			_, err := installer.Install(t.Context(), name, nil)
-			if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want CodeUnavailable and %q", err, c.want)
+			if code := cmp.Or(c.code, registry.CodeUnavailable); registry.CodeOf(err) != code || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want code %s and %q", err, code, c.want)
 			}
 			if hints := strings.Join(registry.Hints(err), "\n"); !strings.Contains(hints, c.hint) {
 				t.Errorf("hints %q, want %q in them", hints, c.hint)

@@ -116,7 +116,7 @@ func installFailed(ctx context.Context, name, installer, reason, folder string, 
 	case ctx.Err() != nil:
 		return err
 	case errors.As(err, &ended):
-		err = registry.Errorf(registry.CodeUnavailable, "install %s: %s: %s", name, installer, reason)
+		err = registry.Errorf(registry.CodeOf(err), "install %s: %s: %s", name, installer, reason)
 	default:
 		err = registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err)
 	}
@@ -145,8 +145,11 @@ func follow(ctx context.Context, env []string, line func(string), path string, a
 		return "", registry.Errorf(registry.CodeUnavailable, "%w", err)
 	}
 	if err != nil {
-		text := strings.TrimSpace(out.text.String())
-		return out.text.String(), registry.Errorf(registry.CodeUnavailable,
+		text, code := strings.TrimSpace(out.text.String()), registry.CodeUnavailable
+		if diskFull(text) {
+			code = registry.CodeFull
+		}
+		return out.text.String(), registry.Errorf(code,
 			"%s %s: %w: %s", filepath.Base(path), args[min(2, len(args)-1)], err, text[max(0, len(text)-1000):])
 	}
 	return out.text.String(), nil

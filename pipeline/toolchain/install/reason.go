@@ -86,10 +86,13 @@ func said(lines []string, output string) string {
 // whatToDo is the hint for the reason of a failed install in the folder.
 func whatToDo(reason, folder, otherwise string) string {
 	switch {
-	case strings.Contains(strings.ToLower(reason), "no space left"):
+	case diskFull(reason):
 		return "free space in " + folder + ", or name another folder in MLPROMOTE_INSTALLS"
 	case strings.Contains(reason, "DO NOT MATCH THE HASHES") || strings.Contains(reason, "integrity checksum failed"):
 		return "the package index has other files than the lock file names: use one that has the files of the public index unchanged"
 	}
 	return otherwise
 }
+
+// diskFull reports whether the output of a program says that a disk is full.
+func diskFull(output string) bool { return strings.Contains(strings.ToLower(output), "no space left") }
