@@ -21,6 +21,9 @@ type Approval struct {
 	// as a decision has them.
 	Accepts   []string `json:"accepts,omitempty"`
 	Withdrawn bool     `json:"withdrawn,omitempty"`
+	// History is the hash of an event of the registry that the approval is for, so that it does not count in another one of the same
+	// name. Approvals of other tools have none, and count only where the registry's name is not [LocalRegistry].
+	History DigestSet `json:"history,omitempty"`
 	// Person is who says this, where the service's attester signs for somebody who signed in. It is nil
 	// where the key of an approver signs.
 	Person *Person `json:"person,omitempty"`
@@ -127,6 +130,15 @@ func placeOf(resource string) string {
 	return where
 }
 
+// LocalRegistry is the name of registries that were given none.
+const LocalRegistry = "local"
+
+// foreign reports whether nothing shows that an approval is for this registry.
+func (g GivenApproval) foreign() bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(g.ResourceURI, resourceScheme), "/")
+	return g.observed == 0 && (len(g.History) > 0 || name == LocalRegistry)
+}
+
 // expired reports whether the approval no longer counts at a time. At the zero time, which is
 // unknown, every approval that expires at all counts as expired.
 func (a Approval) expired(now time.Time) bool {
@@ -143,6 +155,7 @@ const (
 	ApprovalExpired   ApprovalState = "expired"
 	ApprovalByBuilder ApprovalState = "builder" // its signer also signed a build of the release
 	ApprovalLeft      ApprovalState = "left"    // the environment was rolled back from the release since
+	ApprovalForeign   ApprovalState = "foreign" // nothing shows that it is for this registry, and not for another one of its name
 	// ApprovalUnlisted: it is attested, and the environment does not list the person.
 	ApprovalUnlisted ApprovalState = "unlisted"
 )
@@ -155,7 +168,7 @@ type GivenApproval struct {
 	Keys   []string      `json:"keys,omitempty"` // of the signer, as in [Claim]
 	Bundle Digest        `json:"bundle"`
 
-	recorded int64 // as [Claim] has it
+	recorded, observed int64 // as [Claim] has them
 }
 
 // String describes the approval in a line: who, for what, why, and whether it counts.
@@ -185,7 +198,7 @@ func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
 		if !ok || a.Withdrawn {
 			continue
 		}
-		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle, recorded: c.Recorded}
+		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle, recorded: c.Recorded, observed: c.Observed}
 		switch {
 		case withdrawn(c, a.ResourceURI, statements):
 			g.State = ApprovalWithdrawn

@@ -192,6 +192,9 @@ func (g GivenApproval) why() string {
 			return g.by() + " published or signed the build, so it cannot approve"
 		}
 		return g.by() + " signed the build, so it cannot approve"
+	case ApprovalForeign:
+		return "that of " + g.by() + " names no event of this registry's history: it may be for another one of this name (mlpromote approve names one; " +
+			"approvals of other tools need a registry: in environments.yaml that is not local)"
 	case ApprovalLeft:
 		return "that of " + g.by() + " is from before the environment was rolled back from this release"
 	case ApprovalUnlisted:

@@ -20,13 +20,45 @@ func hours(hour int) time.Time { return time.Date(2026, 1, 1, hour, 0, 0, 0, tim
 
 // approval is one that a key gave at an hour, recorded in that row, changed by edit.
 func approval(r registry.Release, key string, hour int, edit func(*registry.Approval)) registry.Claim {
-	a := registry.Approval{ResourceURI: inProdOf, Comment: "tried it", ApprovedOn: hours(hour)}
+	a := registry.Approval{ResourceURI: inProdOf, Comment: "tried it", ApprovedOn: hours(hour), History: registry.NewDigestSet(digest.FromString("an event"))}
 	if edit != nil {
 		edit(&a)
 	}
 	c := claim(registry.PredicateApproval, r.Digest, key, registry.RoleApprover, a)
 	c.Keys = []string{"keys/" + key + ".pub"}
-	return recorded(int64(hour), c)
+	return saw(1, recorded(int64(hour), c))
+}
+
+// Two registries can have one name. An approval counts in the one whose history it names.
+func TestApprovalsOfOneRegistry(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	for name, c := range map[string]struct {
+		registry string
+		event    bool // that the approval names
+		observed int64
+		counts   bool
+	}{
+		"an event of it":                     {"local", true, 3, true},
+		"an event of another":                {"local", true, 0, false},
+		"by another tool":                    {"local", false, 0, false},
+		"by another tool, with a name":       {"acme", false, 0, true},
+		"an event of another, with its name": {"acme", true, 0, false},
+		"an event of it, with a name":        {"acme", true, 3, true},
+	} {
+		p := asking(1)
+		p.Promotion.Resource = "oci://" + c.registry + "/prod/vision/digits"
+		given := approval(r, "first", 1, func(a *registry.Approval) {
+			if a.ResourceURI = p.Promotion.Resource; !c.event {
+				a.History = nil
+			}
+		})
+		given.Observed = c.observed
+		got := unmet(p.Check(r, append(enough(r), given)))
+		if (got == "") != c.counts || !c.counts && !strings.Contains(got, "names no event of this registry's history") {
+			t.Errorf("%s: unmet %q, want that it counts: %t", name, got, c.counts)
+		}
+	}
 }
 
 // withdrawal takes back what a key approved before an hour.

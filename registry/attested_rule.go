@@ -124,6 +124,8 @@ func (p Policy) judgeApproval(g GivenApproval, r Release, claims []Claim) Approv
 	switch {
 	case g.State != ApprovalStands:
 		return g.State
+	case g.foreign():
+		return ApprovalForeign
 	case p.Promotion.Left > 0 && g.recorded <= p.Promotion.Left:
 		return ApprovalLeft
 	case g.Person != nil && !p.Approvals.Attested.Lists(*g.Person):

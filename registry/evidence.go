@@ -185,7 +185,7 @@ type Claim struct {
 	// RecordedAt is the time of that event, by the clock of the process that recorded it. If
 	// Recorded is 0, it is the time at which the bundle was read, or zero.
 	RecordedAt time.Time
-	// Observed is the number of the event that a report's History names, or 0 if the catalog
+	// Observed is the number of the event that the History of a report or approval names, or 0 if the catalog
 	// has no such event.
 	Observed int64
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -157,4 +158,18 @@ func (i Intent) Abandoned(envs Environments, head Head, now time.Time) string {
 		return fmt.Sprintf("it began %v ago and did not move the head", age.Truncate(time.Minute))
 	}
 	return ""
+}
+
+// HistoryReader reads the events that a caller may see.
+type HistoryReader interface {
+	History(ctx context.Context, q HistoryQuery) ([]Event, error)
+}
+
+// NewestHash returns the hash of the newest event about a model that the caller may see, or "".
+func NewestHash(ctx context.Context, r HistoryReader, model string) (Digest, error) {
+	newest, err := r.History(ctx, HistoryQuery{Model: model, Descending: true, Limit: 1})
+	if err != nil || len(newest) == 0 {
+		return "", err
+	}
+	return newest[0].Hash, nil
 }

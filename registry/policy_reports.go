@@ -214,9 +214,12 @@ func (r report) heals(against report) bool {
 }
 
 // HistorySeen returns the hash of the newest event that the verifier of a report could see when
-// it began, or "".
+// it began, or that the signer of an approval saw, or "".
 func (c Claim) HistorySeen() Digest {
 	read, _ := readReport(c)
+	if a, ok := c.Approval(); ok {
+		read.History = a.History
+	}
 	hex, ok := read.History[string(digest.SHA256)]
 	if !ok {
 		return ""

@@ -71,9 +71,14 @@ func (w *stolen) verified(t *testing.T, r registry.Release, verdict registry.Ver
 	return all
 }
 
-func (w *stolen) approved(r registry.Release) signedText {
+func (w *stolen) approved(t *testing.T, r registry.Release) signedText {
+	t.Helper()
+	seen, err := registry.NewestHash(t.Context(), w, r.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return signedText{registry.RoleApprover, r.Digest, registry.PredicateApproval, registry.Approval{
-		ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.clock.Now()}}
+		ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.clock.Now(), History: registry.NewDigestSet(seen)}}
 }
 
 // agreed is what one approver says for a promotion that skips a report and an approval.
@@ -102,7 +107,7 @@ func (w *stolen) verify(t *testing.T, r registry.Release, verdict registry.Verdi
 
 func (w *stolen) approve(t *testing.T, r registry.Release) {
 	t.Helper()
-	w.say(t, nil, "staging", r, w.approved(r))
+	w.say(t, nil, "staging", r, w.approved(t, r))
 }
 
 func (w *stolen) quarantine(t *testing.T, environment string, r registry.Release) {
@@ -145,7 +150,7 @@ func (w *stolen) restrict(t *testing.T, role registry.Role, by registry.Interfac
 // restrictions.
 func (w *stolen) sayAll(t *testing.T, r registry.Release) {
 	t.Helper()
-	all := slices.Concat(w.built(r), w.verified(t, r, registry.VerdictPass), []signedText{w.approved(r)})
+	all := slices.Concat(w.built(r), w.verified(t, r, registry.VerdictPass), []signedText{w.approved(t, r)})
 	claims, _, err := w.Claims(t.Context(), "staging", r)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +159,7 @@ func (w *stolen) sayAll(t *testing.T, r registry.Release) {
 		all = append(all, signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine, registry.Quarantine{
 			Reason: "not so", IssuedOn: w.clock.Now(), Lifts: []registry.Digest{q.Bundle}}})
 	}
-	forAna := w.approved(r)
+	forAna := w.approved(t, r)
 	named := forAna.content.(registry.Approval)
 	named.Person = &registry.Person{Principal: "token:ana", Token: "ana"}
 	forAna.content = named

@@ -61,7 +61,12 @@ func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
 	if err != nil {
 		return Given{}, err
 	}
+	seen, err := registry.NewestHash(ctx, a.Registry, r.Model)
+	if err != nil {
+		return Given{}, err
+	}
 	given := Given{Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(), Release: r.Digest, Approval: a.says(req, r.Model)}
+	given.Approval.History = registry.NewDigestSet(seen)
 	if len(req.BreakGlass) > 0 {
 		if err := a.breakGlass(ctx, req, to, &given); err != nil {
 			return Given{}, err

@@ -16,6 +16,7 @@ type Registry interface {
 	registry.Lister
 	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
 	Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error)
+	registry.HistoryReader
 }
 
 // Quarantiner signs and attaches quarantines. All fields but Unread are required.

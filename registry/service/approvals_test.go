@@ -25,10 +25,18 @@ func approversOf(count int) func(c *service.Config) {
 	}
 }
 
+// seen names the newest event.
+func (w *world) seen(t *testing.T) registry.DigestSet {
+	t.Helper()
+	hash, err := registry.NewestHash(t.Context(), w, registrytest.Model)
+	must(t, err)
+	return registry.NewDigestSet(hash)
+}
+
 // approve attaches an approval for prod, in staging, changed by edit.
 func (w *world) approve(t *testing.T, r registry.Release, key string, edit func(*registry.Approval)) (registry.Digest, error) {
 	t.Helper()
-	a := registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now()}
+	a := registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now(), History: w.seen(t)}
 	if edit != nil {
 		edit(&a)
 	}

@@ -107,7 +107,7 @@ func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done r
 	if err != nil {
 		return "", nil, err
 	}
-	statement, err := s.attestation(req, done)
+	statement, err := s.attestation(ctx, req, done)
 	if err != nil {
 		return "", nil, err
 	}
@@ -124,14 +124,18 @@ func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done r
 }
 
 // attestation makes the statement.
-func (s *Service) attestation(req registry.AttestRequest, done registry.Attested) ([]byte, error) {
+func (s *Service) attestation(ctx context.Context, req registry.AttestRequest, done registry.Attested) ([]byte, error) {
 	about := registry.StatementSubject{Name: done.Model, Digest: registry.NewDigestSet(done.Subject)}
 	now := s.Now().UTC()
 	if req.Kind == registry.AttestQuarantine {
 		return registry.NewStatement(registry.PredicateQuarantine,
 			registry.Quarantine{Reason: req.Comment, IssuedOn: now, Person: &done.Person}, about)
 	}
-	return registry.NewApproval(about, registry.Approval{
+	seen, err := registry.NewestHash(ctx, s, done.Model)
+	if err != nil {
+		return nil, err
+	}
+	return registry.NewApproval(about, registry.Approval{History: registry.NewDigestSet(seen),
 		ResourceURI: s.resource(done.Environment, done.Model), Comment: req.Comment, ApprovedOn: now, ExpiresOn: req.Expires,
 		Accepts: req.Accepts, Withdrawn: req.Kind == registry.AttestWithdrawal, Person: &done.Person,
 	})

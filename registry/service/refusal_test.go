@@ -16,20 +16,22 @@ func TestRefusalSaysEachThingOnce(t *testing.T) {
 	w := setup(t)
 	release := w.Build(t, registrytest.Build{})
 	w.Sign(t, release)
-	s := w.after(t, require(registry.RequireRecordedCases))
+	s := w.after(t, require(registry.RequireRecordedCases), func(c *service.Config) {
+		c.Environments.List[1].Accuracy = &registry.AccuracyRequirement{Metric: "top1", Min: new(registry.Figure)}
+	})
 	_, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
 	if err == nil {
 		t.Fatal("promoted without a report, want a refusal")
 	}
 	for _, e := range release.Engines {
 		line := "parity of " + e.Label() +
-			": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (also unmet: recorded-cases)"
+			": no report of a trusted verifier: run mlpromote verify on a machine that meets the target (also unmet: accuracy)"
 		if got := strings.Count(err.Error(), line); got != 1 {
 			t.Errorf("%d times %q in %q, want once", got, line, err)
 		}
 	}
-	if got := strings.Count(err.Error(), "recorded-cases"); got != len(release.Engines) {
-		t.Errorf("recorded-cases is named %d times, want once for each of %d engines: %v", got, len(release.Engines), err)
+	if strings.Contains(err.Error(), "recorded-cases") {
+		t.Errorf("recorded-cases is named, and nothing says that cases are not: %v", err)
 	}
 }
 
