@@ -236,7 +236,7 @@ func TestSlices(t *testing.T) {
 		", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}", "", 1)
 	built := w.built(t, text, pipeline.BuildOptions{})
 	if len(w.warnings) == 0 || !strings.Contains(strings.Join(w.warnings, "; "),
-		"slice region=3 stays undecided: mae cannot be bounded by 4 cases: it takes at least 8") {
+		"slice region=3: mae cannot be bounded by 4 cases: it takes at least 8") {
 		t.Errorf("warnings %v, want one of slice 3", w.warnings)
 	}
 	verified, err := w.p.Verify(t.Context(), built.Ref)

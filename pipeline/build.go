@@ -248,7 +248,7 @@ func (p *Pipeline) warnLimits(limits validators.Limits, in inputs, precisions []
 	cases := in.Cases.Distinct()
 	for _, w := range []struct{ of, text string }{
 		{"cases", limits.Few(cases)},
-		{"cases", limits.RarerClass(in.Cases.Rarer, in.Cases.Record.Count)},
+		{"cases", limits.Unproven(in.Cases.Sample(in.Interface))},
 		{"limits", limits.Loose(cases)},
 		{"limits", in.Limits.Unbound(precisions)},
 	} {

@@ -202,10 +202,6 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 		if err == nil {
 			err = in.Cases.FindLabels(s.Cases.Labels, in.Interface, in.Limits.Accuracy)
 		}
-		if err == nil {
-			err = in.Cases.CheckSlices(validators.Limits{V: validators.LimitsVersion, Accuracy: in.Limits.Accuracy,
-				Confidence: cmp.Or(in.Limits.Confidence, validators.DefaultConfidence)})
-		}
 	}
 	if err != nil {
 		return err
@@ -220,6 +216,17 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	}
 	if err := in.Cases.Convert(in.Interface, filepath.Join(scratch, "cases-for-engines")); err != nil {
 		return err
+	}
+	if in.Cases.Record.Labels != "" {
+		if err := in.Cases.FindRight(in.Interface, in.Limits.Accuracy); err != nil {
+			return err
+		}
+	}
+	if s.Cases.Generate == 0 {
+		if err := in.Cases.CheckSlices(validators.Limits{V: validators.LimitsVersion, Accuracy: in.Limits.Accuracy,
+			Confidence: cmp.Or(in.Limits.Confidence, validators.DefaultConfidence)}, in.Interface); err != nil {
+			return err
+		}
 	}
 	uses := in.imported.model.Uses()
 	if err := warnUnlikely("cases", &in.Cases, in.Interface, uses); err != nil || s.Calibration == nil {

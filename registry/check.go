@@ -26,7 +26,10 @@ type Check struct {
 	// it all the same, at the confidence of the report.
 	Proves *Figure `json:"proves,omitempty"`
 	Case   *int    `json:"case,omitempty"` // the worst one, if there is one
-	// Resampled says that the bounds are by a bootstrap over cases, so that they do not follow
-	// from what the report has.
+	// Identical is, of a limit on differences or on a drop that the bounds do not prove, how many cases there are if no float output
+	// differs in a bit in any of them: then it passes. Rarest is how many of them have the rarest class, where the metric has classes.
+	Identical int `json:"identical,omitempty"`
+	Rarest    int `json:"rarest,omitempty"`
+	// Resampled says that the bounds follow from figures of each case, and not from what the report has.
 	Resampled bool `json:"resampled,omitempty"`
 }

@@ -233,6 +233,10 @@ type OutputFigures struct {
 	// value. Absent where the reference has no other.
 	Skill *Figure `json:"skill,omitempty"`
 
+	// Identical is of floats: how many cases there are, without copies and those without elements, if every case has the bits of the
+	// reference model's output; absent if one has not.
+	Identical int `json:"identical,omitempty"`
+
 	NewNaN int    `json:"newNaN"`
 	NewInf int    `json:"newInf"`
 	Worst  *Worst `json:"worst,omitempty"`

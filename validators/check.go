@@ -212,6 +212,7 @@ func (j *judgement) rate(output, figure string, limit, misses float64, cases int
 			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, figure)})
 	case low >= limit:
 		check.Verdict = registry.VerdictPass
+	case j.sameBits(&check, misses != 0, 0):
 	case high < limit:
 		check.Verdict = registry.VerdictFail
 		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
@@ -258,6 +259,7 @@ func (j *judgement) drop(figure, other string, limit float64, a *registry.Accura
 	switch {
 	case high <= limit:
 		check.Verdict = registry.VerdictPass
+	case j.sameBits(&check, lost != 0 || won != 0, 0):
 	case low > limit:
 		check.Verdict = registry.VerdictFail
 		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,

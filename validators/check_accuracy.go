@@ -119,6 +119,7 @@ func (j *judgement) relative(limit float64, a *registry.Accuracy) {
 	switch {
 	case low >= limit:
 		check.Verdict = registry.VerdictPass
+	case j.sameBits(&check, a.Lost != 0 || a.Won != 0, 0):
 	case high < limit:
 		check.Verdict, reason.Code = registry.VerdictFail, ReasonAccuracy
 		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s; the limit is %s", said, share(j.confidence), share(high), share(limit))
@@ -168,7 +169,7 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 	reference, engine := f.Sides()
 	check.Verdict = l.decide(reference, engine, worse, better)
 	defer func() { j.checks = append(j.checks, check) }()
-	if check.Verdict == registry.VerdictPass {
+	if check.Verdict == registry.VerdictPass || j.sameBits(&check, !f.Same(), f.Rarest().Cases) {
 		return
 	}
 	code := ReasonLimit
@@ -196,18 +197,26 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 	default:
 		reason.Code = ReasonNotEnough
 		reason.Message = fmt.Sprintf("%s, with %s confidence %s, and the limit is %s: use more cases%s", said,
-			share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric), ofRarer(f))
+			share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric), ofRarest(name, l.value, f, j.confidence))
 		j.undecided(reason)
 	}
 }
 
-// ofRarer says of which cases more help where the bound follows from how many have the rarer label.
-func ofRarer(f accuracy.Figures) string {
-	rarer := f.Rarer()
-	if rarer == 0 {
+// ofRarest says of which class cases help most, of a limit on what an engine loses.
+func ofRarest(figure string, limit float64, f accuracy.Figures, confidence float64) string {
+	class := f.Rarest()
+	if class.Cases == 0 || figure == figureAccuracy {
 		return ""
 	}
-	return fmt.Sprintf(" with the rarer label: %d of these %d have it, and the bound follows from them", rarer, len(f.Reference.Each))
+	text := fmt.Sprintf(" of class %d: %d of these %d have it, and the bound follows from them", class.Number, class.Cases, len(f.Reference.Each))
+	if figure == figureRelative {
+		reference, _ := f.Sides()
+		limit = reference * (1 - limit)
+	}
+	if need := f.CasesFor(limit, confidence); need > class.Cases {
+		text += fmt.Sprintf("; it takes about %d without a difference", need)
+	}
+	return text
 }
 
 // none reports whether a figure has no value.

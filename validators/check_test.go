@@ -265,7 +265,7 @@ func TestProvable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			checkBound(t, c.limits.Provable(c.cases), c.want)
+			checkBound(t, c.limits.Provable(validators.Sample{Cases: c.cases}), c.want)
 		})
 	}
 }
@@ -278,7 +278,7 @@ func TestDefaultsAreProvable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := limits.Provable(cases); err != nil {
+		if err := limits.Provable(validators.Sample{Cases: cases}); err != nil {
 			t.Errorf("%d cases: %v", cases, err)
 		}
 		result := equalResult(cases)
@@ -294,58 +294,89 @@ func TestDefaultsAreProvable(t *testing.T) {
 	}
 }
 
-// A drop of AUC depends on the rarer label: no number of cases is said to prove it, and a warning says what one needs of these.
-func TestRarerClass(t *testing.T) {
-	t.Parallel()
-	l := limits2(validators.OutputLimits{})
-	l.Accuracy = &validators.AccuracyLimit{Metric: "auc", Drop: &validators.AtMost{Max: 0.02}}
-	if p := l.Proof(1500); p == nil || p.Drop != 0 || p.Rate == 0 {
-		t.Errorf("proof %+v, want a rate and no drop", p)
-	}
-	want := "18 cases have the rarer label, so that an engine that orders cases as the reference does proves a drop of auc of at most 20.47 %, " +
-		"and the limit is 2 %: it takes about 185 with that label, or allow more"
-	if got := l.RarerClass(18, 1500); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	for name, got := range map[string]string{"enough": l.RarerClass(200, 1500), "not counted": l.RarerClass(0, 1500)} {
-		if got != "" {
-			t.Errorf("%s: %q, want no warning", name, got)
-		}
-	}
-	l.Accuracy.Metric = "f1_macro"
-	if got := l.RarerClass(18, 1500); got != "" {
-		t.Errorf("another metric: %q", got)
-	}
-}
-
-// A verdict that more cases would decide says which ones.
-func TestUndecidedByTheRarerLabel(t *testing.T) {
-	t.Parallel()
-	m, err := accuracy.Find(accuracy.AUC)
+// rightFigures are those of a metric for a reference and an engine that give the labels.
+func rightFigures(t *testing.T, metric string, labels tensor.Tensor) *accuracy.Figures {
+	t.Helper()
+	m, err := accuracy.Find(metric)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counter := accuracy.NewCounter(m, false, 1)
-	scores, labels := make([]float32, 600), make([]int64, 600)
-	for i := range scores {
-		scores[i] = float32(i * 7 % 601)
-		if i%50 == 0 {
+	if err := counter.AddRight(labels); err != nil {
+		t.Fatal(err)
+	}
+	return counter.Figures()
+}
+
+// every is labels of which each nth is 1.
+func every(t *testing.T, nth, cases int) tensor.Tensor {
+	t.Helper()
+	labels := make([]int64, cases)
+	for i := range labels {
+		if i%nth == 0 {
 			labels[i] = 1
 		}
 	}
-	output, right := tensorOf(t, scores), tensorOf(t, labels)
-	if err := counter.Add(output, output, right); err != nil {
-		t.Fatal(err)
+	return tensorOf(t, labels)
+}
+
+// Before a build, limits on what is lost are judged by the rule of the verdict, with labels as answers: what it takes depends on the rarest class.
+func TestUnproven(t *testing.T) {
+	t.Parallel()
+	l := limits2(validators.OutputLimits{})
+	l.Accuracy = &validators.AccuracyLimit{Metric: "auc", Drop: &validators.AtMost{Max: 0.01}}
+	if p := l.Proof(1500); p == nil || p.Drop != 0 || p.Rate == 0 {
+		t.Errorf("proof %+v, want a rate and no drop", p)
 	}
-	f := counter.Figures()
-	if got, want := f.Drop(0.95).High, accuracy.DropOfSameOrder(12, 600, 0.95); math.Abs(got-want) > 1e-9 || f.Rarer() != 12 {
-		t.Errorf("bound %v and %d of the rarer label, want %v and 12", got, f.Rarer(), want)
+	labels := every(t, 34, 1373)
+	s := validators.Sample{Cases: 1373, Floats: true, Right: rightFigures(t, "auc", labels)}
+	want := "a drop of auc of at most 1 % cannot be proven: 1373 cases without a difference, 41 of class 1, prove 8.9"
+	takes := "it takes about 369 of class 1; use more cases, or allow more; an engine passes only if no bit of its float outputs differs"
+	if got := l.Unproven(s); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, takes) || l.Provable(s) != nil {
+		t.Errorf("%q, %v, want %q ... %q and no refusal", got, l.Provable(s), want, takes)
+	}
+	m, _ := accuracy.Find("auc")
+	if got := s.LeastDrop(m, l.Confidence); math.Abs(got-0.0896) > 1e-3 {
+		t.Errorf("the least drop is %v, want about 9 %%", got)
+	}
+	for metric, least := range map[string]float64{"auc": 0.03, "f1_macro": 0.03, "f1_binary": 0.03, "miou": 0.03, "prefix": 0.003} {
+		of := every(t, 12, 1200)
+		if metric == "miou" { // two places in each case
+			of, _ = tensor.New(append(of.Float64s(), of.Float64s()...), 1200, 2)
+			of = tensor.Tensor{DType: tensor.Int8, Shape: of.Shape, Data: bytesOf(of.Float64s())}
+		}
+		right := rightFigures(t, metric, of)
+		l.Accuracy = &validators.AccuracyLimit{Metric: metric, Drop: &validators.AtMost{Max: least}}
+		s := validators.Sample{Cases: 1200, Right: right}
+		measured := right.Accuracy()
+		judged := l.Judge("fp32", validators.Measured{Cases: 1200, Accuracy: &measured, Figures: right})
+		passes := slices.ContainsFunc(judged.Checks, func(c registry.Check) bool { return c.Figure == "drop" && c.Verdict == registry.VerdictPass })
+		if proven := l.Unproven(s) == "" && l.Provable(s) == nil; proven != passes {
+			t.Errorf("%s: plan says %t (%s), and the verdict %t", metric, proven, l.Unproven(s), passes)
+		}
+	}
+}
+
+func bytesOf(values []float64) []byte {
+	out := make([]byte, len(values))
+	for i, v := range values {
+		out[i] = byte(v)
+	}
+	return out
+}
+
+// A verdict that more cases would decide says which ones.
+func TestUndecidedByTheRarestClass(t *testing.T) {
+	t.Parallel()
+	f := rightFigures(t, accuracy.AUC, every(t, 50, 600))
+	if got := f.Rarest(); got != (accuracy.Class{Number: 1, Cases: 12}) {
+		t.Errorf("the rarest class is %+v, want class 1 of 12 cases", got)
 	}
 	l := limits2(validators.OutputLimits{})
 	l.Accuracy = &validators.AccuracyLimit{Metric: accuracy.AUC, Drop: &validators.AtMost{Max: 0.02}}
-	measured := counter.Result()
+	measured := f.Accuracy()
 	got := l.Judge("fp32", validators.Measured{Cases: 600, Accuracy: &measured, Figures: f})
-	want := "and the limit is 0.02: use more cases with the rarer label: 12 of these 600 have it, and the bound follows from them"
+	want := "use more cases of class 1: 12 of these 600 have it, and the bound follows from them; it takes about 185 without a difference"
 	if !slices.ContainsFunc(got.Reasons, func(r registry.Reason) bool { return strings.HasSuffix(r.Message, want) }) {
 		t.Errorf("%+v, want %q", got.Reasons, want)
 	}

@@ -86,6 +86,9 @@ type Judgement struct {
 // since version 2, what the cases cannot prove.
 func (l Limits) Judge(precision string, m Measured) Judgement {
 	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases}
+	if l.V > 1 {
+		j.identical = identical(m.Outputs)
+	}
 	if m.Cases < l.MinCases {
 		j.undecided(registry.Reason{Code: ReasonTooFewCases,
 			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(m.Cases, "case"), l.MinCases)})
@@ -141,6 +144,7 @@ type judgement struct {
 	least      int // cases that the limits ask for
 	slices     []registry.SliceAccuracy
 	full       int // of them, those in which the output at hand has elements
+	identical  int // of them, if no float output differs in a bit in any, and there are enough; else 0
 }
 
 func (j *judgement) undecided(r registry.Reason) {

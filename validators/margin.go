@@ -7,12 +7,13 @@ import (
 )
 
 // Margin returns how much of what a limit allows a check leaves: 1 less the share that is used. It
-// is 1 where nothing differs, 0 at the limit, and negative beyond it. A rate uses what its worse
+// is 1 where nothing differs, not even in a bit, 0 at the limit, and negative beyond it. A rate uses what its worse
 // bound does, and decibels are taken as the ratio of errors that they are. It is NaN where the
 // figure has no value.
 func Margin(c registry.Check) float64 {
 	value, limit := float64(c.Value), float64(c.Limit)
 	switch {
+	case c.Identical > 0: // which bounds do not prove
 	case !c.AtLeast && c.High != nil:
 		value = float64(*c.High)
 	case c.AtLeast && c.Low != nil:

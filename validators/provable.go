@@ -1,72 +1,172 @@
 package validators
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
-// Provable checks that each limit on a rate is one that a number of cases can prove, if none of
-// them differs. Errors: CodeInvalid, which says what the cases prove and how many it takes.
-func (l Limits) Provable(cases int) error {
+// Sample is what is known of cases before an engine runs.
+type Sample struct {
+	Cases  int  // without copies
+	Floats bool // the model has float outputs, in which an engine can have the bits of the reference
+	// Right are the figures if the reference model and an engine give the labels: see [accuracy.Counter.AddRight]. Nil where labels do not say so
+	// much; then no metric is taken to prove more than a rate does.
+	Right *accuracy.Figures
+}
+
+// unproven is a limit that no engine proves with the cases, or only one that has the bits of the reference.
+type unproven struct {
+	err  error
+	bits bool
+}
+
+// Provable checks that an engine could keep each limit with these cases. Errors: CodeInvalid, which says what the cases prove
+// and how many it takes.
+func (l Limits) Provable(s Sample) error {
+	for _, u := range l.unproven(s) {
+		if !u.bits {
+			return u.err
+		}
+	}
+	return nil
+}
+
+// Unproven says of the first limit that only an engine with the bits of the reference keeps how many cases it takes for others; empty for none.
+func (l Limits) Unproven(s Sample) string {
+	for _, u := range l.unproven(s) {
+		if u.bits {
+			return u.text()
+		}
+	}
+	return ""
+}
+
+func (u unproven) text() string {
+	return strings.TrimPrefix(u.err.Error(), "limits: ") + "; an engine passes only if no bit of its float outputs differs"
+}
+
+// unproven lists the limits that an engine does not prove which differs in no answer. It decides as [Limits.Judge] does.
+func (l Limits) unproven(s Sample) (all []unproven) {
 	if l.V == 1 {
 		return nil
+	}
+	bits := s.Floats && s.Cases >= FewestIdentical
+	add := func(err error, bits bool) {
+		if err != nil {
+			all = append(all, unproven{err, bits})
+		}
 	}
 	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
 		outputs := l.Precisions[precision].Outputs
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
 			what := fmt.Sprintf("limits of %s, output %q: ", precision, name)
-			if err := cmp.Or(l.provable(what+"top1", outputs[name].Top1, cases), l.provable(what+"equal", outputs[name].Equal, cases),
-				l.provable(what+"close", outputs[name].Close, cases)); err != nil {
-				return err
-			}
+			add(l.provable(what+"top1", outputs[name].Top1, s.Cases), bits)
+			add(l.provable(what+"equal", outputs[name].Equal, s.Cases), bits)
+			add(l.provable(what+"close", outputs[name].Close, s.Cases), bits)
 		}
 	}
-	if l.Accuracy == nil {
-		return nil
+	if l.Accuracy != nil {
+		l.unprovenAccuracy(*l.Accuracy, s, bits, add)
 	}
-	return l.provableAccuracy(*l.Accuracy, cases)
+	return all
 }
 
-// fewestForBounds is how many cases a bound by the bootstrap needs, see [stats.MeanBounds].
+// fewestForBounds is how many cases the bounds of a metric that is no rate need, see [stats.MeanBounds].
 const fewestForBounds = 8
 
-// provableAccuracy checks the limits on accuracy. What a bootstrap proves depends on the outputs: of
-// metrics that jump with an answer, it is never more than what a rate does.
-func (l Limits) provableAccuracy(a AccuracyLimit, cases int) error {
+// unprovenAccuracy adds the limits on accuracy. What a bootstrap proves depends on the outputs. Nor are figures of labels those of the
+// reference model, so that nothing is refused by them.
+func (l Limits) unprovenAccuracy(a AccuracyLimit, s Sample, bits bool, add func(err error, bits bool)) {
 	m, err := accuracy.Find(a.Metric)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		add(err, false)
+		return
+	case !m.Rate && s.Cases < fewestForBounds:
+		add(registry.Errorf(registry.CodeInvalid, "limits: %s cannot be bounded by %s: it takes at least %d, and more to be near",
+			m.Name, registry.Count(s.Cases, "case"), fewestForBounds), false)
+		return
+	case m.Smooth || m.Needs == accuracy.NeedsProgram: // whose scale is not known
+		return
 	}
-	if !m.Rate && cases < fewestForBounds {
-		return registry.Errorf(registry.CodeInvalid,
-			"limits: %s cannot be bounded by %s: it takes at least %d, and more to be near", m.Name, registry.Count(cases, "case"), fewestForBounds)
+	add(l.provable("limits: accuracy", a.Min, s.Cases), false)
+	if s.Right != nil {
+		add(l.provableLoss("a drop", m, a.Drop, s), true)
+		add(l.provableLoss("a regression", m, a.Regression, s), true)
+		if a.Relative != nil {
+			add(l.provableLoss("a drop", m, &AtMost{1 - a.Relative.Min}, s), true)
+		}
+		return
 	}
-	if m.Smooth || m.Needs == accuracy.NeedsProgram { // whose scale is not known
-		return nil
-	}
-	return cmp.Or(l.provable("limits: accuracy", a.Min, cases), l.provableDrop("a drop of accuracy", a.Drop, cases),
-		l.provableDrop("a regression of accuracy", a.Regression, cases), l.provableRelative(a.Relative, cases))
+	add(l.provableDrop("a drop of accuracy", a.Drop, s.Cases), bits)
+	add(l.provableDrop("a regression of accuracy", a.Regression, s.Cases), false)
+	add(l.provableRelative(a.Relative, s.Cases), bits)
 }
 
-// ProvableSlice checks that a slice of so many cases can prove what slices have to keep. Errors: those of
-// [Limits.Provable].
-func (l Limits) ProvableSlice(cases int) error {
+// UnprovenSlice says of a slice of such cases which of its limits it does not prove; empty for none.
+func (l Limits) UnprovenSlice(s Sample) string {
 	if l.Accuracy == nil || l.Accuracy.Slices == nil {
-		return nil
+		return ""
 	}
 	limit := l.Accuracy.ofSlice()
 	if limit.Min == nil && limit.Max == nil && limit.Drop == nil {
+		return ""
+	}
+	text := ""
+	l.unprovenAccuracy(*limit, s, s.Floats, func(err error, bits bool) {
+		switch u := (unproven{err, bits}); {
+		case err == nil || text != "":
+		case bits && s.Floats:
+			text = u.text()
+		default:
+			text = strings.TrimPrefix(err.Error(), "limits: ")
+		}
+	})
+	return text
+}
+
+// LeastDrop returns the smallest limit on a drop of a metric that so many cases prove of an engine that differs in no case: what a default is
+// made from. It is 1 where that is not known before an engine runs.
+func (s Sample) LeastDrop(m accuracy.Metric, confidence float64) float64 {
+	switch {
+	case s.Right != nil:
+		return min(s.Right.Drop(confidence).High, 1)
+	case m.Rate:
+		_, high := stats.PairedDrop(0, 0, s.Cases, confidence)
+		return high
+	}
+	return 1
+}
+
+// provableLoss checks a limit on what is lost of a metric that is no rate, by the bound that verify uses.
+func (l Limits) provableLoss(what string, m accuracy.Metric, allowed *AtMost, s Sample) error {
+	if allowed == nil {
 		return nil
 	}
-	return l.provableAccuracy(*limit, cases)
+	high := s.LeastDrop(m, l.Confidence)
+	if high <= allowed.Max {
+		return nil
+	}
+	class := s.Right.Rarest()
+	have, of := "", "of these"
+	if class.Cases > 0 {
+		have, of = fmt.Sprintf(", %d of class %d,", class.Cases, class.Number), fmt.Sprintf("of class %d", class.Number)
+	}
+	takes := ""
+	if need := s.Right.CasesFor(allowed.Max, l.Confidence); need > 0 && need < math.MaxInt32 {
+		takes = fmt.Sprintf(", and it takes about %d %s", need, of)
+	}
+	return registry.Errorf(registry.CodeInvalid,
+		"limits: %s of %s of at most %s cannot be proven: %s without a difference%s prove %s with %s confidence%s; use more cases, or allow more",
+		what, m.Name, share(allowed.Max), registry.Count(s.Cases, "case"), have, share(high), share(l.Confidence), takes)
 }
 
 // provableRelative checks a limit on the accuracy over that of the reference.
@@ -109,23 +209,6 @@ type Proof struct {
 func isOfRate(metric string) bool {
 	m, err := accuracy.Find(metric)
 	return err == nil && m.Rate
-}
-
-// RarerClass says where a limit on what an engine loses of auc takes more cases of the class that has fewer, of which there are
-// rarer; empty where these do, and for other metrics. It is a warning: an engine that orders many cases otherwise has a
-// closer bound, by the bootstrap.
-func (l Limits) RarerClass(rarer, cases int) string {
-	a := l.Accuracy
-	if a == nil || a.Drop == nil || a.Drop.Max <= 0 || a.Metric != accuracy.AUC || rarer < 1 || rarer > cases {
-		return ""
-	}
-	bound := accuracy.DropOfSameOrder(rarer, cases, l.Confidence)
-	if bound <= a.Drop.Max {
-		return ""
-	}
-	return fmt.Sprintf("%s have the rarer label, so that an engine that orders cases as the reference does proves a drop of auc of at most %s, "+
-		"and the limit is %s: it takes about %.0f with that label, or allow more",
-		registry.Count(rarer, "case"), share(bound), share(a.Drop.Max), math.Ceil(float64(rarer)*bound/a.Drop.Max))
 }
 
 // usualRates are limits on rates that people ask for.

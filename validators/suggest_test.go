@@ -34,11 +34,11 @@ func TestSuggestion(t *testing.T) {
 		t.Errorf("systematic errors of at most %v and %v, want half of the limit, 0.015, and half more than 0.018", y.Systematic.Max, z.Systematic.Max)
 	}
 	limits := limits2(validators.OutputLimits{Top1: y.Top1})
-	if y.Top1.Min < 0.98 || y.Top1.Min > 0.995 || limits.Provable(1000) != nil {
-		t.Errorf("top1 of at least %v for 6 expected misses in 1000 cases, provable: %v", y.Top1.Min, limits.Provable(1000))
+	if y.Top1.Min < 0.98 || y.Top1.Min > 0.995 || limits.Provable(validators.Sample{Cases: 1000}) != nil {
+		t.Errorf("top1 of at least %v for 6 expected misses in 1000 cases, provable: %v", y.Top1.Min, limits.Provable(validators.Sample{Cases: 1000}))
 	}
 	limits.Accuracy = &validators.AccuracyLimit{Metric: s.Metric, Drop: s.Drop}
-	if err := limits.Provable(1000); err != nil || s.Drop.Max < 0.006 || s.Drop.Max > 0.03 {
+	if err := limits.Provable(validators.Sample{Cases: 1000}); err != nil || s.Drop.Max < 0.006 || s.Drop.Max > 0.03 {
 		t.Errorf("a drop of %v, provable: %v", s.Drop.Max, err)
 	}
 	if text := s.YAML(); !strings.Contains(text,

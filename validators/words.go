@@ -66,8 +66,11 @@ func ValueText(c registry.Check, v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// BoundsText is the bounds of a check, neither of which says too much; "exact" if it has none.
+// BoundsText is the bounds of a check, neither of which says too much; "exact" if it has none. Where no bit differs it says in how many cases.
 func BoundsText(c registry.Check) string {
+	if c.Identical > 0 {
+		return IdenticalText(c)
+	}
 	if c.Low == nil || c.High == nil {
 		return "exact"
 	}

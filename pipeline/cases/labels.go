@@ -48,10 +48,7 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 		switch {
 		case err == nil:
 			cs.Record.Labels = name
-			if metric.Needs == accuracy.NeedsTwo {
-				cs.Rarer, err = cs.countRarer(name)
-			}
-			return err
+			return nil
 		case errors.Is(err, errNoTensor) && named != "":
 			return registry.Errorf(registry.CodeInvalid, "%s: %w %q, which cases.labels names", path, errNoTensor, named)
 		case named != "":
@@ -90,25 +87,54 @@ func (cs *Set) checkLabels(name string, wanted labelled) (path string, err error
 	return "", nil
 }
 
-// countRarer counts the cases of the rarer of two labels, 0 and 1.
-func (cs *Set) countRarer(name string) (int, error) {
-	positive := 0
+// FindRight computes the figures of a reference model and an engine that give the labels, without those of copies: see [Set.Sample]. Nothing is
+// known where labels do not say what an output would be.
+func (cs *Set) FindRight(iface validators.Interface, limit *validators.AccuracyLimit) error {
+	metric, _, ok, err := iface.Accuracy(limit)
+	if err != nil {
+		return err
+	}
+	if !ok || metric.Rate || metric.Smooth || metric.Needs == accuracy.NeedsProgram {
+		return nil
+	}
+	counter, number := accuracy.NewCounter(metric, false, 0), 0
 	for _, file := range cs.Files {
 		f, err := openShard(file)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		labels, err := f.Tensor(name)
+		labels, err := f.Tensor(cs.Record.Labels)
 		if err = errors.Join(err, f.Close()); err != nil {
-			return 0, TensorError(err)
+			return TensorError(err)
 		}
-		for _, label := range labels.Float64s() {
-			if label == 1 {
-				positive++
+		for row := range labels.Shape[0] {
+			if number++; cs.Copies[number-1] {
+				continue
+			}
+			of, err := labels.Rows(row, row+1)
+			if err != nil {
+				return TensorError(err)
+			}
+			if counter.AddRight(of) != nil {
+				return nil //nolint:nilerr // the labels are checked where outputs are at hand
 			}
 		}
 	}
-	return min(positive, cs.Record.Count-positive), nil
+	cs.right = counter
+	return nil
+}
+
+// Sample is what the cases are, as far as limits depend on it.
+func (cs *Set) Sample(iface validators.Interface) validators.Sample {
+	s := validators.Sample{Cases: cs.Distinct(), Floats: hasFloats(iface)}
+	if cs.right != nil {
+		s.Right = cs.right.Figures()
+	}
+	return s
+}
+
+func hasFloats(iface validators.Interface) bool {
+	return slices.ContainsFunc(iface.Outputs, func(o validators.TensorInfo) bool { return o.DType.Class() == tensor.ClassFloat })
 }
 
 // labelled is what labels are for: the zero metric takes classes.

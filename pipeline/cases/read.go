@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // Set is a set of cases on disk, checked against the model's inputs.
@@ -23,13 +24,13 @@ type Set struct {
 	Warnings []string          // about values that are probably a mistake
 	Copies   map[int]bool      // numbers of the cases whose inputs are those of an earlier one; nil: not looked for
 	Changed  map[int]bool      // numbers of the cases whose values engines get changed; nil unless Converted
-	Rarer    int               // cases with the rarer of two labels, where a metric wants these; else 0
 
 	converted []toolchain.Input // what engines run on; nil for Files
 
 	texts map[string]string // tensors of text: the user's file
 
-	from []string // the user's file of each shard that was read, for errors
+	from  []string          // the user's file of each shard that was read, for errors
+	right *accuracy.Counter // of answers that are the labels, where a metric of classes or boxes wants these; else nil
 }
 
 // Read reads every safetensors and npz file of a folder, in the order of their names, as one

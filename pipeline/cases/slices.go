@@ -16,12 +16,14 @@ import (
 // CheckSlices checks that the cases can be cut into the slices of a limit: every shard has the tensor
 // that says the slice of each case. It warns of slices that have too few cases to prove the limit.
 // Errors: CodeInvalid.
-func (cs *Set) CheckSlices(limits validators.Limits) error {
+func (cs *Set) CheckSlices(limits validators.Limits, iface validators.Interface) error {
 	if limits.Accuracy == nil || limits.Accuracy.Slices == nil {
 		return nil
 	}
 	by := limits.Accuracy.Slices.By
 	counts := make(map[int64]int)
+	var distinct []int64 // of the cases that are no copies
+	number := 0
 	for i, file := range cs.Files {
 		from := file.Name
 		if i < len(cs.from) {
@@ -32,7 +34,10 @@ func (cs *Set) CheckSlices(limits validators.Limits) error {
 			return registry.Errorf(registry.CodeInvalid, "%s: tensor %q, which limits.accuracy.slices.by names: %w", from, by, err)
 		}
 		for _, v := range values {
-			counts[v]++
+			if number++; !cs.Copies[number-1] {
+				counts[v]++
+				distinct = append(distinct, v)
+			}
 		}
 		if len(counts) > accuracy.MaxSlices {
 			return registry.Errorf(registry.CodeInvalid,
@@ -40,9 +45,21 @@ func (cs *Set) CheckSlices(limits validators.Limits) error {
 				from, by, accuracy.MaxSlices)
 		}
 	}
+	right := make(map[int64]*accuracy.Figures)
+	if cs.right != nil {
+		all, err := cs.right.Slices(distinct)
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			right[s.Value] = s.Figures
+		}
+	}
+	floats := hasFloats(iface) && cs.Distinct() >= validators.FewestIdentical
 	for _, value := range slices.Sorted(maps.Keys(counts)) {
-		if err := limits.ProvableSlice(counts[value]); err != nil {
-			cs.Warnings = append(cs.Warnings, fmt.Sprintf("slice %s=%d stays undecided: %s", by, value, strings.TrimPrefix(err.Error(), "limits: ")))
+		sample := validators.Sample{Cases: counts[value], Floats: floats, Right: right[value]}
+		if text := limits.UnprovenSlice(sample); text != "" {
+			cs.Warnings = append(cs.Warnings, fmt.Sprintf("slice %s=%d: %s", by, value, text))
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func TestCheckSlices(t *testing.T) {
 		"slices without a bound":   {sliced(0), files{groups(0, 1, 1)}, "", nil},
 		"enough cases":             {sliced(0.5), files{groups(make([]int64, 100)...)}, "", nil},
 		"enough in two files":      {sliced(0.5), files{groups(make([]int64, 4)...), groups(make([]int64, 4)...)}, "", nil},
-		"a slice of one case":      {sliced(0.5), files{groups(append(make([]int64, 100), 3)...)}, "", []string{"slice group=3 stays undecided"}},
+		"a slice of one case":      {sliced(0.5), files{groups(append(make([]int64, 100), 3)...)}, "", []string{"slice group=3: accuracy of 50 % cannot be proven"}},
 		"two slices of few cases":  {sliced(0.5), files{groups(1, 0)}, "", []string{"slice group=0", "slice group=1"}},
 		"the tensor is missing":    {sliced(0), files{groups(0), {"x": made(t, []float32{1}, 1)}}, `b.safetensors: tensor "group", which limits.accuracy.slices.by names: no such tensor: the file has x`, nil},
 		"fractions":                {sliced(0), files{{"x": made(t, []float32{1}, 1), "group": made(t, []float32{0.5}, 1)}}, "a.safetensors", nil},
@@ -66,7 +66,7 @@ func TestCheckSlices(t *testing.T) {
 				t.Fatal(err)
 			}
 			set.Warnings = nil
-			if err = set.CheckSlices(c.limits); (err == nil) != (c.invalid == "") ||
+			if err = set.CheckSlices(c.limits, validators.Interface{}); (err == nil) != (c.invalid == "") ||
 				err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.invalid)) {
 				t.Errorf("error %v, want %q", err, c.invalid)
 			}

@@ -228,7 +228,7 @@ func (p *Plan) setLimits(in Inputs) error {
 		return registry.Errorf(registry.CodeInvalid,
 			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave out the limit or the preset that has it")
 	}
-	return p.Limits.Provable(in.Cases.Distinct())
+	return p.Limits.Provable(in.Cases.Sample(in.Interface))
 }
 
 // InOrder puts the engines of a spec, as it lists them, into the order in which nodes get them.

@@ -63,6 +63,26 @@ func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 	return c.add(reference, engine, labels)
 }
 
+// AddRight takes cases to which the reference model and the engine give the labels as answers. Errors: those of [Counter.Add], also for labels
+// from which no outputs can be made.
+func (c *Counter) AddRight(labels tensor.Tensor) error {
+	if c.metric.Needs != NeedsBoxes {
+		return c.Add(labels, labels, labels)
+	}
+	if n := len(labels.Shape); n < 3 || labels.Shape[n-1] != labelWidth {
+		return mismatchf("labels have shape %v: want [cases, boxes, %d]", labels.Shape, labelWidth)
+	}
+	var found []float64
+	for of := range slices.Chunk(labels.Float64s(), labelWidth) {
+		found = append(append(found, of[:4]...), 1, of[4])
+	}
+	right, err := tensor.New(found, append(slices.Clone(labels.Shape[:len(labels.Shape)-1]), detectionWidth)...)
+	if err != nil {
+		return err
+	}
+	return c.Add(right, right, labels)
+}
+
 func (c *Counter) add(reference, engine, labels tensor.Tensor) error {
 	if c.reference != nil {
 		if err := c.reference.add(reference, labels); err != nil {
@@ -236,5 +256,9 @@ func (c *Counter) figuresOf(cases []int) *Figures {
 	if c.reference == nil {
 		return nil
 	}
-	return &Figures{Metric: c.metric, Seed: c.seed, Reference: c.reference.contributions(cases), Engine: c.engine.contributions(cases)}
+	f := &Figures{Metric: c.metric, Seed: c.seed, Reference: c.reference.contributions(cases), Engine: c.engine.contributions(cases)}
+	if jumps, ok := c.reference.(jumping); ok {
+		f.lost = jumps.lost(cases, c.engine, *f)
+	}
+	return f
 }

@@ -164,49 +164,76 @@ func (e event) size() float64 {
 
 func (c *confusion) size() int { return len(c.first) }
 
-func (c *confusion) contributions(of []int) Contributions {
-	classes := make(map[int32]tally)
-	var order []int32 // as they occur, so that sums are the same in every run
-	labelled := false
+// with adds an event some times.
+func (t tally) with(e event, times float64) tally {
+	t.all += float64(times * e.size())
+	if e.hit {
+		t.hits += times
+	}
+	return t
+}
+
+// tallies are what some cases have of each class.
+type tallies struct {
+	of     map[int32]tally
+	order  []int32 // as they occur, so that sums are the same in every run
+	rarest Class   // of those that are labels
+}
+
+func (c *confusion) tallies(of []int) tallies {
+	t := tallies{of: make(map[int32]tally)}
+	cases := make(map[int32]int) // with labels of the class
 	for _, n := range of {
+		seen := make(map[int32]bool)
 		for _, e := range c.of(n) {
-			t, known := classes[e.class]
-			if !known {
-				order = append(order, e.class)
+			if _, known := t.of[e.class]; !known {
+				t.order = append(t.order, e.class)
 			}
-			if t.all += e.size(); e.hit {
-				t.hits++
+			t.of[e.class] = t.of[e.class].with(e, 1)
+			if e.label && !seen[e.class] {
+				seen[e.class] = true
+				cases[e.class]++
 			}
-			classes[e.class] = t
-			labelled = labelled || e.label
 		}
 	}
-	if !labelled {
+	for _, class := range t.order {
+		t.rarest = t.rarest.rarer(Class{int(class), cases[class]})
+	}
+	return t
+}
+
+func (c *confusion) contributions(of []int) Contributions {
+	t := c.tallies(of)
+	if t.rarest.Cases == 0 {
 		return Contributions{Each: slices.Repeat([]float64{math.NaN()}, len(of))}.seen()
 	}
-	each := make([]float64, 0, len(classes))
-	for _, class := range order {
-		each = append(each, classes[class].f1())
+	each := make([]float64, 0, len(t.of))
+	for _, class := range t.order {
+		each = append(each, t.of[class].f1())
 	}
-	f1, weight := mean(each), float64(len(of))/float64(max(len(classes), 1))
-	out := Contributions{Each: make([]float64, len(of))}
+	f1, weight := mean(each), float64(len(of))/float64(max(len(t.of), 1))
+	out := Contributions{Each: make([]float64, len(of)), Rare: t.rarest.Cases < rareCases, rarest: t.rarest}
 	for i, n := range of {
 		out.Each[i] = f1
+		right := 0.0 // what hits are worth: each makes a miss, and a false alarm of another class
 		for _, e := range c.of(n) {
-			t := classes[e.class]
-			change := -float64(t.f1() * e.size())
+			of := t.of[e.class]
+			change := -float64(of.f1() * e.size())
 			if e.hit {
 				change += 2
+				right += 2 / of.all
 			}
-			out.Each[i] += float64(weight * change / t.all)
+			out.Each[i] += float64(weight * change / of.all)
 		}
+		out.weight = max(out.weight, float64(weight*right))
 	}
 	out.Least, out.Most = f1, f1
 	worst, best, sum := 0.0, 0.0, 0.0
-	for _, t := range classes {
-		loss := weight * t.f1() / t.all
+	for _, class := range t.order {
+		of := t.of[class]
+		loss := weight * of.f1() / of.all
 		sum, worst = sum+loss, max(worst, loss)
-		best = max(best, weight*(2-2*t.f1())/t.all)
+		best = max(best, weight*(2-2*of.f1())/of.all)
 	}
 	if !c.multi {
 		sum = 2 * worst // the class that is right, and the one that is answered

@@ -14,6 +14,9 @@ type Figures struct {
 	Metric            Metric
 	Seed              uint64        // of the bootstrap
 	Reference, Engine Contributions // of the same cases in the same order
+	// lost is what each case takes from the figure, times the number of cases: 0 where both sides have the same of it. Nil for what is
+	// bounded by its spread: see [jumping].
+	lost []float64
 }
 
 // Bounded is a figure with its one-sided bounds.
@@ -38,6 +41,9 @@ func (f Figures) bounds(c Contributions, level float64) Bounded {
 	return Bounded{mean(c.Each), low, high}
 }
 
+// Rarest returns the rarest class of the labels and how many cases have it; none for a metric without classes.
+func (f Figures) Rarest() Class { return f.Reference.rarest }
+
 // outer makes bounds of the figure from those of a mean.
 func (f Figures) outer(b Bounded) Bounded {
 	return Bounded{f.Metric.Figure(b.Value), f.Metric.Figure(b.Low), f.Metric.Figure(b.High)}
@@ -52,12 +58,21 @@ func (f Figures) Sides() (reference, engine float64) {
 }
 
 // Absolute bounds the figure of the engine.
-func (f Figures) Absolute(level float64) Bounded { return f.outer(f.bounds(f.Engine, level)) }
+func (f Figures) Absolute(level float64) Bounded {
+	b := f.bounds(f.Engine, level)
+	if f.lost != nil && !math.IsInf(b.High, 1) { // a share
+		b.Low, b.High = max(b.Low, 0), min(b.High, 1)
+	}
+	return f.outer(b)
+}
 
 // Drop bounds by how much the engine is worse than the reference model: the difference of the two
 // figures, and for a loss the part by which the engine's is larger, so that 0.01 is 1 % of the
 // reference's. A negative drop is a gain.
 func (f Figures) Drop(level float64) Bounded {
+	if f.lost != nil {
+		return f.dropOfCases(level)
+	}
 	if !f.Metric.Loss {
 		return f.bounds(f.paired(func(r, e float64) float64 { return r - e }, 1), level)
 	}
@@ -68,6 +83,9 @@ func (f Figures) Drop(level float64) Bounded {
 // Relative bounds what share of the reference's quality the engine has: its figure over the
 // reference's, and for a loss the reverse.
 func (f Figures) Relative(level float64) Bounded {
+	if f.lost != nil {
+		return f.shareOfCases(level)
+	}
 	r := f.ratio(level)
 	if !f.Metric.Loss {
 		return r
@@ -112,8 +130,7 @@ func (f Figures) paired(of func(reference, engine float64) float64, scale float6
 		c.Each[i] = of(f.Reference.Each[i], e)
 	}
 	c = c.seen()
-	c.Rare = f.Reference.Rare || f.Engine.Rare
-	if !f.Metric.Smooth {
+	if !f.Metric.Smooth { // scores of a program
 		most := scale * (max(f.Reference.Most, f.Engine.Most) - min(f.Reference.Least, f.Engine.Least))
 		c.Least, c.Most = min(c.Least, -most), max(c.Most, most)
 	}

@@ -161,6 +161,20 @@ type Contributions struct {
 	Least, Most float64
 	// Rare: a part of the figure, such as a class, is that of fewer than 8 cases, whose spread says nothing of what others would have.
 	Rare bool
+	// weight is what the figure loses, times the number of cases, if everything is wrong that is right in the case with most of it.
+	weight float64
+	rarest Class
+}
+
+// Class is a class, or a label, and how many cases have it.
+type Class struct{ Number, Cases int }
+
+// rarer returns the class that fewer cases have; that of no cases is none.
+func (c Class) rarer(than Class) Class {
+	if than.Cases == 0 || c.Cases > 0 && c.Cases <= than.Cases {
+		return c
+	}
+	return than
 }
 
 // rareCases is from how many cases on their spread says something.

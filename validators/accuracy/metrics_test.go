@@ -342,7 +342,7 @@ func TestSameOutputs(t *testing.T) {
 		}
 		reference, _ := sets(rand.New(rand.NewPCG(3, 4)), m, 300)
 		b := counted(t, m, reference, reference, 1).Figures().Drop(0.95)
-		if b.Value != 0 || b.Low > 0 || b.High < 0 || m.Smooth && (b.Low != 0 || b.High != 0) || !m.Smooth && (b.High < 0.005 || b.High > 0.1) {
+		if b.Value != 0 || b.Low > 0 || b.High < 0 || m.Smooth && (b.Low != 0 || b.High != 0) || !m.Smooth && (b.High < 0.001 || b.High > 0.1) {
 			t.Errorf("%s: the same outputs drop by %+v", name, b)
 		}
 		seven := set{reference.outputs[:7*reference.width], reference.labels[:7*max(reference.each, 1)], reference.width, reference.each}

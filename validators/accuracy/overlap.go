@@ -138,54 +138,64 @@ func (s shared) possible() bool {
 	return s.class >= 0 && s.hits >= 0 && s.hits <= min(s.labelled, s.answered) && s.labelled <= most && s.answered <= most && s.labelled+s.answered > 0
 }
 
-// totals adds up what some cases have of each class. order lists the classes that have labels in any of them; rare says that
-// one of these has labels in fewer than 8 cases.
-func (o *overlap) totals(of []int) (totals map[int32]shared, order []int32, rare bool) {
-	totals = make(map[int32]shared)
+// sums are what some cases have of each class.
+type sums struct {
+	of       map[int32]shared
+	labelled []int32 // the classes that have labels in any of them
+	rarest   Class   // of these
+}
+
+func (t sums) share(class int32) float64 { return float64(t.of[class].hits) / t.of[class].union() }
+
+func (o *overlap) totals(of []int) sums {
+	t := sums{of: make(map[int32]shared)}
 	cases := make(map[int32]int) // with labels of the class
+	var order []int32
 	for _, n := range of {
 		for _, s := range o.of(n) {
-			t, known := totals[s.class]
+			sum, known := t.of[s.class]
 			if !known {
 				order = append(order, s.class)
 			}
 			cases[s.class] += one(s.labelled > 0)
-			totals[s.class] = shared{s.class, t.hits + s.hits, t.labelled + s.labelled, t.answered + s.answered}
+			t.of[s.class] = shared{s.class, sum.hits + s.hits, sum.labelled + s.labelled, sum.answered + s.answered}
 		}
 	}
-	labelled := order[:0]
 	for _, class := range order {
-		if totals[class].labelled > 0 {
-			labelled = append(labelled, class)
-			rare = rare || cases[class] < rareCases
+		if cases[class] > 0 {
+			t.labelled = append(t.labelled, class)
+			t.rarest = t.rarest.rarer(Class{int(class), cases[class]})
 		}
 	}
-	return totals, labelled, rare
+	return t
 }
 
 func (o *overlap) contributions(of []int) Contributions {
-	totals, order, rare := o.totals(of)
-	share := func(class int32) float64 { return float64(totals[class].hits) / totals[class].union() }
-	each := make([]float64, 0, len(order))
-	for _, class := range order {
-		each = append(each, share(class))
+	t := o.totals(of)
+	each := make([]float64, 0, len(t.labelled))
+	for _, class := range t.labelled {
+		each = append(each, t.share(class))
 	}
-	miou, weight := mean(each), float64(len(of))/float64(max(len(order), 1))
-	out := Contributions{Each: make([]float64, len(of)), Rare: rare}
+	miou, weight := mean(each), float64(len(of))/float64(max(len(t.labelled), 1))
+	out := Contributions{Each: make([]float64, len(of)), Rare: t.rarest.Cases < rareCases, rarest: t.rarest}
 	var most int64 // places of a case
 	for i, n := range of {
 		out.Each[i] = miou
 		most = max(most, o.places[n])
+		right := 0.0 // what hits are worth: each place is missed, and answers another class
 		for _, s := range o.of(n) {
-			if totals[s.class].labelled > 0 {
-				out.Each[i] += float64(weight * (float64(s.hits) - float64(share(s.class)*s.union())) / totals[s.class].union())
+			if total := t.of[s.class]; total.labelled > 0 {
+				share := t.share(s.class)
+				out.Each[i] += float64(weight * (float64(s.hits) - float64(share*s.union())) / total.union())
+				right += float64(s.hits) * (1 + share) / total.union()
 			}
 		}
+		out.weight = max(out.weight, float64(weight*right))
 	}
 	worst, best := 0.0, 0.0 // what one place can change
-	for _, class := range order {
-		worst = max(worst, weight*share(class)/totals[class].union())
-		best = max(best, weight*(1-share(class))/totals[class].union())
+	for _, class := range t.labelled {
+		worst = max(worst, weight*t.share(class)/t.of[class].union())
+		best = max(best, weight*(1-t.share(class))/t.of[class].union())
 	}
 	seen := out.seen()
 	out.Least = min(seen.Least, miou-2*worst*float64(most)) // the class that is right, and the one that is answered

@@ -55,6 +55,7 @@ func (d *detection) contributions(of []int) Contributions {
 	// expected: at the highest scores each takes much, so that nothing could be proven.
 	labels := d.mostLabels(of)
 	seen := c.seen()
+	seen.weight = float64((1 + precision) * atMost(slices.Clone(missed), labels)) // each is missed, and makes a false alarm
 	seen.Least = min(seen.Least, precision-atMost(missed, labels))
 	seen.Most = max(seen.Most, precision+atMost(better, labels))
 	return seen

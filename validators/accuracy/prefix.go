@@ -41,5 +41,5 @@ func (p *prefix) restore(r *reading) {
 }
 
 func (p *prefix) contributions(of []int) Contributions {
-	return Contributions{Each: pick(p.shares, of), Least: 0, Most: 1}
+	return Contributions{Each: pick(p.shares, of), Least: 0, Most: 1, weight: 1}
 }

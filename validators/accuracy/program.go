@@ -31,6 +31,7 @@ func (s *scores) contributions(of []int) Contributions {
 	c := Contributions{Each: pick(s.cases, of)}.seen()
 	if c.Least >= 0 && c.Most <= 1 || s.loss {
 		c.Least, c.Most = min(c.Least, 0), max(c.Most, 1)
+		c.weight = 1
 	}
 	return c
 }

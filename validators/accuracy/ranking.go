@@ -1,10 +1,10 @@
 package accuracy
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
-	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -63,70 +63,70 @@ func (r *ranking) restore(from *reading) {
 	}
 }
 
-func (r *ranking) contributions(of []int) Contributions {
-	scores, positive := pick(r.scores, of), pick(r.positive, of)
+// places say of each case which share of the other class it is on the right side of.
+type places struct {
+	each                 []float64
+	positive             []bool
+	positives, negatives float64
+	area                 float64
+}
+
+// scale is how many cases there are for each one of the class of case i.
+func (p places) scale(i int) float64 {
+	if p.positive[i] {
+		return float64(len(p.each)) / p.positives
+	}
+	return float64(len(p.each)) / p.negatives
+}
+
+// hasBoth reports whether both classes are among some cases.
+func (r *ranking) hasBoth(of []int) bool {
+	positive := pick(r.positive, of)
+	return slices.Contains(positive, true) && slices.Contains(positive, false)
+}
+
+func (r *ranking) place(of []int) places {
+	scores := pick(r.scores, of)
+	p := places{each: make([]float64, len(of)), positive: pick(r.positive, of)}
 	order := make([]int, len(of))
-	positives := 0
 	for i := range of {
 		order[i] = i
-		positives += one(positive[i])
+		p.positives += float64(one(p.positive[i]))
 	}
-	n, negatives := float64(len(of)), len(of)-positives
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case scores[a] < scores[b]:
-			return -1
-		case scores[a] > scores[b]:
-			return 1
-		}
-		return 0
-	})
-	// The share of the other class that is on the right side of each case.
-	placed := make([]float64, len(of))
-	area, below := 0.0, [2]float64{} // cases of each class with a lower score
+	p.negatives = float64(len(of)) - p.positives
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
+	below := [2]float64{} // cases of each class with a lower score
 	for from := 0; from < len(order); {
 		to := from
 		var tied [2]float64
 		for ; to < len(order) && scores[order[to]] == scores[order[from]]; to++ {
-			tied[one(positive[order[to]])]++
+			tied[one(p.positive[order[to]])]++
 		}
 		for _, i := range order[from:to] {
-			if positive[i] {
-				placed[i] = (below[0] + tied[0]/2) / float64(negatives)
+			if p.positive[i] {
+				p.each[i] = (below[0] + tied[0]/2) / p.negatives
 			} else {
-				placed[i] = (float64(positives) - below[1] - tied[1]/2) / float64(positives)
+				p.each[i] = (p.positives - below[1] - tied[1]/2) / p.positives
 			}
 		}
-		area += tied[1] * (below[0] + tied[0]/2)
+		p.area += tied[1] * (below[0] + tied[0]/2)
 		below[0], below[1] = below[0]+tied[0], below[1]+tied[1]
 		from = to
 	}
-	area /= float64(positives) * float64(negatives) // NaN without one of both classes
-	scale := func(p bool) float64 {
-		if p {
-			return n / float64(positives)
-		}
-		return n / float64(negatives)
-	}
-	for i, p := range placed {
-		placed[i] = area + float64((p-area)*scale(positive[i]))
-	}
-	most := max(scale(true), scale(false))
-	return Contributions{Each: placed, Least: area - area*most, Most: area + (1-area)*most, Rare: min(positives, negatives) < rareCases}
+	p.area /= p.positives * p.negatives // NaN without one of both classes
+	return p
 }
 
-// DropOfSameOrder returns the least drop of AUC that cases can prove of an engine that puts them in the order of the
-// reference: see [stats.RangedMean]. A case of the rarer class counts for as many as there are cases for each of these.
-func DropOfSameOrder(rarer, cases int, level float64) float64 {
-	return float64(cases) / float64(rarer) * stats.UpperRate(0, cases, 1-(1-level)/2)
-}
-
-// Rarer returns how many cases have the rarer of two labels, for a metric of these; else 0. It follows from how much one case
-// can contribute.
-func (f Figures) Rarer() int {
-	most := f.Reference.Most - f.Reference.Least
-	if f.Metric.Name != AUC || !(most > 0) || math.IsInf(most, 1) {
-		return 0
+func (r *ranking) contributions(of []int) Contributions {
+	p := r.place(of)
+	n, area := float64(len(of)), p.area
+	most := max(n/p.positives, n/p.negatives)
+	rarest := Class{0, int(p.negatives)}.rarer(Class{1, int(p.positives)})
+	out := Contributions{Each: p.each, Least: area - area*most, Most: area + (1-area)*most, Rare: rarest.Cases < rareCases, rarest: rarest}
+	for i, share := range p.each {
+		weight := float64(share * p.scale(i))
+		out.weight = max(out.weight, weight)
+		p.each[i] = area + weight - float64(area*p.scale(i))
 	}
-	return int(math.Round(float64(len(f.Reference.Each)) / most))
+	return out
 }

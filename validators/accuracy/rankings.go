@@ -81,9 +81,8 @@ func (r *rankings) restore(from *reading) {
 
 func (r *rankings) contributions(of []int) Contributions {
 	out, labels := Contributions{Each: make([]float64, len(of))}, 0.0
-	for _, label := range r.of {
-		positive := pick(label.positive, of)
-		if !slices.Contains(positive, true) || !slices.Contains(positive, false) {
+	for l, label := range r.of {
+		if !label.hasBoth(of) {
 			continue
 		}
 		labels++
@@ -92,6 +91,8 @@ func (r *rankings) contributions(of []int) Contributions {
 			out.Each[i] += v
 		}
 		out.Least, out.Most, out.Rare = out.Least+c.Least, out.Most+c.Most, out.Rare || c.Rare
+		out.weight += c.weight
+		out.rarest = out.rarest.rarer(Class{l, c.rarest.Cases})
 	}
 	if labels == 0 {
 		return Contributions{Each: slices.Repeat([]float64{math.NaN()}, len(of))}.seen()
@@ -99,6 +100,6 @@ func (r *rankings) contributions(of []int) Contributions {
 	for i := range out.Each {
 		out.Each[i] /= labels
 	}
-	out.Least, out.Most = out.Least/labels, out.Most/labels
+	out.Least, out.Most, out.weight = out.Least/labels, out.Most/labels, out.weight/labels
 	return out
 }

@@ -214,6 +214,9 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		CaseErrors: slices.Clone(r.CaseErrors[:]),
 		NewNaN:     int(r.NewNaN), NewInf: int(r.NewInf),
 	}
+	if r.Float {
+		figures.Identical = r.Identical
+	}
 	if o := r.Others; o != nil {
 		figures.Others = &registry.OtherChannels{Without: o.Without, SNRdB: registry.Figure(o.SNR), MaxError: registry.Figure(o.MaxError)}
 	}

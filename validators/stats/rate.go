@@ -103,6 +103,18 @@ func PairedDrop(lost, won, n int, level float64) (lower, upper float64) {
 	return LowerRate(l, n, half) - UpperRate(w, n, half), UpperRate(l, n, half) - LowerRate(w, n, half)
 }
 
+// PairedLoss returns the one-sided upper bound of the mean of what cases lose, less the mean of what they win, where a case loses or wins at
+// most most. Lost and won are the sums over n cases. It is the bound of [PairedDrop] for sums of fractions: see [UpperRate]. It rises with
+// lost, falls with won, and without a difference it is the share of cases that may differ unseen, times the most that one can lose.
+func PairedLoss(lost, won, most float64, n int, level float64) float64 {
+	if !(most > 0) {
+		return 0
+	}
+	half := 1 - (1-level)/2
+	part := func(sum float64) float64 { return max(0, min(sum/most, float64(n))) }
+	return most * (UpperRate(part(lost), n, half) - LowerRate(part(won), n, half))
+}
+
 // PairedRatio returns the one-sided bounds of the accuracy of an engine over that of the reference
 // model on the same n cases, of which the reference model has right right: 1 less the drop, see
 // [PairedDrop], over the accuracy of the reference model. Each of the two has half of the error, so

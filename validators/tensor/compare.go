@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -57,6 +58,7 @@ type Comparison struct {
 	result   Result
 	sums     sums
 	broken   bool    // an element has no finite error
+	differs  bool    // a case has another bit than the reference's
 	agreed   int64   // rows with equal argmax
 	prefixes float64 // sum over the cases of the share of these rows before the first other one
 	shift    float64 // the first value of the reference
@@ -93,11 +95,23 @@ func (c *Comparison) AddCopy(caseIndex int, reference, engine Tensor) error {
 	return c.add(caseIndex, reference, engine, true)
 }
 
+// bits compares what the figures of numbers do not tell apart, such as 0 and -0.
+func (c *Comparison) bits(reference, engine Tensor, again bool) {
+	c.result.Float = reference.DType.Class() == ClassFloat
+	switch {
+	case reference.DType != engine.DType || !bytes.Equal(reference.Data, engine.Data):
+		c.differs = true
+	case !again && reference.Len() > 0:
+		c.result.Identical++
+	}
+}
+
 func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) error {
 	if err := c.check(reference, engine); err != nil {
 		return fmt.Errorf("case %d: %w", caseIndex, err)
 	}
 	c.begin(reference)
+	c.bits(reference, engine, again)
 	k := newKernel(c.options, c.firstOf(reference))
 	rows := newTop1(reference.Shape, c.options.fill())
 	k.again, rows.again = again, again

@@ -39,7 +39,7 @@ func TestCompareByHand(t *testing.T) {
 		vector(1, 2), vector(2, 1), // 1 > 0.6 at 0, 1 > 0.7 at 1; the other argmax
 	)
 	want := tensor.Result{
-		Cases: 3, Elements: 6, Failed: 2,
+		Cases: 3, Elements: 6, Float: true, Failed: 2,
 		MaxAbs: 1.5, MaxAbsCase: 1, MeanAbs: 4.0 / 6,
 		MaxRel: 0.5 / tensor.RelFloor, MaxRelCase: 1,
 		CosineMin: 0.8, CosineMinCase: 2,

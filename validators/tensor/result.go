@@ -23,6 +23,10 @@ type Result struct {
 	// it passes.
 	Cases    int
 	Elements int64
+	// Float says that the values are floats. Identical is how many cases there are, without copies and those without elements, if every
+	// case has the bits of the reference; 0 if one has not.
+	Float     bool
+	Identical int
 	// Failed is the number of elements outside the tolerances of Options.
 	Failed int64
 	// MaxAbs and MeanAbs are taken over |engine-reference| of all elements;
@@ -148,6 +152,9 @@ func (r Result) Skill() float64 {
 func (c *Comparison) Result() Result {
 	r := c.result
 	r.Fill = c.options.Fill
+	if c.differs {
+		r.Identical = 0
+	}
 	r.SNR = c.snr()
 	c.spread(&r)
 	r.Top1, r.Prefix, r.OtherAnswers = math.NaN(), math.NaN(), c.answers.others()

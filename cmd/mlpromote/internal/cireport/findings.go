@@ -53,7 +53,10 @@ func checkText(c registry.Check) string {
 	}
 	text := fmt.Sprintf("%s is %.4g: want %s %.4g (%s, %s)",
 		checkName(c), float64(c.Value), want, float64(c.Limit), c.Verdict, registry.Count(c.Cases, "case"))
-	if c.Low != nil && c.High != nil {
+	switch {
+	case c.Identical > 0:
+		text += "; " + validators.IdenticalText(c)
+	case c.Low != nil && c.High != nil:
 		text += fmt.Sprintf("; the cases prove %.4g to %.4g", float64(*c.Low), float64(*c.High))
 	}
 	return text
