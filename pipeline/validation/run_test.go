@@ -26,6 +26,9 @@ import (
 // families are those of testdata/models.py.
 var families = []string{"classifier", "regressor", "encoder", "recurrent", "tagger"}
 
+// rareFamily has so few cases of a class that only an engine with the bits of the reference keeps its limit on accuracy. It has no faults.
+const rareFamily = "fraud"
+
 // variants are how engines are built, as a spec says it.
 var variants = map[string]string{
 	"fp32": "fp32", "fp16": "fp16", "int8-static": "{name: int8-static, quantize: {method: static}}",

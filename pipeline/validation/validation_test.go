@@ -215,6 +215,9 @@ func everything(t *testing.T, folder string) []task {
 			}
 		}
 	}
+	for seed := first; seed < first+honestSeeds; seed++ {
+		honest = append(honest, task{rareFamily, seed, "", ort.Name, []string{"fp32"}})
+	}
 	order := rand.New(rand.NewPCG(uint64(first), 1))
 	all := slices.Concat(honest[len(families):], faulty, elsewhere)
 	order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -248,18 +251,19 @@ func writePage(t *testing.T, path string, all []record, part string) {
 }
 
 // The sample of every run: engines that are right pass, and those with a fault do not, in each way that a fault can
-// be found. All share three models.
+// be found. All share four models.
 func TestVerifierKnowsRightFromWrong(t *testing.T) { //nolint:tparallel // the group must end before its results are counted
 	t.Parallel()
 	folder := t.TempDir()
 	models := make(map[string]about)
-	for _, family := range []string{"classifier", "regressor", "encoder"} {
+	for _, family := range []string{"classifier", "regressor", "encoder", rareFamily} {
 		models[family] = model(t, folder, family, 1)
 	}
 	var tasks []task
 	for family, quantized := range map[string]string{"classifier": "int8-static", "regressor": "int4-weights", "encoder": "int8-static"} {
 		tasks = append(tasks, task{family, 1, "", ort.Name, []string{"fp32", "fp16", "int8-dynamic", quantized}})
 	}
+	tasks = append(tasks, task{rareFamily, 1, "", ort.Name, []string{"fp32"}})
 	for _, m := range []struct{ family, fault, variant string }{
 		{"classifier", "training-norm", "fp32"}, {"classifier", "class-off-by-one", "int8-dynamic"}, {"classifier", "nan-on-one-case", "fp32"},
 		{"classifier", saturating, "int8-static"}, {"classifier", "class-drop", "fp16"}, {"regressor", "channel-1.05", "fp32"},
@@ -286,8 +290,8 @@ func TestVerifierKnowsRightFromWrong(t *testing.T) { //nolint:tparallel // the g
 	for _, r := range v.notBuilt {
 		t.Errorf("%s %s: %s, want a verdict", r.Task, r.Variant, r.Error)
 	}
-	if len(v.honest) != 12 || len(v.counted) != 14 {
-		t.Errorf("%d honest engines and %d with a fault that shows, want 12 and 14", len(v.honest), len(v.counted))
+	if len(v.honest) != 13 || len(v.counted) != 14 {
+		t.Errorf("%d honest engines and %d with a fault that shows, want 13 and 14", len(v.honest), len(v.counted))
 	}
 	for _, r := range v.falseAlarms {
 		t.Errorf("%s %s: verdict %s, %s; want a pass of an engine that is right", r.Task, r.Variant, r.Verdict, r.First)
