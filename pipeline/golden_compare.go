@@ -92,7 +92,14 @@ func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
 			return nil
 		}
 	}
-	check.Cases, check.Affected, check.Verdict = len(g.sample), len(differ), registry.VerdictPass
+	g.judge(check, len(differ), len(rounded))
+	return nil
+}
+
+// judge decides by the number of cases that differ. rounded is how many of those differ whose values are not those that the golden outputs
+// were computed of.
+func (g goldenComparison) judge(check *registry.ConsistencyCheck, differ, rounded int) {
+	check.Cases, check.Affected, check.Verdict = len(g.sample), differ, registry.VerdictPass
 	for _, number := range g.sample {
 		if g.changed[number] {
 			check.Converted++
@@ -105,11 +112,10 @@ func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
 			registry.Count(check.Cases, "case"), check.Affected, check.Message)
 	case check.Affected > 0:
 		check.Verdict = registry.VerdictRecorded
-	case len(rounded) > 0:
+	case rounded > 0:
 		check.Message = fmt.Sprintf("the golden outputs are of values that are rounded for engines in %s: in %d of these the reference model computes something else, "+
-			"which the limits judge", registry.Count(check.Converted, "case"), len(rounded))
+			"which the limits judge", registry.Count(check.Converted, "case"), rounded)
 	}
-	return nil
 }
 
 // now reads what the reference model computed for a case of the sample. Errors: of an output that it left in another form than a

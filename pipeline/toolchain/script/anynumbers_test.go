@@ -141,6 +141,25 @@ func TestThresholdsOfTrees(t *testing.T) {
 	}
 }
 
+//go:embed testdata/histograms_check.py
+var histogramsCheck string
+
+// The same holds for trees that skl2onnx converts.
+func TestThresholdsOfScikitLearn(t *testing.T) {
+	t.Parallel()
+	record, err := toolchaintest.Installed(t, "scikit-learn").Find("scikit-learn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drivers, err := filepath.Abs("../drivers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), interpreter(record.Dir), "-c", histogramsCheck, drivers).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func text(content string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		t.Helper()

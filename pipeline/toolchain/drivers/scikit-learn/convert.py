@@ -24,7 +24,7 @@ def convert(estimator):
     def to_onnx(options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return skl2onnx.to_onnx(estimator, initial_types=types, options=options, target_opset=OPSETS, name="model")
+            return skl2onnx.to_onnx(single(estimator), initial_types=types, options=options, target_opset=OPSETS, name="model")
 
     unsupported = (exceptions.MissingShapeCalculator, exceptions.MissingConverter, NotImplementedError)
     try:
@@ -37,6 +37,41 @@ def convert(estimator):
     except (RuntimeError, ValueError, TypeError, AttributeError) as e:
         raise Refused("unsupported_op", f"skl2onnx cannot convert {type(estimator).__qualname__}: {first_line(e)}", op=type(estimator).__qualname__) from None
     return finished(model, estimator)
+
+
+def single(estimator):
+    """The estimator, or a copy in which trees of histograms have the largest float32 up to each threshold: skl2onnx rounds those to the
+    nearest one, and only those of other trees down, as x <= threshold needs where x is float32."""
+    import copy
+
+    import numpy
+
+    if not any(True for _ in histograms(estimator)):
+        return estimator
+    estimator = copy.deepcopy(estimator)
+    for boosted in histograms(estimator):
+        for tree in (tree for stage in boosted._predictors for tree in stage):
+            tree.nodes = tree.nodes.copy()
+            given = tree.nodes["num_threshold"]
+            with numpy.errstate(over="ignore"):
+                near = given.astype(numpy.float32)
+            down = numpy.nextafter(near, numpy.float32(-numpy.inf))
+            tree.nodes["num_threshold"] = numpy.where(near.astype(float) > given, down, near)
+    return estimator
+
+
+def histograms(part):
+    """The HistGradientBoosting estimators in an estimator, such as a pipeline."""
+    from sklearn.base import BaseEstimator
+
+    if hasattr(part, "_predictors"):
+        yield part
+    elif isinstance(part, (list, tuple)):
+        for inner in part:
+            yield from histograms(inner)
+    elif isinstance(part, BaseEstimator):
+        for inner in vars(part).values():
+            yield from histograms(inner)
 
 
 def names(estimator, outputs):
