@@ -34,9 +34,9 @@ func (r Reserve) Room() (free, reserved int64, err error) {
 	size := int64(disk.Bsize) //nolint:unconvert // its type depends on the platform
 	reserved = r.Bytes
 	if reserved < 0 {
-		reserved = min(maxReserve, int64(disk.Blocks)*size/reserveShare) //nolint:gosec // no file system has so many blocks
+		reserved = min(maxReserve, int64(disk.Blocks)*size/reserveShare)
 	}
-	return int64(disk.Bavail) * size, reserved, nil //nolint:gosec // as above
+	return int64(disk.Bavail) * size, reserved, nil
 }
 
 // Check returns an error if size more bytes would not leave the reserve. Errors: CodeFull.

@@ -4,8 +4,7 @@ package endtoend
 
 import (
 	"context"
-	"io"
-	"log"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -154,7 +153,7 @@ func newRepeater(t *testing.T, to string, seed uint64) string {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // only delays
+	random := rand.New(rand.NewPCG(seed, 2))
 	ctx, cancel := context.WithCancel(context.Background())
 	var repeating sync.WaitGroup
 	repeat := func(u url.URL, host string, header http.Header) {
@@ -184,7 +183,7 @@ func newRepeater(t *testing.T, to string, seed uint64) string {
 				repeating.Go(func() { repeat(*r.Out.URL, r.In.Host, r.In.Header.Clone()) })
 			}
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // clients are cut off all the time
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo), // clients are cut off all the time
 	})
 	t.Cleanup(func() {
 		proxy.Close()
