@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -88,6 +89,10 @@ func (j *CIJob) differs(o *Origin) string {
 		if o.CI.Claims[name] != j.Claims[name] {
 			return fmt.Sprintf("the token of its job has %s %.200q", name, o.CI.Claims[name])
 		}
+	}
+	has := func(claim string) string { return o.CI.Claims[claim] }
+	if !AllowsProposedJob(j.Issuer, j.Claims, has) {
+		return fmt.Sprintf("%.100q started its job, which may run what a pull request proposes", cmp.Or(has("event_name"), has("pipeline_source"), "something unknown"))
 	}
 	return ""
 }

@@ -28,6 +28,8 @@ func TestCIJob(t *testing.T) {
 		"another issuer":  {&registry.CIOrigin{Issuer: "https://evil.example", Claims: want}, `of "https://evil.example"`},
 		"another project": {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "8", "ref_protected": "true"}}, `project_id "8"`},
 		"without a claim": {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "7"}, Claimed: want}, `ref_protected ""`},
+		"a merge request": {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "7", "ref_protected": "true", "pipeline_source": "merge_request_event"}}, `"merge_request_event" started its job`},
+		"a push":          {&registry.CIOrigin{Issuer: issuer, Claims: map[string]string{"project_id": "7", "ref_protected": "true", "pipeline_source": "push"}}, ""},
 		"no job":          {nil, "names no CI job"},
 	} {
 		t.Run(name, func(t *testing.T) {

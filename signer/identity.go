@@ -193,26 +193,5 @@ func (c certified) matches(i registry.Identity) bool {
 			return false
 		}
 	}
-	return !c.proposed() || asksForProposed(i)
-}
-
-// proposed reports whether the job may run what somebody proposed and nobody accepted: a pull or merge
-// request, or what follows one, such as workflow_run. Its certificate can have all that of a job of the branch, even its ref. GitHub always says
-// what started a job, so where its issuer's certificate does not, that is taken for a proposal.
-func (c certified) proposed() bool {
-	switch c.trigger {
-	case "pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment", "issue_comment", "workflow_run",
-		"merge_request_event", "external_pull_request_event", "parent_pipeline":
-		return true
-	}
-	ref := c.claims["ref"]
-	return c.trigger == "" && c.issuer == githubIssuer || strings.HasPrefix(ref, "refs/pull/") || strings.HasPrefix(ref, "refs/merge-requests/")
-}
-
-// asksForProposed reports whether an identity covers jobs of proposals: it names an environment, whose
-// rules the forge applies to every job, or a pull or merge request itself.
-func asksForProposed(i registry.Identity) bool {
-	ref := i.Claims["ref"]
-	return i.Claims["environment"] != "" || strings.Contains(i.Subject, ":environment:") || strings.HasSuffix(i.Subject, ":pull_request") ||
-		strings.HasPrefix(ref, "refs/pull/") || strings.HasPrefix(ref, "refs/merge-requests/") || strings.Contains(i.Subject, "@refs/pull/")
+	return !registry.IsProposedJob(c.issuer, c.trigger, c.claims["ref"]) || registry.AsksForProposedJobs(i.Subject, i.Claims)
 }

@@ -44,14 +44,23 @@ func (c claims) texts(name string) []string {
 	return nil
 }
 
-// fits reports whether the claims match all patterns of a rule.
-func (r Rule) fits(c claims) bool {
+// text returns the value of a claim that has one value.
+func (c claims) text(name string) string {
+	if texts := c.texts(name); len(texts) == 1 {
+		return texts[0]
+	}
+	return ""
+}
+
+// fits reports whether the claims of an issuer match all patterns of a rule. A rule for a branch does not fit a job
+// that a pull request started, although its token can have the ref of the branch.
+func (r Rule) fits(issuer string, c claims) bool {
 	for claim, pattern := range r.Match {
 		if !slices.ContainsFunc(c.texts(claim), func(text string) bool { return registry.MatchPattern(pattern, text) }) {
 			return false
 		}
 	}
-	return len(r.Match) > 0
+	return len(r.Match) > 0 && registry.AllowsProposedJob(issuer, r.Match, c.text)
 }
 
 // principal returns the principal with the claims, with the grants of all matching rules.
@@ -63,7 +72,7 @@ func (t *trusted) principal(c claims) (registry.Principal, error) {
 	}
 	p := registry.Principal{Name: name, Person: t.person(name, c)}
 	for _, r := range t.Rules {
-		if r.fits(c) {
+		if r.fits(t.URL, c) {
 			p.Grants = append(p.Grants, r.Grants...)
 		}
 	}

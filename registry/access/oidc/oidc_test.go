@@ -125,6 +125,10 @@ const rules = `      - match: {repository: "acme/*", ref: "refs/heads/**"}
         grants: [{allow: [push], environment: staging, model: "vision/**"}]
       - match: {ref_protected: "true"}
         grants: [{allow: [promote], environment: prod, model: "vision/**"}]
+      - match: {ref: "refs/heads/main", event_name: workflow_run, job: comment}
+        grants: [{allow: [read], environment: prod, model: "**"}]
+      - match: {ref: "refs/heads/main", environment: review}
+        grants: [{allow: [verify], environment: staging, model: "**"}]
       - match: {groups: ml-team}
         grants: [{allow: [approve], environment: prod, model: "**"}]
       - match: {sub: "system:serviceaccount:serving:*"}
@@ -139,24 +143,32 @@ func TestIdentify(t *testing.T) {
 		may    []registry.Permission
 		says   string // of a refusal
 	}{
-		"a job":               {map[string]any{"repository": "acme/vision", "ref": "refs/heads/feature/x"}, []registry.Permission{"push"}, ""},
-		"a protected job":     {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "ref_protected": "true"}, []registry.Permission{"push", "promote"}, ""},
-		"true is \"true\"":    {map[string]any{"repository": "acme/vision", "ref_protected": true}, []registry.Permission{"promote"}, ""},
-		"one of the groups":   {map[string]any{"repository": "x", "groups": []string{"all", "ml-team"}}, []registry.Permission{"approve"}, ""},
-		"a service account":   {map[string]any{"repository": "x", "sub": "system:serviceaccount:serving:node"}, []registry.Permission{"read"}, ""},
-		"another account":     {map[string]any{"repository": "x", "sub": "system:serviceaccount:default:node"}, nil, "no rule in access.yaml matches it"},
-		"another owner":       {map[string]any{"repository": "mallory/vision", "ref": "refs/heads/main"}, nil, "no rule in access.yaml matches it"},
-		"below the owner":     {map[string]any{"repository": "acme/vision/x", "ref": "refs/heads/main"}, nil, "no rule in access.yaml matches it"},
-		"a tag":               {map[string]any{"repository": "acme/vision", "ref": "refs/tags/v1"}, nil, "no rule in access.yaml matches it"},
-		"one of two claims":   {map[string]any{"repository": "acme/vision"}, nil, "no rule in access.yaml matches it"},
-		"false":               {map[string]any{"repository": "acme/vision", "ref_protected": false}, nil, "no rule in access.yaml matches it"},
-		"a number":            {map[string]any{"repository": "acme/vision", "ref_protected": 1}, nil, "no rule in access.yaml matches it"},
-		"an object":           {map[string]any{"repository": "acme/vision", "groups": map[string]string{"ml-team": "ml-team"}}, nil, "no rule in access.yaml matches it"},
-		"another group":       {map[string]any{"repository": "x", "groups": []string{"ml-teams"}}, nil, "no rule in access.yaml matches it"},
-		"no claim for a name": {map[string]any{"ref_protected": "true"}, nil, `no claim "repository"`},
-		"a line in a name":    {map[string]any{"repository": "x\ny", "ref_protected": "true"}, nil, `no claim "repository"`},
-		"a list in a name":    {map[string]any{"repository": []string{"x", "y"}, "ref_protected": "true"}, nil, `no claim "repository"`},
-		"a long name":         {map[string]any{"repository": strings.Repeat("x", 300), "ref_protected": "true"}, nil, `no claim "repository"`},
+		"a job":             {map[string]any{"repository": "acme/vision", "ref": "refs/heads/feature/x"}, []registry.Permission{"push"}, ""},
+		"a protected job":   {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "ref_protected": "true"}, []registry.Permission{"push", "promote"}, ""},
+		"true is \"true\"":  {map[string]any{"repository": "acme/vision", "ref_protected": true}, []registry.Permission{"promote"}, ""},
+		"one of the groups": {map[string]any{"repository": "x", "groups": []string{"all", "ml-team"}}, []registry.Permission{"approve"}, ""},
+		"a service account": {map[string]any{"repository": "x", "sub": "system:serviceaccount:serving:node"}, []registry.Permission{"read"}, ""},
+		"another account":   {map[string]any{"repository": "x", "sub": "system:serviceaccount:default:node"}, nil, "no rule in access.yaml matches it"},
+		"a pull request's job with the ref of its base": {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "pull_request_target"}, nil, "no rule in access.yaml matches it"},
+		"a job that follows one":                        {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run"}, nil, "no rule in access.yaml matches it"},
+		"a job after a comment":                         {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "ref_protected": "true", "event_name": "issue_comment"}, nil, "no rule in access.yaml matches it"},
+		"a merge request":                               {map[string]any{"repository": "acme/vision", "ref_protected": "true", "pipeline_source": "merge_request_event"}, nil, "no rule in access.yaml matches it"},
+		"a job after a push":                            {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "push"}, []registry.Permission{"push"}, ""},
+		"a rule that names no branch":                   {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run", "groups": "ml-team"}, []registry.Permission{"approve"}, ""},
+		"a rule that names the trigger":                 {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run", "job": "comment"}, []registry.Permission{"read"}, ""},
+		"a rule with an environment":                    {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "pull_request_target", "environment": "review"}, []registry.Permission{"verify"}, ""},
+		"another owner":                                 {map[string]any{"repository": "mallory/vision", "ref": "refs/heads/main"}, nil, "no rule in access.yaml matches it"},
+		"below the owner":                               {map[string]any{"repository": "acme/vision/x", "ref": "refs/heads/main"}, nil, "no rule in access.yaml matches it"},
+		"a tag":                                         {map[string]any{"repository": "acme/vision", "ref": "refs/tags/v1"}, nil, "no rule in access.yaml matches it"},
+		"one of two claims":                             {map[string]any{"repository": "acme/vision"}, nil, "no rule in access.yaml matches it"},
+		"false":                                         {map[string]any{"repository": "acme/vision", "ref_protected": false}, nil, "no rule in access.yaml matches it"},
+		"a number":                                      {map[string]any{"repository": "acme/vision", "ref_protected": 1}, nil, "no rule in access.yaml matches it"},
+		"an object":                                     {map[string]any{"repository": "acme/vision", "groups": map[string]string{"ml-team": "ml-team"}}, nil, "no rule in access.yaml matches it"},
+		"another group":                                 {map[string]any{"repository": "x", "groups": []string{"ml-teams"}}, nil, "no rule in access.yaml matches it"},
+		"no claim for a name":                           {map[string]any{"ref_protected": "true"}, nil, `no claim "repository"`},
+		"a line in a name":                              {map[string]any{"repository": "x\ny", "ref_protected": "true"}, nil, `no claim "repository"`},
+		"a list in a name":                              {map[string]any{"repository": []string{"x", "y"}, "ref_protected": "true"}, nil, `no claim "repository"`},
+		"a long name":                                   {map[string]any{"repository": strings.Repeat("x", 300), "ref_protected": "true"}, nil, `no claim "repository"`},
 	} {
 		p, err := i.Identify(t.Context(), i.token(t, i.key, c.claims))
 		if c.says != "" {
