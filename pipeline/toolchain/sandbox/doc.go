@@ -14,7 +14,8 @@
 //     copy.
 //
 // If this process is root, the program runs as user "nobody", with only the capability to read and
-// write all files that it can see.
+// write all files that it can see, or only to read them where no sandbox confines it. It has an empty session keyring. A
+// control group bounds the memory and number of all its processes together. Where none can be made, it may have fewer processes.
 //
 // On other systems the program is started without a sandbox, on copies of its inputs.
 package sandbox

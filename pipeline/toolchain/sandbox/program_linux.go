@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -43,9 +44,9 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if s.User != nil {
 		attr.Credential = &syscall.Credential{Uid: s.User.UID, Gid: s.User.GID, Groups: []uint32{}}
-		attr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
+		attr.AmbientCaps = []uintptr{uintptr(s.kept())}
 	}
-	args := append([]string{programName, string(limits), s.Job.Path}, s.Job.Args...)
+	args := append([]string{programName, string(limits), strconv.Itoa(s.kept()), s.Job.Path}, s.Job.Args...)
 	pid, err = syscall.ForkExec(self, args,
 		&syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
 	w.Close()
@@ -59,6 +60,16 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 	}
 	s.Job.Limits.enforced(e)
 	return pid, err
+}
+
+// kept returns the capability that a program keeps as nobody. With it, access(2) reports what the program can really do.
+// Where files are confined, it reads and writes all files that it can see. Where nothing confines them, it only reads
+// them: the programs and inputs of root are below folders that nobody else can enter.
+func (s *server) kept() int {
+	if s.Level.Sandbox == toolchain.SandboxNone {
+		return unix.CAP_DAC_READ_SEARCH
+	}
+	return unix.CAP_DAC_OVERRIDE
 }
 
 // become restricts this process and executes the program. It returns an exit status only if
@@ -79,16 +90,20 @@ func become() int {
 			return fail(err)
 		}
 	}
-	if err := dropCapabilities(); err != nil {
+	kept, err := strconv.Atoi(os.Args[2])
+	if err != nil {
 		return fail(err)
 	}
-	return fail(syscall.Exec(os.Args[2], os.Args[3:], os.Environ()))
+	if err := dropCapabilities(kept); err != nil {
+		return fail(err)
+	}
+	return fail(syscall.Exec(os.Args[3], os.Args[4:], os.Environ()))
 }
 
-// dropCapabilities removes all capabilities of this thread but CAP_DAC_OVERRIDE, which [server.weaken] explains. Where root cannot
+// dropCapabilities removes all capabilities of this thread but one, which [server.kept] explains. Where root cannot
 // switch to the user nobody, the program keeps running as root, and with its capabilities it could remount its inputs writable.
 // no_new_privs keeps it from getting them back.
-func dropCapabilities() error {
+func dropCapabilities(but int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
@@ -96,8 +111,8 @@ func dropCapabilities() error {
 	}
 	for i := range data {
 		var kept uint32
-		if i == unix.CAP_DAC_OVERRIDE/32 {
-			kept = 1 << (unix.CAP_DAC_OVERRIDE % 32)
+		if i == but/32 {
+			kept = 1 << (but % 32)
 		}
 		data[i].Permitted &= kept
 		data[i].Effective &= kept

@@ -100,13 +100,34 @@ func readable(job Job) []string {
 // keeper is the parent's handle of a keeper process.
 type keeper struct {
 	orders orders
+	group  cgroup
 	cmd    *exec.Cmd
 	alive  *os.File // closing it ends everything
 	told   *os.File
 }
 
+// looseProcesses is how many processes and threads a program may have where nothing bounds the memory of all together.
+const looseProcesses = 1024
+
 // run starts a keeper and waits for its reports.
 func (k *keeper) run(ctx context.Context, job Job) (End, error) {
+	var lacks []string
+	if !k.orders.Probe {
+		group, err := newCgroup(job.Limits)
+		if err != nil {
+			lacks = []string{"memory of all processes together: no control group: " + err.Error()}
+			k.orders.Job.Limits.Processes = min(job.Limits.Processes, looseProcesses)
+		}
+		k.group = group
+		defer group.remove()
+	}
+	end, err := k.attend(ctx, job)
+	end.Enforced.Lacks = append(end.Enforced.Lacks, lacks...)
+	return end, err
+}
+
+// attend starts a keeper and waits for its reports.
+func (k *keeper) attend(ctx context.Context, job Job) (End, error) {
 	stdin, err := k.start(job.Output)
 	if err != nil {
 		return End{}, registry.Errorf(registry.CodeInternal, "start the sandbox %s: %w", k.orders.Level, err)
@@ -158,6 +179,11 @@ func (k *keeper) start(output io.Writer) (stdin *os.File, err error) {
 	k.cmd.WaitDelay = grace
 	if err := k.cmd.Start(); err != nil {
 		return nil, err
+	}
+	if err := k.group.add(k.cmd.Process.Pid); err != nil { // it waits for its orders, and has started nothing
+		_ = k.cmd.Process.Kill()
+		_ = k.cmd.Wait()
+		return nil, errors.Join(err, k.alive.Close(), stdin.Close(), k.told.Close())
 	}
 	return stdin, nil
 }

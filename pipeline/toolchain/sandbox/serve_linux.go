@@ -103,6 +103,9 @@ func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	if n := len(s.Job.Devices); n > 0 {
 		e.Lacks = append(e.Lacks, fmt.Sprintf("devices: it uses %s", strings.Join(s.Job.Devices, ", ")))
 	}
+	if s.User != nil && s.kept() != unix.CAP_DAC_OVERRIDE {
+		e.Lacks = append(e.Lacks, "files: nothing keeps it from reading those of other users")
+	}
 	e.NoNewPrivileges, e.UnprivilegedUser = true, os.Getuid() != 0 || s.User != nil
 	if s.Probe {
 		return 0, e, nil
@@ -116,15 +119,26 @@ func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 // weaken removes from this thread the privileges that the program must not have.
 func (s *server) weaken() error {
 	err := errors.Join(
+		leaveKeyring(),
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
 		unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0),
 	)
 	if s.User == nil {
 		return err
 	}
-	// A process that becomes "nobody" keeps only this capability until it executes the program.
+	// A process that becomes "nobody" keeps only one capability until it executes the program: see kept.
 	// access(2) then reports what the program can really do, not what nobody could do.
 	return errors.Join(err, unix.Prctl(unix.PR_SET_SECUREBITS, securebitNoSetuidFixup, 0, 0, 0))
+}
+
+// leaveKeyring gives this thread an empty session keyring of its own, so that the program has no keys of whoever
+// started it. Where the system has or allows no keyrings, the program cannot use them either.
+func leaveKeyring() error {
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return os.NewSyscallError("keyctl", err)
 }
 
 // securebitNoSetuidFixup is SECBIT_NO_SETUID_FIXUP of linux/securebits.h.

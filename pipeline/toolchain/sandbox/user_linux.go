@@ -21,7 +21,7 @@ func nobody() *user {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, c := range []int{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN} {
+	for _, c := range []int{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_CHOWN} {
 		if !hasCapability(c) {
 			return nil
 		}
