@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -107,7 +108,7 @@ type keeper struct {
 }
 
 // looseProcesses is how many processes and threads a program may have where nothing bounds the memory of all together.
-const looseProcesses = 1024
+const looseProcesses = 512
 
 // run starts a keeper and waits for its reports.
 func (k *keeper) run(ctx context.Context, job Job) (End, error) {
@@ -115,7 +116,7 @@ func (k *keeper) run(ctx context.Context, job Job) (End, error) {
 	if !k.orders.Probe {
 		group, err := newCgroup(job.Limits)
 		if err != nil {
-			lacks = []string{"memory of all processes together: no control group: " + err.Error()}
+			lacks = []string{"memory of all processes together: no control group can be made: " + withoutPath(err)}
 			k.orders.Job.Limits.Processes = min(job.Limits.Processes, looseProcesses)
 		}
 		k.group = group
@@ -124,6 +125,15 @@ func (k *keeper) run(ctx context.Context, job Job) (End, error) {
 	end, err := k.attend(ctx, job)
 	end.Enforced.Lacks = append(end.Enforced.Lacks, lacks...)
 	return end, err
+}
+
+// withoutPath returns the text of an error without the path of a group, whose name is random.
+func withoutPath(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return err.Error()
 }
 
 // attend starts a keeper and waits for its reports.
