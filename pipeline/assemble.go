@@ -73,7 +73,7 @@ func (b *build) assemble(ctx context.Context, s *spec.Spec, w worker) (AssembleR
 	if err := b.inspect(ctx, engines, w.scratch); err != nil {
 		return result, err
 	}
-	if err := b.p.openKey(ctx, registry.RoleBuilder); err != nil {
+	if err := b.p.openKey(ctx, registry.RoleBuilder, b.parts.environment, b.parts.common.Model); err != nil {
 		return result, err
 	}
 	if b.node, err = b.p.Node(ctx, nil); err != nil {

@@ -132,7 +132,7 @@ func (b *build) ready(ctx context.Context, s *spec.Spec, prepared prepared, w wo
 	if b.p.Planned != nil {
 		b.p.Planned(prepared.plan)
 	}
-	if err := b.p.openKey(ctx, registry.RoleBuilder); err != nil {
+	if err := b.p.openBuilderKey(ctx, prepared.plan.Model); err != nil {
 		return err
 	}
 	if err := b.p.checkSpace(ctx, prepared); err != nil {

@@ -97,7 +97,7 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: quantizer{w}}, nil
 		},
 		Node: describedOnce,
-		OpenKey: func(_ context.Context, role registry.Role) error {
+		OpenKey: func(_ context.Context, role registry.Role, _, _ string) error {
 			w.opened = append(w.opened, role)
 			return nil
 		},
@@ -436,7 +436,7 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		"a disk that is full": {func(w *world) { w.p.Space = full }, registry.CodeFull, "free in /tmp: nothing was begun"},
 		"a key that does not open": {func(w *world) {
-			w.p.OpenKey = func(context.Context, registry.Role) error {
+			w.p.OpenKey = func(context.Context, registry.Role, string, string) error {
 				return registry.Errorf(registry.CodeUnauthenticated, "wrong password")
 			}
 		}, registry.CodeUnauthenticated, "wrong password"},

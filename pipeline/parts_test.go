@@ -306,7 +306,7 @@ func TestAssembleRefusesUnsafeParts(t *testing.T) {
 			w.built(t, twoTargets, of(wide))
 			w.p.Parts, w.p.Inspected = honest, inspected
 			opened := false
-			w.p.OpenKey = func(context.Context, registry.Role) error { opened = true; return nil }
+			w.p.OpenKey = func(context.Context, registry.Role, string, string) error { opened = true; return nil }
 			_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
 			if inspected {
 				if err != nil || !opened {

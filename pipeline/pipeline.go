@@ -28,9 +28,9 @@ type Pipeline struct {
 	// Inspected is true where the registry looks at the bytes of every part that is pushed to it. Otherwise Assemble looks
 	// at engines that other machines pushed.
 	Inspected bool
-	// OpenKey opens the key of a role, so that a wrong password is known before the work
-	// that the key is for. Nil opens nothing.
-	OpenKey func(ctx context.Context, role registry.Role) error
+	// OpenKey opens the key of a role and checks that the registry trusts it for a model in an environment, so that a wrong password
+	// or key is known before the work that the key is for. Nil opens nothing.
+	OpenKey func(ctx context.Context, role registry.Role, environment, model string) error
 	// Toolchain gives the drivers of a toolchain, installing it where asked to.
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
 	// ImporterOf gives the toolchain that imports a format of sources.
@@ -122,11 +122,20 @@ func (p *Pipeline) step(name string) func(note string, err error, details ...str
 	return p.report().step(name)
 }
 
-func (p *Pipeline) openKey(ctx context.Context, role registry.Role) error {
+func (p *Pipeline) openKey(ctx context.Context, role registry.Role, environment, model string) error {
 	if p.OpenKey == nil {
 		return nil
 	}
-	return p.OpenKey(ctx, role)
+	return p.OpenKey(ctx, role, environment, model)
+}
+
+// openBuilderKey opens the key that signs what is built of a model.
+func (p *Pipeline) openBuilderKey(ctx context.Context, model string) error {
+	environments, err := p.Registry.Environments(ctx)
+	if err != nil {
+		return err
+	}
+	return p.openKey(ctx, registry.RoleBuilder, environments.First().Name, model)
 }
 
 func (p *Pipeline) now() time.Time {

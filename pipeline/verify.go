@@ -107,7 +107,7 @@ func (p *Pipeline) Verify(ctx context.Context, ref registry.Ref) (VerifyResult, 
 	}
 	defer temp.Remove()
 	scratch := temp.Path
-	if err := p.openKey(ctx, registry.RoleVerifier); err != nil {
+	if err := p.openKey(ctx, registry.RoleVerifier, ref.Environment, ref.Model); err != nil {
 		return VerifyResult{}, err
 	}
 	v, err := p.verification(ctx, ref, scratch)

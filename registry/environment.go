@@ -17,6 +17,9 @@ type Environments struct {
 	// Configuration covers the file's bytes and those of the public keys that it names:
 	// the Environments of a [Configuration]. Empty if the keys were not read.
 	Configuration Digest `json:"configuration,omitempty"`
+	// KeyIDs identify the keys of trust entries, by the paths in the entries. A key whose file is missing has none. Nil: the keys were
+	// not read.
+	KeyIDs map[string]string `json:"keyIds,omitzero"`
 }
 
 // Environment is a repository prefix with a policy.

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -67,5 +68,43 @@ func TestEffectiveState(t *testing.T) {
 		if got := (registry.TrustEntry{State: state}).EffectiveState(); got != want {
 			t.Errorf("state %q: got %q, want %q", state, got, want)
 		}
+	}
+}
+
+// A key is refused before it signs only if nothing that is trusted could be it.
+func TestCheckSigner(t *testing.T) {
+	t.Parallel()
+	entry := func(key string, state registry.KeyState, role registry.Role, resource string) registry.TrustEntry {
+		return registry.TrustEntry{Key: key, State: state, Roles: []registry.Role{role}, Resources: []string{resource}}
+	}
+	const resource = "oci://local/staging/vision/digits"
+	ids := map[string]string{"a.pub": "a", "b.pub": "b"}
+	for name, c := range map[string]struct {
+		trust   []registry.TrustEntry
+		signer  string
+		refused bool
+	}{
+		"its key":             {[]registry.TrustEntry{entry("a.pub", "", registry.RoleBuilder, "oci://local/")}, "a", false},
+		"another key":         {[]registry.TrustEntry{entry("b.pub", "", registry.RoleBuilder, "oci://local/")}, "a", true},
+		"another role":        {[]registry.TrustEntry{entry("a.pub", "", registry.RoleVerifier, "oci://local/")}, "a", true},
+		"another environment": {[]registry.TrustEntry{entry("a.pub", "", registry.RoleBuilder, "oci://local/prod/")}, "a", true},
+		"a retired key":       {[]registry.TrustEntry{entry("a.pub", registry.KeyRetired, registry.RoleBuilder, "oci://local/")}, "a", true},
+		"a key without a file": {[]registry.TrustEntry{entry("b.pub", "", registry.RoleBuilder, "oci://local/"),
+			entry("missing.pub", "", registry.RoleBuilder, "oci://local/")}, "a", true},
+		"an identity among the trusted": {[]registry.TrustEntry{{Identity: &registry.Identity{Issuer: "https://ci.example"},
+			Roles: []registry.Role{registry.RoleBuilder}, Resources: []string{"oci://local/"}}}, "", false},
+		"an identity, and keys are trusted": {[]registry.TrustEntry{entry("a.pub", "", registry.RoleBuilder, "oci://local/")}, "", true},
+		"no entry":                          {nil, "a", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := registry.Environments{Registry: "local", Trust: c.trust, KeyIDs: ids}.CheckSigner(registry.RoleBuilder, resource, c.signer)
+			if unread := (registry.Environments{Registry: "local", Trust: c.trust}).CheckSigner(registry.RoleBuilder, resource, c.signer); name == "another key" && unread != nil {
+				t.Errorf("got %v, want no refusal by keys that were not read", unread)
+			}
+			if (err != nil) != c.refused || err != nil && (!registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), "is not trusted as builder for "+resource)) {
+				t.Errorf("got %v, want refused: %t", err, c.refused)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -26,9 +27,20 @@ func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolcha
 	p := a.localPipeline(m, own, a.tools().InstallMissing)
 	p.Registry, p.Parts, p.Sign, p.Space = i, i.Store, i.Keys.Sign, a.space
 	p.Inspected = a.Registry != "" && !i.Envs.First().External()
-	p.OpenKey = func(ctx context.Context, role registry.Role) error {
-		_, err := i.Keys.Signer(ctx, role)
-		return err
+	p.OpenKey = func(ctx context.Context, role registry.Role, environment, model string) error {
+		s, err := i.Keys.Signer(ctx, role)
+		if err != nil {
+			return err
+		}
+		trusting := i.Envs
+		if i.Local != nil { // a service says which keys it has
+			if trusting.KeyIDs, err = i.KeyIDs(ctx); err != nil {
+				return err
+			}
+		}
+		return registry.WithHint(trusting.CheckSigner(role, trusting.ResourceURI(environment, model), s.KeyID()),
+			"in the folder where the data directory of the registry is, with this public key: mlpromote trust add %s --role %s --env %s",
+			cmp.Or(a.at().PublicKeyFile(role, s), "FILE.pub"), role, environment)
 	}
 	return p
 }

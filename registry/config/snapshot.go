@@ -109,6 +109,9 @@ func (f Files) read() (Snapshot, error) {
 			return Snapshot{}, err
 		}
 	}
+	if f.KeyID != nil {
+		s.Environments.KeyIDs = s.keyIDs()
+	}
 	if err := registry.CheckPublishersAlone(es.Trust, func(e registry.TrustEntry) string { return s.keys[e.Key].id }); err != nil {
 		return Snapshot{}, err
 	}
@@ -127,6 +130,17 @@ func (f Files) read() (Snapshot, error) {
 	}
 	s.Configuration = registry.Configuration{Environments: s.Environments.Configuration, Access: access, Promoter: f.Promoter}
 	return s, err
+}
+
+// keyIDs are the identifiers of the keys that were read.
+func (s Snapshot) keyIDs() map[string]string {
+	ids := make(map[string]string)
+	for _, e := range s.Environments.Trust {
+		if key, exists := s.keys[e.Key]; exists {
+			ids[e.Key] = key.id
+		}
+	}
+	return ids
 }
 
 // environments reads the file, or the embedded default if the file is missing, and reports

@@ -44,20 +44,28 @@ func (l Location) SignedFiles(ctx context.Context, keys *signer.Keyring) (config
 // promoterFile is where the public key of the promoter is, as environments.yaml would name
 // it; empty where no file beside the private key has it.
 func (l Location) promoterFile(s signer.Signer) string {
-	for _, name := range []string{string(registry.RolePromoter), signer.LocalKey} {
+	path := l.PublicKeyFile(registry.RolePromoter, s)
+	if path == "" {
+		return ""
+	}
+	if below, err := filepath.Rel(l.PolicyFolder(), path); err == nil && filepath.IsLocal(below) {
+		return filepath.ToSlash(below)
+	}
+	absolute, _ := filepath.Abs(path)
+	return filepath.ToSlash(absolute)
+}
+
+// PublicKeyFile is the file in the folder of keys that has the public key of a signer in a role; empty if no file has it.
+func (l Location) PublicKeyFile(role registry.Role, s signer.Signer) string {
+	for _, name := range []string{string(role), signer.LocalKey} {
 		path := filepath.Join(l.KeyDir(), name+".pub")
 		data, err := os.ReadFile(path)
 		if err != nil {
 			continue
 		}
-		if id, err := signer.KeyID(data); err != nil || id != s.KeyID() {
-			continue
+		if id, err := signer.KeyID(data); err == nil && id == s.KeyID() {
+			return path
 		}
-		if below, err := filepath.Rel(l.PolicyFolder(), path); err == nil && filepath.IsLocal(below) {
-			return filepath.ToSlash(below)
-		}
-		absolute, _ := filepath.Abs(path)
-		return filepath.ToSlash(absolute)
 	}
 	return ""
 }
