@@ -14,10 +14,10 @@ import (
 // enoughCases prove what the ceilings of a new registry ask of shares of cases.
 const enoughCases = 120
 
-// The rules of a new registry take every limit that a preset gives, whatever an output is and in every precision.
-func TestPresetsKeepTheCeilingsOfANewRegistry(t *testing.T) {
+// The default rules take every limit that a preset gives, whatever an output is and in every precision.
+func TestPresetsKeepTheDefaultCeilings(t *testing.T) {
 	t.Parallel()
-	es, err := environments.Parse("environments.yaml", environments.New())
+	es, err := environments.Parse("environments.yaml", environments.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

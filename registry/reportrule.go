@@ -44,14 +44,16 @@ func (rule ReportRule) Validate() error {
 func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) {
 	want := max(1, p.Reports.Verifiers)
 	parity := cs.proofs(r, e)
-	fresh, old, few := make(map[string]report), 0, -1 // by key, the newest
+	fresh, old, few, generated := make(map[string]report), 0, -1, false // by key, the newest
 	for _, pass := range parity.passes {
 		switch have, ok := fresh[pass.claim.Signer]; {
 		case p.aged(pass):
 			old++
 		case casesOf(pass) < p.Reports.Cases:
 			few = max(few, casesOf(pass))
-		case !p.compared(pass), slices.Contains(p.Require, RequireRecordedCases) && pass.Cases.Origin != OriginRecorded:
+		case slices.Contains(p.Require, RequireRecordedCases) && pass.Cases.Origin != OriginRecorded:
+			generated = true
+		case !p.compared(pass):
 		case !ok || pass.age().After(have.age()):
 			fresh[pass.claim.Signer] = pass
 		}
@@ -65,6 +67,10 @@ func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) 
 		text := fmt.Sprintf("%s, and %d must have found that it passes", req.Detail, want)
 		if old > 0 {
 			text += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
+		}
+		if generated {
+			req.deny("%s; reports on cases that were not recorded do not count: build with recorded cases, and verify", text)
+			break
 		}
 		if few >= 0 {
 			req.deny("%s; one shows %s of the %d that are wanted: build with more cases, and verify", text, Count(few, "case"), p.Reports.Cases)

@@ -147,7 +147,7 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 	for _, text := range drafted.Warnings {
 		a.ui.Warn(text)
 	}
-	rules, err := a.at().WriteRules(schemas.NewRules())
+	rules, err := a.at().WriteRules(schemas.DefaultRules())
 	if err != nil {
 		return err
 	}

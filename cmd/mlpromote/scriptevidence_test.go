@@ -73,6 +73,11 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name]},
 			},
 			Cases: registry.CasesRun{Count: 360, Ran: 360, Origin: registry.OriginRecorded},
+			Rules: 2, Outputs: map[string]registry.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: []registry.Check{
+				{Output: "logits", Figure: "maxError", Limit: 0.002, Verdict: registry.VerdictPass, Cases: 360},
+				{Output: "logits", Figure: "snrDb", Limit: 60, AtLeast: true, Verdict: registry.VerdictPass, Cases: 360},
+				{Output: "logits", Figure: "top1", Limit: 0.98, AtLeast: true, Verdict: registry.VerdictPass, Cases: 360},
+			},
 		})
 		return errors.Join(err, os.WriteFile(ts.MkAbs(args[0]), report, 0o644))
 	})

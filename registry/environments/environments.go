@@ -1,6 +1,6 @@
 // Package environments parses environments.yaml. The file defines the environments, what each
 // requires of a release, and which keys are trusted for which roles. If a directory has no such
-// file, an embedded default applies: two environments, and one key with all roles.
+// file, an embedded default applies: two environments, rules that bound every limit, and one key with all roles.
 //
 // A misspelled key would silently weaken a policy, so everything that Parse does not recognize
 // is an error with its line.
@@ -32,14 +32,8 @@ var defaults []byte
 //go:embed environments.schema.json
 var schema []byte
 
-//go:embed new.yaml
-var fresh []byte
-
-// New returns the content of environments.yaml for a new registry: stricter than the default, which registries without
-// the file have.
-func New() []byte { return append([]byte(nil), fresh...) }
-
-// Default returns the content of the default environments.yaml.
+// Default returns the content of the default environments.yaml: the rules of a registry without the file, and the file that
+// mlpromote init writes.
 func Default() []byte { return append([]byte(nil), defaults...) }
 
 // Schema returns the JSON Schema (draft 2020-12) of the file, for editors.

@@ -21,6 +21,8 @@ const trust = "trust:\n  - {key: keys/local.pub, roles: [builder], resources: [\
 // aHost is what messages want of a host.
 const aHost = "HOST[:PORT] as at the start of refs, with a '.' or a port, no scheme and no path: registry.example.com"
 
+// The default compares releases, bounds every precision, and asks for cases. It has one key, so that the first build is all that
+// it needs.
 func TestLoadDefault(t *testing.T) {
 	t.Parallel()
 	got, err := environments.Load(t.TempDir())
@@ -31,7 +33,8 @@ func TestLoadDefault(t *testing.T) {
 		Registry: "local",
 		List: []registry.Environment{
 			{Name: "staging"},
-			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity", "recorded-cases"}},
+			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity", "recorded-cases", "no-looser", "compatible-interface"},
+				Reports: registry.ReportRule{Cases: 20}, Ceilings: got.List[1].Ceilings},
 		},
 		Trust: []registry.TrustEntry{{Key: "keys/local.pub",
 			Roles:     []registry.Role{registry.RoleBuilder, registry.RoleVerifier, registry.RoleApprover, registry.RolePromoter},
@@ -40,6 +43,11 @@ func TestLoadDefault(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	for _, precision := range []string{"fp32", "bf16", "fp16", "fp8", "int8", "int4"} {
+		if c := got.List[1].Ceilings[precision]; c["maxError"] <= 0 || c["snrDb"] <= 0 || c["equal"] < 0.5 || c["top1"] < 0.5 {
+			t.Errorf("%s: the ceilings are %v, want them on max_error, snr, equal and top1", precision, c)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package environments_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -96,31 +95,5 @@ func TestCoverage(t *testing.T) {
 				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
 			}
 		})
-	}
-}
-
-// A new registry compares releases and bounds every precision; it has no other keys than the default, so that
-// the first build is all that it needs.
-func TestNew(t *testing.T) {
-	t.Parallel()
-	es, err := environments.Parse("environments.yaml", environments.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := environments.Parse("environments.yaml", environments.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before.Trust, es.Trust); diff != "" {
-		t.Error(diff)
-	}
-	prod := es.List[1]
-	if want := append(before.List[1].Require, registry.RequireNoLooser, registry.RequireCompatibleInterface); !slices.Equal(prod.Require, want) {
-		t.Errorf("prod requires %v, want %v", prod.Require, want)
-	}
-	for _, precision := range []string{"fp32", "bf16", "fp16", "fp8", "int8", "int4"} {
-		if c := prod.Ceilings[precision]; c["maxError"] <= 0 || c["snrDb"] <= 0 || c["equal"] < 0.5 || c["top1"] < 0.5 {
-			t.Errorf("%s: the ceilings are %v, want them on max_error, snr, equal and top1", precision, c)
-		}
 	}
 }

@@ -74,7 +74,6 @@ func TestSchemaAgreesWithTheReader(t *testing.T) {
 		valid bool
 	}{
 		"the default":                     {string(environments.Default()), true},
-		"a new registry":                  {string(environments.New()), true},
 		"version 1":                       {head + trust, true},
 		"version 1, explicit":             {"version: 1\n" + head + trust, true},
 		"version 2":                       {version2, true},

@@ -94,5 +94,5 @@ func outputTypes() map[reflect.Type]object {
 	}
 }
 
-// NewRules is the environments.yaml of a new registry.
-func NewRules() []byte { return environments.New() }
+// DefaultRules is the environments.yaml that init writes.
+func DefaultRules() []byte { return environments.Default() }
