@@ -182,9 +182,9 @@ type Resolution struct {
 	Engine     *Engine     `json:"engine,omitempty"` // nil if no candidate is left; others may have it too: do not change it
 	Ref        string      `json:"ref,omitempty"`
 	Candidates []Candidate `json:"candidates"` // every engine of the release, the winner first
-	// Unlisted are the signed bundles about the engine and its release that the catalog keeps, and their repository does not
-	// list. A pull puts them beside those that it finds there.
-	Unlisted [][]byte `json:"unlisted,omitempty"`
+	// Unlisted is the evidence about the engine and its release that the catalog keeps, and their repository does not
+	// list. A pull checks it and puts it beside what it finds there.
+	Unlisted []AdverseEvidence `json:"unlisted,omitempty"`
 	// Ground identifies what the engine was chosen from. The same query has the same answer while it
 	// is equal. Nil: unknown.
 	Ground any `json:"-"`

@@ -166,12 +166,11 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 	return result, syncTree(dir)
 }
 
-// unlisted yields the evidence that only the registry's catalog has, under the digest of its document.
+// unlisted yields the evidence that only the registry's catalog has.
 func unlisted(resolution registry.Resolution) iter.Seq2[registry.Bundle, error] {
 	return func(yield func(registry.Bundle, error) bool) {
-		for _, data := range resolution.Unlisted {
-			d := digest.FromBytes(data)
-			if !yield(registry.Bundle{Digest: d, Document: d, Data: data}, nil) {
+		for _, a := range resolution.Unlisted {
+			if !yield(registry.Bundle{Digest: a.Bundle, Document: a.Document, Data: a.Data}, a.Check()) {
 				return
 			}
 		}

@@ -23,6 +23,7 @@ func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
 		"time of a move":             testTimeOfMove,
 		"move without release":       testMoveWithoutRelease,
 		"adverse evidence":           testAdverse,
+		"row of adverse evidence":    testAdverseRow,
 		"immutable tag":              testImmutableTag,
 		"immutable tag in a change":  testImmutableTagInChange,
 		"event comes back":           testEventComesBack,

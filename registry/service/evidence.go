@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -15,7 +16,7 @@ type evidence struct {
 	present map[registry.Digest]bool // every bundle, including ignored ones
 	// unlisted are bundles that only the catalog has, kept all that it has.
 	unlisted, kept map[registry.Digest]bool
-	lost           []lostBundle // unlisted ones, up to maxLost bytes
+	lost           []registry.AdverseEvidence // unlisted ones, up to maxLost bytes
 	left           int
 }
 
@@ -29,9 +30,11 @@ func (e evidence) listed() []registry.Claim {
 }
 
 // lose notes evidence that only the catalog has.
-func (e *evidence) lose(subject registry.Digest, b registry.Bundle) {
-	if b.Unlisted && len(b.Data) <= e.left {
-		e.lost, e.left = append(e.lost, lostBundle{subject, b.Data}), e.left-len(b.Data)
+func (e *evidence) lose(environment, model string, subject registry.Digest, b registry.Bundle) {
+	if size := len(b.Data) + len(b.Manifest); b.Unlisted && size <= e.left {
+		e.left -= size
+		e.lost = append(e.lost, registry.AdverseEvidence{Environment: environment, Model: model, Subject: subject, Bundle: b.Digest,
+			PredicateType: b.PredicateType, Document: b.Document, Manifest: b.Manifest, Data: b.Data})
 	}
 }
 
@@ -73,6 +76,7 @@ func (s *Service) evidenceAbout(
 	var verified registry.Claim
 	var refusal error
 	var begun bool // all has claims of the document
+	environment, _, _ := strings.Cut(repository, "/")
 	for b, err := range s.Content.Evidence(ctx, repository, subject) {
 		if err != nil {
 			return nil, err
@@ -91,7 +95,7 @@ func (s *Service) evidenceAbout(
 			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
 		default:
 			claim.Bundle, claim.Subject = b.Digest, subject
-			found.lose(subject, b)
+			found.lose(environment, model, subject, b)
 			if !begun {
 				all, begun = append(all, nil), true
 			}

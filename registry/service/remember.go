@@ -143,7 +143,7 @@ func (d resolvable) bytes() int {
 	const fixed = 2 << 10 // of a release or an engine, without policy results
 	n := fixed
 	for _, b := range d.lost {
-		n += len(b.data)
+		n += len(b.Data) + len(b.Manifest)
 	}
 	for _, e := range d.engines {
 		n += fixed

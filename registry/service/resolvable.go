@@ -11,14 +11,8 @@ import (
 // engines. It is immutable.
 type resolvable struct {
 	release registry.Release
-	engines []ratedEngine // best first
-	lost    []lostBundle
-}
-
-// lostBundle is evidence about a subject that only the catalog has.
-type lostBundle struct {
-	subject registry.Digest
-	data    []byte
+	engines []ratedEngine              // best first
+	lost    []registry.AdverseEvidence // which only the catalog has
 }
 
 // ratedEngine is an engine with the requirements that it does not meet. Some are unmet only for

@@ -40,8 +40,8 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 	}
 	answer.Ref = ref.String()
 	for _, b := range d.lost {
-		if b.subject == d.release.Digest || b.subject == answer.Engine.Digest {
-			answer.Unlisted = append(answer.Unlisted, b.data)
+		if b.Subject == d.release.Digest || b.Subject == answer.Engine.Digest {
+			answer.Unlisted = append(answer.Unlisted, b)
 		}
 	}
 	return answer, nil
