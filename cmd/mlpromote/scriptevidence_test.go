@@ -70,7 +70,8 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 				Verdict: registry.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(), History: seen,
 				Limits: registry.NewDigestSet(r.Limits), Sources: registry.NewDigestSet(r.Sources), Reference: registry.NewDigestSet(e.Reference),
 				Node:    machine,
-				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name]},
+				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name],
+					Library: registry.NewDigestSet(digest.FromString("library"))},
 			},
 			Cases: registry.CasesRun{Count: 360, Ran: 360, Origin: registry.OriginRecorded},
 			Rules: 2, Outputs: map[string]registry.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: []registry.Check{
