@@ -69,7 +69,7 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 			ReportHead: registry.ReportHead{
 				Verdict: registry.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(), History: seen,
 				Limits: registry.NewDigestSet(r.Limits), Sources: registry.NewDigestSet(r.Sources), Reference: registry.NewDigestSet(e.Reference),
-				Node:    machine,
+				Node: machine,
 				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name],
 					Library: registry.NewDigestSet(digest.FromString("library"))},
 			},
