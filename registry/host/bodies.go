@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 )
 
 const (
@@ -78,7 +78,11 @@ func callerOf(r *http.Request) string {
 	if p, ok := registry.PrincipalOf(r.Context()); ok && p.Name != "" {
 		return "principal " + p.Name
 	}
-	return "address " + ratelimit.Address(r)
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = r.RemoteAddr
+	}
+	return "address " + address
 }
 
 // reserve waits for n bytes. Errors: CodeUnavailable; the cause of ctx.
