@@ -44,9 +44,9 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if s.User != nil {
 		attr.Credential = &syscall.Credential{Uid: s.User.UID, Gid: s.User.GID, Groups: []uint32{}}
-		attr.AmbientCaps = []uintptr{uintptr(s.kept())}
+		attr.AmbientCaps = []uintptr{uintptr(s.Level.kept())}
 	}
-	args := append([]string{programName, string(limits), strconv.Itoa(s.kept()), s.Job.Path}, s.Job.Args...)
+	args := append([]string{programName, string(limits), strconv.Itoa(s.Level.kept()), s.Job.Path}, s.Job.Args...)
 	pid, err = syscall.ForkExec(self, args,
 		&syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
 	w.Close()
@@ -65,8 +65,8 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 // kept returns the capability that a program keeps as nobody. With it, access(2) reports what the program can really do.
 // Where files are confined, it reads and writes all files that it can see. Where nothing confines them, it only reads
 // them: the programs and inputs of root are below folders that nobody else can enter.
-func (s *server) kept() int {
-	if s.Level.Sandbox == toolchain.SandboxNone {
+func (l level) kept() int {
+	if l.Sandbox == toolchain.SandboxNone {
 		return unix.CAP_DAC_READ_SEARCH
 	}
 	return unix.CAP_DAC_OVERRIDE
@@ -100,7 +100,7 @@ func become() int {
 	return fail(syscall.Exec(os.Args[3], os.Args[4:], os.Environ()))
 }
 
-// dropCapabilities removes all capabilities of this thread but one, which [server.kept] explains. Where root cannot
+// dropCapabilities removes all capabilities of this thread but one, which [level.kept] explains. Where root cannot
 // switch to the user nobody, the program keeps running as root, and with its capabilities it could remount its inputs writable.
 // no_new_privs keeps it from getting them back.
 func dropCapabilities(but int) error {

@@ -3,13 +3,42 @@ package sandbox
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
 // inside is set for tests that run as root of a user namespace that has no user but root.
 const inside = "SANDBOX_TEST_ROOT_ALONE"
+
+// Root of a container has no CAP_DAC_READ_SEARCH, unless somebody adds it. Only without a sandbox does a program need that.
+func TestRootOfContainer(t *testing.T) {
+	t.Parallel()
+	if nobody(unix.CAP_DAC_OVERRIDE) == nil || nobody(unix.CAP_DAC_READ_SEARCH) == nil {
+		t.Skip("these tests do not run as root with all capabilities")
+	}
+	runtime.LockOSThread() // never unlocked: the thread, which has the capabilities, ends with the test
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	data[0].Effective &^= 1 << unix.CAP_DAC_READ_SEARCH
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range tries {
+		becomes := nobody(l.kept()) != nil
+		if want := l.Sandbox != toolchain.SandboxNone; becomes != want {
+			t.Errorf("%s: a program becomes nobody: %v, want %v", l, becomes, want)
+		}
+	}
+}
 
 // Root that cannot become another user, as in a container that has one user, runs programs as root. They have no
 // capability with which they could make writable what is read-only, and no right to tune the kernel.
@@ -19,7 +48,7 @@ func TestRootAlone(t *testing.T) {
 		runAsRootAlone(t)
 		return
 	}
-	if u := nobody(); u != nil {
+	if u := nobody(unix.CAP_DAC_OVERRIDE); u != nil {
 		t.Fatalf("root becomes %+v: want that it cannot", u)
 	}
 	scripts := map[string]string{

@@ -85,7 +85,7 @@ func Run(ctx context.Context, job Job) (End, error) {
 }
 
 func newOrders(job Job, l level) orders {
-	return orders{Level: l, User: nobody(), Job: wire{
+	return orders{Level: l, User: nobody(l.kept()), Job: wire{
 		Path: job.Path, Args: job.Args, Env: job.Env, Dir: job.Dir, Read: readable(job), Files: job.Files,
 		Inputs: job.Inputs, Write: job.Write, Devices: job.Devices, Temp: job.Temp, Limits: job.Limits}}
 }

@@ -103,7 +103,7 @@ func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	if n := len(s.Job.Devices); n > 0 {
 		e.Lacks = append(e.Lacks, fmt.Sprintf("devices: it uses %s", strings.Join(s.Job.Devices, ", ")))
 	}
-	if s.User != nil && s.kept() != unix.CAP_DAC_OVERRIDE {
+	if s.User != nil && s.Level.kept() != unix.CAP_DAC_OVERRIDE {
 		e.Lacks = append(e.Lacks, "files: nothing keeps it from reading those of other users")
 	}
 	e.NoNewPrivileges, e.UnprivilegedUser = true, os.Getuid() != 0 || s.User != nil

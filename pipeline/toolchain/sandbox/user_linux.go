@@ -16,12 +16,13 @@ import (
 const overflowID = 65534
 
 // nobody is the user "nobody", which runs programs if this process is root. It is nil if this
-// process is not root, or if that user could not read the inputs.
-func nobody() *user {
+// process is not root, or if that user could not read the inputs: for that the program keeps a capability, which this process
+// must have.
+func nobody(kept int) *user {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, c := range []int{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_CHOWN} {
+	for _, c := range []int{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, kept} {
 		if !hasCapability(c) {
 			return nil
 		}
