@@ -42,7 +42,7 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 		}
 		if file, ok := cs.texts[name]; ok {
 			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: labels %q are text: want numbers, those of the classes", file, name),
-				"mlpromote init --cases and cases record --from number them where the model names its classes; else number the classes from 0, in the order of the model's output")
+				"mlpromote init --cases numbers them where the model names its classes; else number the classes from 0, in the order of the model's output")
 		}
 		path, err := cs.checkLabels(name, wanted)
 		switch {

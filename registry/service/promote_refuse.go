@@ -32,17 +32,10 @@ func unmet(environment string, d registry.Decision) error {
 	var lines []string
 	unmet := d.Unmet()
 	for i, r := range unmet {
-		says := func(other registry.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
-		if slices.ContainsFunc(unmet[:i], says) {
-			continue
+		same := func(other registry.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
+		if !slices.ContainsFunc(unmet[:i], same) { // what is unmet for the same reason is met with the first
+			lines = append(lines, fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail)))
 		}
-		line := fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail))
-		for _, other := range unmet[i+1:] {
-			if says(other) {
-				line += " (also unmet: " + other.Name + ")"
-			}
-		}
-		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "its policy has no requirements, so it allows no release")
