@@ -228,10 +228,15 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 			return err
 		}
 	}
-	uses := in.imported.model.Uses()
-	if err := warnUnlikely("cases", &in.Cases, in.Interface, uses); err != nil || s.Calibration == nil {
+	if err := warnUnlikely("cases", &in.Cases, in.Interface, in.imported.model.Uses()); err != nil || s.Calibration == nil {
 		return err
 	}
+	return in.readCalibration(s, scratch)
+}
+
+// readCalibration reads the calibration set, which may share no case with the cases.
+func (in *inputs) readCalibration(s *spec.Spec, scratch string) error {
+	var err error
 	in.Calibration, err = cases.Read(s.Files,
 		s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
 	if err != nil {
@@ -241,7 +246,7 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 		return err
 	}
 	in.Calibration.Files = in.Calibration.Engines() // no framework reads calibration
-	if err := warnUnlikely("calibration", &in.Calibration, in.Interface, uses); err != nil {
+	if err := warnUnlikely("calibration", &in.Calibration, in.Interface, in.imported.model.Uses()); err != nil {
 		return err
 	}
 	if err := cases.CheckApart(in.Cases, in.Calibration, in.Interface); err != nil {

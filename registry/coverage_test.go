@@ -25,15 +25,15 @@ func typed(name string, edits ...func(*registry.Node)) registry.Named[registry.N
 	return registry.Named[registry.Node]{Name: name, Document: n}
 }
 
-// coverageOf is what a decision says of one node type, or of the release.
-func coverageOf(t *testing.T, d registry.Decision, subject string) registry.Requirement {
+// coverageOf returns what a decision requires for the node type box.
+func coverageOf(t *testing.T, d registry.Decision) registry.Requirement {
 	t.Helper()
 	for _, req := range d.Requirements {
-		if req.Name == "coverage" && req.Subject == subject {
+		if req.Name == "coverage" && req.Subject == "node type box" {
 			return req
 		}
 	}
-	t.Fatalf("no requirement about %s: %+v", subject, d.Requirements)
+	t.Fatalf("no requirement about the node type: %+v", d.Requirements)
 	return registry.Requirement{}
 }
 
@@ -125,7 +125,7 @@ func TestCoverage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := covering(registry.CoverageRule{NodeTypes: []string{"box"}, Witnesses: c.witnesses}, c.types...)
-			got := coverageOf(t, p.Check(r, append(without(0), c.claims...)), "node type box")
+			got := coverageOf(t, p.Check(r, append(without(0), c.claims...)))
 			if got.Met != c.met || !strings.Contains(got.Detail, c.want) {
 				t.Errorf("got met %t: %s; want met %t with %q", got.Met, got.Detail, c.met, c.want)
 			}
@@ -204,7 +204,7 @@ func TestWitnessesMeetTheRest(t *testing.T) {
 			p := covering(registry.CoverageRule{NodeTypes: []string{"*"}}, typed("box"))
 			c.edit(&p)
 			d := p.Check(r, claims)
-			got := coverageOf(t, d, "node type box")
+			got := coverageOf(t, d)
 			if got.Met != (c.want == "") || !strings.Contains(got.Detail, c.want) {
 				t.Errorf("got met %t: %s; want %q", got.Met, got.Detail, c.want)
 			}
@@ -218,7 +218,7 @@ func TestWitnessesMeetTheRest(t *testing.T) {
 	p.Require = append(p.Require, registry.RequireRecordedCases)
 	others := append(claims[:len(claims)-1:len(claims)-1], parity(r, r.Engines[0], 1,
 		registry.VerdictPass, func(r *registry.ParityReport) { r.Cases.Origin = "generated" }))
-	if got := coverageOf(t, p.Check(r, others), "node type box"); got.Met || !strings.Contains(got.Detail, "the cases of a report are generated") {
+	if got := coverageOf(t, p.Check(r, others)); got.Met || !strings.Contains(got.Detail, "the cases of a report are generated") {
 		t.Errorf("generated cases: met %t: %s", got.Met, got.Detail)
 	}
 }

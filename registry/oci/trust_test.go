@@ -54,7 +54,7 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 	other := string(digest.FromString("other"))
 	w := newWorld(t, options{})
-	fp32, int8 := w.release.Engines[0].Digest, w.release.Engines[1].Digest
+	fp32, small := w.release.Engines[0].Digest, w.release.Engines[1].Digest
 	tests := []struct {
 		name   string
 		change func(*ocispec.Index)
@@ -82,8 +82,8 @@ func TestReleaseRefuses(t *testing.T) {
 		{"an empty order", set("order", "[]"), registry.CodeInvalid, "does not name the engine linux-amd64-v1/fp32"},
 		{"an order of nothing", set("order", "null"), registry.CodeInvalid, "does not name the engine"},
 		{"an order of one engine", set("order", fmt.Sprintf("[%q]", fp32)), registry.CodeInvalid, "does not name the engine linux-amd64-v3/int8"},
-		{"an engine twice in the order", set("order", fmt.Sprintf("[%q,%q,%q]", fp32, int8, fp32)), registry.CodeInvalid, "named twice"},
-		{"another engine in the order", set("order", fmt.Sprintf("[%q,%q,%q]", fp32, int8, other)), registry.CodeInvalid, "is no engine of it"},
+		{"an engine twice in the order", set("order", fmt.Sprintf("[%q,%q,%q]", fp32, small, fp32)), registry.CodeInvalid, "named twice"},
+		{"another engine in the order", set("order", fmt.Sprintf("[%q,%q,%q]", fp32, small, other)), registry.CodeInvalid, "is no engine of it"},
 		{"a long order", set("order", "["+strings.Repeat(fmt.Sprintf("%q,", other), 20000)+fmt.Sprintf("%q]", other)), registry.CodeInvalid, "is no engine of it"},
 		{"later format", set("format", "2"), registry.CodeInvalid, "newer version"},
 		{"no format", func(i *ocispec.Index) { delete(i.Annotations, "dev.mlpromote.format") }, registry.CodeInvalid, "not made by mlpromote"},

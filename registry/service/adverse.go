@@ -176,7 +176,7 @@ func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
 func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]registry.Bundle, error) {
 	e, err := s.find(p.environment)
 	if err != nil {
-		return nil, nil //nolint:nilerr // the configuration no longer has the environment: its content cannot be read
+		return nil, nil // the configuration no longer has the environment: its content cannot be read
 	}
 	rows, err := s.Catalog.Adverse(ctx, p.model, "")
 	if err != nil {

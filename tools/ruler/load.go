@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,9 +49,9 @@ type listed struct {
 
 // load parses and checks the packages that match the patterns in a folder. Go's build cache has
 // what they import, so load compiles whatever is missing there.
-func load(dir string, patterns ...string) ([]code, error) {
+func load(ctx context.Context, dir string, patterns ...string) ([]code, error) {
 	args := append([]string{"list", "-export", "-deps", "-json=ImportPath,Name,Dir,Export,GoFiles,CgoFiles,DepOnly,Module"}, patterns...)
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	var out, told bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &told
 	if err := cmd.Run(); err != nil {

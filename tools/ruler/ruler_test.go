@@ -22,7 +22,7 @@ func house(t *testing.T, files map[string]string) map[string]figure {
 			t.Fatal(err)
 		}
 	}
-	all, err := load(dir, "./...")
+	all, err := load(t.Context(), dir, "./...")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,14 +183,14 @@ func TestRunRefusesWhatIsAboveItsLimit(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	err := run(dir, nil, false, &out)
+	err := run(t.Context(), dir, nil, false, &out)
 	if err == nil || !strings.Contains(err.Error(), "exported names of the largest package is 161: want at most 160") {
 		t.Errorf("got error %v", err)
 	}
 	if !strings.Contains(out.String(), "161") {
 		t.Errorf("the table lacks the figure:\n%s", out.String())
 	}
-	if err := run(dir, map[string]int{"exported names of the largest package": 161}, false, &out); err != nil {
+	if err := run(t.Context(), dir, map[string]int{"exported names of the largest package": 161}, false, &out); err != nil {
 		t.Errorf("with 161 accepted: %v", err)
 	}
 }

@@ -50,31 +50,31 @@ func TestCopiedDirectory(t *testing.T) {
 	root := t.TempDir()
 	one := programtest.NewService(t, programtest.Program(t), root, database)
 	one.MustStart(t)
-	want := func(s *programtest.Service, what string, got, want int) {
+	want := func(what string, got, want int) {
 		t.Helper()
 		if got != want {
 			t.Errorf("%s: %d, want %d", what, got, want)
 		}
 	}
-	want(one, "a push to the original", pushTo(t, one, "first"), http.StatusCreated)
+	want("a push to the original", pushTo(t, one, "first"), http.StatusCreated)
 
 	copied := programtest.NewService(t, programtest.Program(t), t.TempDir(), database)
 	if err := programtest.CopyTree(one.Dir, copied.Dir); err != nil {
 		t.Fatal(err)
 	}
 	copied.MustStart(t)
-	want(copied, "readiness of the copy", send(t, http.MethodGet, copied.URL+"/readyz", nil), http.StatusServiceUnavailable)
-	want(copied, "a push to the copy", pushTo(t, copied, "second"), http.StatusServiceUnavailable)
-	want(copied, "a pull from the copy", pullFrom(t, copied, "first"), http.StatusOK)
+	want("readiness of the copy", send(t, http.MethodGet, copied.URL+"/readyz", nil), http.StatusServiceUnavailable)
+	want("a push to the copy", pushTo(t, copied, "second"), http.StatusServiceUnavailable)
+	want("a pull from the copy", pullFrom(t, copied, "first"), http.StatusOK)
 	if left, err := filepath.Glob(filepath.Join(copied.Dir, "blobs", "*", "*", digest.FromString("second").Encoded())); err != nil || len(left) > 0 {
 		t.Errorf("the copy stored %v (%v), want nothing", left, err)
 	}
-	want(one, "readiness of the original", send(t, http.MethodGet, one.URL+"/readyz", nil), http.StatusNoContent)
-	want(one, "a push to the original", pushTo(t, one, "third"), http.StatusCreated)
+	want("readiness of the original", send(t, http.MethodGet, one.URL+"/readyz", nil), http.StatusNoContent)
+	want("a push to the original", pushTo(t, one, "third"), http.StatusCreated)
 
 	two := programtest.NewService(t, programtest.Program(t), root, database)
 	two.MustStart(t)
-	want(two, "readiness of another replica on the directory", send(t, http.MethodGet, two.URL+"/readyz", nil), http.StatusNoContent)
-	want(two, "a push to it", pushTo(t, two, "fourth"), http.StatusCreated)
-	want(one, "a pull from the original", pullFrom(t, one, "fourth"), http.StatusOK)
+	want("readiness of another replica on the directory", send(t, http.MethodGet, two.URL+"/readyz", nil), http.StatusNoContent)
+	want("a push to it", pushTo(t, two, "fourth"), http.StatusCreated)
+	want("a pull from the original", pullFrom(t, one, "fourth"), http.StatusOK)
 }

@@ -166,9 +166,7 @@ func (g *gathering) nodes(ctx context.Context) {
 	if g.Unchanged {
 		return
 	}
-	for _, warning := range g.promotion.Warnings {
-		g.Unknown = append(g.Unknown, warning)
-	}
+	g.Unknown = append(g.Unknown, g.promotion.Warnings...)
 	for _, n := range g.promotion.NodesGet {
 		change := registry.NodeChange{Node: "node type " + n.NodeType, To: n.Label, ToEngine: n.Engine}
 		if err := g.has(ctx, n.NodeType, &change); err != nil {
