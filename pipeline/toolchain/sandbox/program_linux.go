@@ -47,8 +47,10 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 		attr.AmbientCaps = []uintptr{uintptr(s.Level.kept())}
 	}
 	args := append([]string{programName, string(limits), strconv.Itoa(s.Level.kept()), s.Job.Path}, s.Job.Args...)
+	s.oom.first()
 	pid, err = syscall.ForkExec(self, args,
 		&syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
+	s.oom.restore()
 	w.Close()
 	_ = unix.Close(0) // only the program reads it
 	if err != nil {

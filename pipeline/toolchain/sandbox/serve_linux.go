@@ -18,6 +18,7 @@ import (
 // server is the keeper's state.
 type server struct {
 	orders
+	oom     oomScore
 	reports *json.Encoder
 	gone    chan struct{} // closed when the parent process has ended
 	kin     chan ended    // receives how the program ended
@@ -77,6 +78,7 @@ func (e programError) Unwrap() error { return e.error }
 // restrictions apply to that thread and the program is started from it.
 func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	runtime.LockOSThread()
+	s.oom = openOOMScore()
 	e = toolchain.Enforced{Sandbox: s.Level.Sandbox}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, e, err
