@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -293,7 +294,14 @@ func (r *Replica) unseen(ctx context.Context, others []registry.Named[registry.R
 		}
 	}
 	r.looked = now
-	return r.own.Unseen(others, inContent, now), nil
+	missing := r.own.Unseen(others, inContent, now)
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	left, err := r.others(ctx) // a replica that stopped meanwhile deleted its mark in the catalog first
+	return slices.DeleteFunc(missing, func(name string) bool {
+		return !slices.ContainsFunc(left, func(other registry.Named[registry.ReplicaMark]) bool { return other.Name == name })
+	}), err
 }
 
 // forget deletes the marks of a replica.
