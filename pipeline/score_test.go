@@ -64,7 +64,7 @@ func TestBuildTriesTheProgramOfTheMetric(t *testing.T) {
 // cannot be computed decides nothing, so the engine does not pass.
 func TestVerifyScoresByTheProgram(t *testing.T) {
 	t.Parallel()
-	reference, engines := slices.Repeat([]float64{1, 0.5}, 20), make([]float64, 40)
+	reference, engines := slices.Repeat([]float64{1, 0.5}, 20), slices.Repeat([]float64{0.5}, 40)
 	for name, c := range map[string]struct {
 		engine  []float64
 		err     error // of the program, on outputs of engines

@@ -111,9 +111,22 @@ func (l ListedPerson) holds(keys []string) bool {
 		if slices.Contains(l.Keys, key) {
 			return true
 		}
-		same := TrustEntry{Identity: &Identity{Issuer: l.Issuer, Subject: l.Subject}}.String()
-		return l.Issuer != "" && (key == same || strings.HasPrefix(key, same+" "))
+		same := l.identity()
+		return same != "" && (key == same || strings.HasPrefix(key, same+" "))
 	})
+}
+
+// identity is what signs as the person, as trust entries name it; empty for the name of a token.
+func (l ListedPerson) identity() string {
+	if l.Issuer == "" {
+		return ""
+	}
+	return TrustEntry{Identity: &Identity{Issuer: l.Issuer, Subject: l.Subject}}.String()
+}
+
+// mayBe reports whether two entries are of one human: who holds a key or an identity of both.
+func (l ListedPerson) mayBe(other ListedPerson) bool {
+	return l.holds(other.Keys) || l.holds([]string{other.identity()}) || other.holds([]string{l.identity()})
 }
 
 // judgeApproval says whether an approval that stands counts under the policy: not if the person is not listed, or the same hand built
@@ -156,10 +169,11 @@ func (a *approvers) countAttested(rule ApprovalRule, h hands, byKey map[string]b
 			lacks := slices.ContainsFunc(rule.Groups, func(group ApproverGroup) bool {
 				return group.Name == l.Group && a.groups[group.Name] < group.Count
 			})
+			hand := h.find(g.Person.key())
 			switch {
-			case counted[g.Person.key()] || forGroups && !lacks:
+			case counted[hand] || forGroups && !lacks:
 				continue
-			case byKey[h.find(g.Person.key())]:
+			case byKey[hand]:
 				a.other = append(a.other, g.by()+" approved with a key too, which counts once")
 			case taken == rule.Attested.Max:
 				a.other = append(a.other, fmt.Sprintf("that of %s is one more than the %d attested that count", g.by(), taken))
@@ -170,7 +184,7 @@ func (a *approvers) countAttested(rule ApprovalRule, h hands, byKey map[string]b
 				a.bundles = append(a.bundles, g.Bundle)
 				a.until = earlier(a.until, g.ExpiresOn)
 			}
-			counted[g.Person.key()] = true
+			counted[hand] = true
 		}
 	}
 }

@@ -211,3 +211,20 @@ func TestSkippedText(t *testing.T) {
 		t.Errorf("%q: %v", s, err)
 	}
 }
+
+// Approvers skip requirements by name. So what only the requirement parity says elsewhere, each says by itself where they are skipped.
+func TestBreakGlassNamesWhatRestsOnAPass(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	claims := without(enough(r), is(registry.PredicateParity, r.Engines[0].Digest))
+	for _, breakGlass := range []bool{false, true} {
+		p := registry.Policy{Require: append(registry.DefaultRequire(), registry.RequireRecordedCases)}
+		p.Promotion.BreakGlass = breakGlass
+		unmet := slices.ContainsFunc(p.Check(r, claims).Unmet(), func(req registry.Requirement) bool {
+			return req.Name == registry.RequireRecordedCases && req.Subject == r.Engines[0].Label()
+		})
+		if unmet != breakGlass {
+			t.Errorf("break-glass %t: without a report, recorded-cases is unmet: %t", breakGlass, unmet)
+		}
+	}
+}

@@ -157,7 +157,7 @@ func (p Policy) judgeComparison(name string, r Release, claims []Claim) Requirem
 	case name == RequireNoLooser:
 		p.lift(&req, r, claims, p.Promotion.Comparison.Looser, "no limit is looser than in "+p.Promotion.Comparison.Version,
 			"%[3]s looser than in %[1]s, which %[2]s has now: ")
-		if unshown := p.Promotion.Comparison.Unshown; len(unshown) > 0 && !slices.Contains(p.Require, RequireParity) {
+		if unshown := p.Promotion.Comparison.Unshown; len(unshown) > 0 && !p.paritySaysSo() {
 			req.deny("no passing report says in how many cases %s keeps its limits: run mlpromote verify", strings.Join(unshown, ", "))
 		}
 	default:

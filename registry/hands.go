@@ -28,10 +28,15 @@ func (rule ApprovalRule) hands(claims []Claim, groups bool) hands {
 	if rule.Attested != nil {
 		people = rule.Attested.People
 	}
-	for _, c := range claims {
-		for _, l := range people {
+	for i, l := range people {
+		for _, c := range claims {
 			if l.holds(c.Keys) {
 				h.join(c.Signer, l.person().key())
+			}
+		}
+		for _, other := range people[:i] { // one person who is listed twice
+			if l.mayBe(other) {
+				h.join(l.person().key(), other.person().key())
 			}
 		}
 	}

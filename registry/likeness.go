@@ -13,14 +13,31 @@ type fact struct {
 	// decides is true for what chooses the code that computes: features of the processor, the runtime and its library, and
 	// architecture and driver of an accelerator. The other facts only name the hardware.
 	decides bool
+	version bool // of a runtime, which can be spelled in several ways
 }
 
 // differs reports whether both state the fact, and nothing in common.
 func (f fact) differs() bool {
-	return len(f.report) > 0 && len(f.node) > 0 && !slices.ContainsFunc(f.report, func(s string) bool { return slices.Contains(f.node, s) })
+	return len(f.report) > 0 && len(f.node) > 0 && !slices.ContainsFunc(f.report, func(s string) bool {
+		return slices.ContainsFunc(f.node, func(t string) bool { return s == t || f.version && maybeSameVersion(s, t) })
+	})
+}
+
+// maybeSameVersion reports whether two spellings can be of one version: "1.30" states less than "1.30.0".
+func maybeSameVersion(a, b string) bool {
+	return CompareVersions(a, b) == 0 || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
 func (f fact) same() bool { return slices.Equal(f.report, f.node) }
+
+// factFeatures names the one fact that documents may state in part: labels and queries have some features of a processor.
+const factFeatures = "cpu.features"
+
+// partOf reports whether a node may have all features of the report, and states some of them.
+func (f fact) partOf(n Node) bool {
+	return f.name == factFeatures && n.Source != SourceMachine && len(f.report) > 0 && len(f.node) > 0 && !f.same() &&
+		!slices.ContainsFunc(strings.Fields(f.node[0]), func(s string) bool { return !slices.Contains(strings.Fields(f.report[0]), s) })
+}
 
 // factLibrary names the one fact that node documents never state.
 const factLibrary = "library"
@@ -30,22 +47,22 @@ const factLibrary = "library"
 func (r report) facts(n Node, ran RuntimeUsed) []fact {
 	is := r.Node
 	all := []fact{
-		{"os", text(is.OS), text(n.OS), false},
-		{"cpu.arch", text(is.CPU.Arch), text(n.CPU.Arch), false},
-		{"cpu.level", text(is.CPU.Level), text(n.CPU.Level), false},
-		{"cpu.vendor", text(is.CPU.Vendor), text(n.CPU.Vendor), false},
-		{"cpu.model", text(is.CPU.Model), text(n.CPU.Model), false},
-		{"emulated", emulated(is), emulated(n), false},
-		{"accelerators", text(devices(is)), text(devices(n)), false},
-		{"cpu.features", text(features(is)), text(features(n)), true},
-		{"runtimes." + r.Runtime.Name, text(r.Runtime.Version), text(ran.Version), true},
-		{factLibrary, text(string(r.Runtime.Library.SHA256())), text(string(ran.Library.SHA256())), true},
+		{name: "os", report: text(is.OS), node: text(n.OS)},
+		{name: "cpu.arch", report: text(is.CPU.Arch), node: text(n.CPU.Arch)},
+		{name: "cpu.level", report: text(is.CPU.Level), node: text(n.CPU.Level)},
+		{name: "cpu.vendor", report: text(is.CPU.Vendor), node: text(n.CPU.Vendor)},
+		{name: "cpu.model", report: text(is.CPU.Model), node: text(n.CPU.Model)},
+		{name: "emulated", report: emulated(is), node: emulated(n)},
+		{name: "accelerators", report: text(devices(is)), node: text(devices(n))},
+		{name: factFeatures, report: text(features(is)), node: text(features(n)), decides: !r.accelerated},
+		{name: "runtimes." + r.Runtime.Name, report: text(r.Runtime.Version), node: text(ran.Version), decides: true, version: true},
+		{name: factLibrary, report: text(string(r.Runtime.Library.SHA256())), node: text(string(ran.Library.SHA256())), decides: true},
 	}
 	if r.accelerated { // an engine for the processor computes the same beside any device
 		arch := func(a NodeAccelerator) string { return a.Arch }
 		driver := func(a NodeAccelerator) string { return a.Driver }
-		all = append(all, fact{"accelerator.arch", ofDevices(is, arch), ofDevices(n, arch), true},
-			fact{"accelerator.driver", ofDevices(is, driver), ofDevices(n, driver), true})
+		all = append(all, fact{name: "accelerator.arch", report: ofDevices(is, arch), node: ofDevices(n, arch), decides: true},
+			fact{name: "accelerator.driver", report: ofDevices(is, driver), node: ofDevices(n, driver), decides: true})
 	}
 	return all
 }
@@ -65,14 +82,14 @@ func (r report) on(n Node) []fact {
 // keepsFrom reports whether a report that did not pass keeps its engine from a node: unless both state a fact that decides, and
 // differently. A report that cannot be read can be from any machine.
 func (r report) keepsFrom(n Node) bool {
-	return r.fault != nil || !slices.ContainsFunc(r.on(n), func(f fact) bool { return f.decides && f.differs() })
+	return r.fault != nil || !slices.ContainsFunc(r.on(n), func(f fact) bool { return f.decides && f.differs() && !f.partOf(n) })
 }
 
 // unstated names the facts that decide and that the node does not state, of those that the report states.
 func (r report) unstated(n Node) string {
 	var names []string
 	for _, f := range r.on(n) {
-		if f.decides && f.name != factLibrary && len(f.report) > 0 && len(f.node) == 0 {
+		if f.decides && f.name != factLibrary && len(f.report) > 0 && (len(f.node) == 0 || f.partOf(n)) {
 			names = append(names, f.name)
 		}
 	}

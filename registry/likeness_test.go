@@ -44,13 +44,17 @@ func TestFailureOfAnotherMachine(t *testing.T) {
 		"another library": {same, func(p *registry.ParityReport) {
 			p.Runtime.Library = registry.NewDigestSet(digest.FromString("another"))
 		}, false, refused},
-		"no library stated":                              {func(p *registry.ParityReport) { p.Runtime.Library = nil }, func(p *registry.ParityReport) { p.Runtime.Library = nil }, false, refused},
-		"no features stated":                             {withFeatures(), withFeatures(), false, refused},
-		"another model":                                  {same, func(p *registry.ParityReport) { p.Node.CPU.Model = "second" }, false, refused},
-		"an emulated processor":                          {same, func(p *registry.ParityReport) { p.Node.Notes = []string{registry.NoteEmulated} }, false, refused},
-		"another driver":                                 {withGPU("sm_89", "580.1"), withGPU("sm_89", "590.1"), true, some},
-		"another architecture":                           {withGPU("sm_89", "580.1"), withGPU("sm_90", "580.1"), true, some},
-		"the same accelerator":                           {withGPU("sm_89", "580.1"), withGPU("sm_89", "580.1"), true, heals},
+		"no library stated":     {func(p *registry.ParityReport) { p.Runtime.Library = nil }, func(p *registry.ParityReport) { p.Runtime.Library = nil }, false, refused},
+		"no features stated":    {withFeatures(), withFeatures(), false, refused},
+		"another model":         {same, func(p *registry.ParityReport) { p.Node.CPU.Model = "second" }, false, refused},
+		"an emulated processor": {same, func(p *registry.ParityReport) { p.Node.Notes = []string{registry.NoteEmulated} }, false, refused},
+		"another driver":        {withGPU("sm_89", "580.1"), withGPU("sm_89", "590.1"), true, some},
+		"another architecture":  {withGPU("sm_89", "580.1"), withGPU("sm_90", "580.1"), true, some},
+		"the same accelerator":  {withGPU("sm_89", "580.1"), withGPU("sm_89", "580.1"), true, heals},
+		"the same accelerator beside another processor": {withGPU("sm_89", "580.1"), func(p *registry.ParityReport) {
+			withGPU("sm_89", "580.1")(p)
+			p.Node.CPU.Features = []string{"avx2", "amx_int8"}
+		}, true, refused},
 		"a driver not stated":                            {withGPU("sm_89", ""), withGPU("sm_89", ""), true, refused},
 		"another driver, for an engine of the processor": {withGPU("sm_89", "580.1"), withGPU("sm_89", "590.1"), false, heals},
 	} {
@@ -108,6 +112,8 @@ func TestNodesThatDoNotSay(t *testing.T) {
 		"without a runtime":                        {func(n *registry.Node) { n.Runtimes = nil }, "it does not state runtimes.onnxruntime"},
 		"without features":                         {func(n *registry.Node) { n.CPU.Features = nil }, "it does not state cpu.features"},
 		"with other features":                      {func(n *registry.Node) { n.CPU.Features = []string{"avx2", "fma"} }, ""},
+		"with some features, as labels have them":  {func(n *registry.Node) { n.Source, n.CPU.Features = "labels", []string{"fma"} }, ""},
+		"with its runtime spelled in short":        {func(n *registry.Node) { n.Runtimes = map[string]string{"onnxruntime": "1.30"} }, "the node"},
 		"another model with the same":              {func(n *registry.Node) { n.CPU.Model = "second" }, "the node is like"},
 		"another runtime, without features":        {func(n *registry.Node) { n.CPU.Features, n.Runtimes = nil, map[string]string{"onnxruntime": "1.31.0"} }, ""},
 		"with an accelerator that does not matter": {func(n *registry.Node) { n.Accelerators = []registry.NodeAccelerator{{Vendor: "nvidia", Product: "L4"}} }, "the node is like"},
@@ -122,6 +128,22 @@ func TestNodesThatDoNotSay(t *testing.T) {
 		}
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	// Labels have a part of the features.
+	failed := parity(r, e, 1, registry.VerdictFail, func(p *registry.ParityReport) { p.Node.CPU.Features = []string{"amx_int8", "avx2"} })
+	inPart := registry.CheckEngineStanding(prodURI, r, e, append(without(claims, func(c registry.Claim) bool { return c.Bundle == old.Bundle }), failed), registry.NoRestrictions())
+	for source, kept := range map[string]bool{"labels": true, registry.SourceMachine: false} {
+		n := sampleNode()
+		n.Source, n.CPU.Features = source, []string{"avx2"}
+		got := ""
+		for _, req := range inPart.UnmetOn(n) {
+			if req.Failed() {
+				got = req.Detail
+			}
+		}
+		if kept != strings.Contains(got, "it does not state cpu.features") || !kept && got != "" {
+			t.Errorf("some of the features, from %s: got %q, want that it is kept: %t", source, got, kept)
 		}
 	}
 	policy := registry.Policy{Require: registry.DefaultRequire()}

@@ -4,6 +4,9 @@ package registry
 // results, but timings on it are not meaningful.
 const NoteEmulated = "emulated"
 
+// SourceMachine is the source of a document that the machine itself described, and so completely.
+const SourceMachine = "machine"
+
 // Node describes the hardware, drivers and software of a machine: version 1 of the node
 // document.
 type Node struct {

@@ -34,7 +34,7 @@ func sample() registry.Release {
 
 func sampleNode() registry.Node {
 	return registry.Node{
-		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "v", Model: "first", Features: []string{"avx2"}},
+		V: 1, Source: registry.SourceMachine, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "v", Model: "first", Features: []string{"avx2"}},
 		Runtimes: map[string]string{"onnxruntime": "1.30.0"},
 	}
 }

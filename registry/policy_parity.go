@@ -13,7 +13,7 @@ import (
 // performance report that failed its limits does the same.
 func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	parity := cs.proofs(r, e)
-	if req.Name == RequireRecordedCases && len(parity.passes) == 0 && slices.Contains(p.Require, RequireParity) {
+	if req.Name == RequireRecordedCases && len(parity.passes) == 0 && p.paritySaysSo() {
 		judgeOrigin(req, parity)
 		return
 	}
@@ -37,6 +37,12 @@ func (p Policy) judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	if req.Met && len(parity.against) > 0 {
 		req.Detail = "passed; kept from " + parity.against[0].kept()
 	}
+}
+
+// paritySaysSo reports whether [RequireParity] says that no report passed, so that no other requirement does. Where break-glass skips
+// requirements, each that is unmet has to be skipped by its name.
+func (p Policy) paritySaysSo() bool {
+	return slices.Contains(p.Require, RequireParity) && !p.Promotion.BreakGlass
 }
 
 // judgeOrigin decides about the cases of reports that did not pass. That none passed is for the requirement [RequireParity] to say.

@@ -233,8 +233,8 @@ type OutputFigures struct {
 	// value. Absent where the reference has no other.
 	Skill *Figure `json:"skill,omitempty"`
 
-	// Identical is of floats: how many cases there are, without copies and those without elements, if every case has the bits of the
-	// reference model's output; absent if one has not.
+	// Identical is of floats: how many cases there are, without copies and those that say nothing, if every case has the bits of the
+	// reference model's output; absent if one has not, and if that output is the same in all.
 	Identical int `json:"identical,omitempty"`
 
 	NewNaN int    `json:"newNaN"`

@@ -44,7 +44,7 @@ func (rule ReportRule) Validate() error {
 func (p Policy) judgeReports(req *Requirement, r Release, e Engine, cs counted) {
 	want := max(1, p.Reports.Verifiers)
 	parity := cs.proofs(r, e)
-	if want == 1 && len(parity.passes) == 0 && slices.Contains(p.Require, RequireParity) { // in the words of [RequireParity], so that a refusal says it once
+	if want == 1 && len(parity.passes) == 0 && p.paritySaysSo() { // in the words of [RequireParity], so that a refusal says it once
 		req.Met = true
 		parity.refuse(req)
 		req.deny("%s", noPass(parity.stale))

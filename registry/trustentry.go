@@ -92,10 +92,10 @@ func covers(prefix, resource string) bool {
 // the identity of an entry; keyID is empty if the signer is an identity. Errors: CodeTrust.
 func (es Environments) CheckSigner(role Role, resource, keyID string) error {
 	for _, e := range es.Trust {
-		if e.EffectiveState() != KeyTrusted || !slices.Contains(e.Grants(), role) || !e.Covers(resource) {
+		if e.EffectiveState() != KeyTrusted || !slices.Contains(e.GrantsAgainst(), role) || !e.Covers(resource) { // what it signs may be against a release
 			continue
 		}
-		if e.Identity != nil || es.KeyIDs == nil || keyID != "" && es.KeyIDs[e.Key] == keyID {
+		if e.Identity != nil && keyID == "" || e.Identity == nil && (es.KeyIDs == nil || keyID != "" && es.KeyIDs[e.Key] == keyID) {
 			return nil
 		}
 	}

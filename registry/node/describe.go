@@ -18,7 +18,7 @@ import (
 )
 
 // SourceMachine is the Source of a Node that Describe read.
-const SourceMachine = "machine"
+const SourceMachine = registry.SourceMachine
 
 // NoteEmulated is [registry.NoteEmulated].
 const NoteEmulated = registry.NoteEmulated

@@ -29,13 +29,10 @@ func unmet(environment string, d registry.Decision) error {
 	if d.Allowed() {
 		return nil
 	}
+	unmet := distinctReasons(d)
 	var lines []string
-	unmet := d.Unmet()
-	for i, r := range unmet {
-		same := func(other registry.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
-		if !slices.ContainsFunc(unmet[:i], same) { // what is unmet for the same reason is met with the first
-			lines = append(lines, fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail)))
-		}
+	for _, r := range unmet {
+		lines = append(lines, fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail)))
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "its policy has no requirements, so it allows no release")
@@ -58,11 +55,23 @@ func unmet(environment string, d registry.Decision) error {
 			"mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
 }
 
+// distinctReasons lists the unmet requirements, without those that are unmet for the reason of an earlier one: they are met with it.
+func distinctReasons(d registry.Decision) []registry.Requirement {
+	var distinct []registry.Requirement
+	for _, r := range d.Unmet() {
+		same := func(other registry.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
+		if !slices.ContainsFunc(distinct, same) {
+			distinct = append(distinct, r)
+		}
+	}
+	return distinct
+}
+
 // withoutFailing adds to a refusal how to get a release of the engines that meet the policy, if reports
 // about some of the others are all that is in the way.
 func withoutFailing(d registry.Decision, refusal error) error {
 	var failing, fine []string
-	for _, r := range d.Unmet() {
+	for _, r := range distinctReasons(d) {
 		if r.Name != registry.RequireParity && r.Name != registry.RequireRecordedCases || len(r.Evidence) == 0 {
 			return refusal
 		}

@@ -46,6 +46,13 @@ func (f Figures) dropOfCases(level float64) Bounded {
 	}
 	b.High = min(stats.PairedLoss(loss, credit, most, n, level), reference)
 	b.Low = max(-stats.PairedLoss(gain, loss, max(best, most), n, level), reference-1)
+	// A pass does not rest on the lower bound. So where many cases differ, their spread may say that the engine loses too much.
+	if len(taken)+len(given) < 20 || b.Value <= 0 {
+		return b
+	}
+	paired := f.paired(func(r, e float64) float64 { return r - e }, 1)
+	paired.Rare = f.Reference.Rare || f.Engine.Rare
+	b.Low = max(b.Low, min(f.bounds(paired, level).Low, b.Value))
 	return b
 }
 

@@ -275,3 +275,32 @@ func TestWorstIsTheFirstOfEquals(t *testing.T) {
 		}
 	}
 }
+
+// A constant shows nothing, and a case of NaN alone neither, however many cases have the reference's bits.
+func TestIdenticalCountsWhatSaysSomething(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		value func(i int) float64
+		want  int
+	}{
+		"other values in each case": {func(i int) float64 { return float64(i) }, 20},
+		"a constant":                {func(int) float64 { return 1 }, 0},
+		"NaN but for two cases": {func(i int) float64 {
+			if i < 2 {
+				return float64(i + 1)
+			}
+			return nan
+		}, 2},
+	} {
+		comparison := tensor.NewComparison(tensor.Options{})
+		for i := range 20 {
+			v := vector(c.value(i))
+			if err := comparison.Add(i, v, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := comparison.Result().Identical; got != c.want {
+			t.Errorf("%s: %d identical cases, want %d", name, got, c.want)
+		}
+	}
+}

@@ -23,8 +23,8 @@ type Result struct {
 	// it passes.
 	Cases    int
 	Elements int64
-	// Float says that the values are floats. Identical is how many cases there are, without copies and those without elements, if every
-	// case has the bits of the reference; 0 if one has not.
+	// Float says that the values are floats. Identical is how many cases there are, without copies and those that say nothing, if every
+	// case has the bits of the reference; 0 if one has not, and if the reference has the same bits in all.
 	Float     bool
 	Identical int
 	// Failed is the number of elements outside the tolerances of Options.
@@ -152,7 +152,7 @@ func (r Result) Skill() float64 {
 func (c *Comparison) Result() Result {
 	r := c.result
 	r.Fill = c.options.Fill
-	if c.differs {
+	if c.differs || !c.varies { // a constant shows nothing
 		r.Identical = 0
 	}
 	r.SNR = c.snr()

@@ -5,6 +5,7 @@ package endtoend
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,7 @@ func newStorm(t *testing.T, store *registrytest.S3Server, server *pgtest.Server,
 	for _, shift := range []string{"0s", "24h"} {
 		r := programtest.NewService(t, programtest.Shifted(t), root, append(store.Env(), "MLPROMOTE_DATABASE="+database.url, "MLPROMOTE_STORAGE="+storage, "MLPROMOTE_CLOCK_SHIFT="+shift)...)
 		r.Flags = []string{"--gc-interval", "1s", "--gc-grace", "1m"}
+		plainRules(t, r.Dir)
 		r.MustStart(t)
 		s.replicas = append(s.replicas, r)
 	}
@@ -91,6 +93,24 @@ func newStorm(t *testing.T, store *registrytest.S3Server, server *pgtest.Server,
 		}
 	}
 	return s
+}
+
+// plainRules writes the environments of a registry that promotes on reports about five cases.
+func plainRules(t *testing.T, data string) {
+	t.Helper()
+	const rules = `registry: local
+environments:
+  staging: {}
+  prod: {from: staging, require: [signature, provenance, parity]}
+trust:
+  - {key: keys/local.pub, roles: [builder, verifier, approver, promoter], resources: ["oci://local/"]}
+`
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "environments.yaml"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stormStream is the first stream of random numbers that storms have.
