@@ -16,11 +16,12 @@ from quantizing import quantize
 from graphs import nodes_of
 from onnx import TensorProto, helper, numpy_helper
 
+# As on every processor without VNNI, whose products of 8 bits would saturate.
 WAYS = {
-    "dynamic": {"method": "dynamic-int8"},
-    "dynamic but three": {"method": "dynamic-int8", "exclude_nodes": ["first", "third", "yes"]},
-    "dynamic Gemm": {"method": "dynamic-int8", "op_types": ["Gemm"]},
-    "dynamic MatMul": {"method": "dynamic-int8", "op_types": ["MatMul"]},
+    "dynamic": {"method": "dynamic-int8", "reduce_range": True},
+    "dynamic but three": {"method": "dynamic-int8", "reduce_range": True, "exclude_nodes": ["first", "third", "yes"]},
+    "dynamic Gemm": {"method": "dynamic-int8", "reduce_range": True, "op_types": ["Gemm"]},
+    "dynamic MatMul": {"method": "dynamic-int8", "reduce_range": True, "op_types": ["MatMul"]},
     "int4": {"method": "weights-int4", "block_size": 16, "format": "qoperator"},
     "int4 but three": {"method": "weights-int4", "block_size": 16, "exclude_nodes": ["first", "third", "yes"]},
 }

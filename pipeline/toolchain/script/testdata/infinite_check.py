@@ -53,7 +53,7 @@ def outputs(path):
 
 def made_from(role, name):
     inputs = [{"role": "model", "name": "model.onnx", "path": "infinite.onnx"}, {"role": role, "name": name, "path": name}]
-    quantize({"inputs": inputs, "out_dir": os.getcwd(), "options": {"method": "static-int8"}})
+    quantize({"inputs": inputs, "out_dir": os.getcwd(), "options": {"method": "static-int8", "reduce_range": True}})
     with open("model.onnx", "rb") as f:
         return f.read()
 
