@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -38,9 +39,13 @@ func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolcha
 				return err
 			}
 		}
+		public := cmp.Or(a.at().PublicKeyFile(role, s), "FILE.pub")
+		if whole, err := filepath.Abs(public); err == nil { // the command is for another folder
+			public = whole
+		}
 		return registry.WithHint(trusting.CheckSigner(role, trusting.ResourceURI(environment, model), s.KeyID()),
-			"in the folder where the data directory of the registry is, with this public key: mlpromote trust add %s --role %s --env %s",
-			cmp.Or(a.at().PublicKeyFile(role, s), "FILE.pub"), role, environment)
+			"in the folder where the data directory of the registry is, with this public key: mlpromote trust add %s --name NAME --role %s --env %s",
+			public, role, environment)
 	}
 	return p
 }
