@@ -44,6 +44,9 @@ func cmdHostile(ts *testscript.TestScript, neg bool, args []string) {
 		entry["digest"], entry["size"] = pushManifest(ts, repo, manifest, "")
 		about = append(about, entry["digest"].(digest.Digest))
 	}
+	order, err := registry.CanonicalJSON(about)
+	ts.Check(err)
+	index["annotations"].(map[string]any)["dev.mlpromote.order"] = string(order)
 	text, err := registry.CanonicalJSON(index["annotations"])
 	ts.Check(err)
 	var annotations map[string]any
