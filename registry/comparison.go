@@ -42,7 +42,7 @@ func CasesShown(r Release, claims []Claim) []EngineCases {
 	var all []EngineCases
 	for _, e := range r.Engines {
 		shown := EngineCases{Label: e.Label(), Precision: e.Precision}
-		for _, pass := range cs.findings(PredicateParity, r, e).passes {
+		for _, pass := range cs.proofs(r, e).passes {
 			shown.Cases = max(shown.Cases, casesOf(pass))
 		}
 		all = append(all, shown)

@@ -223,6 +223,8 @@ func (p Policy) refusesPass(pass report, e Engine) string {
 		return "a report is too old"
 	case !p.compared(pass):
 		return p.comparedWithAnother(pass)
+	case casesOf(pass) < p.Reports.Cases:
+		return fmt.Sprintf("a report shows %s of the %d that are wanted", Count(casesOf(pass), "case"), p.Reports.Cases)
 	case slices.Contains(p.Require, RequireRecordedCases) && pass.Cases.Origin != OriginRecorded:
 		return "the cases of a report are " + PlainText(pass.Cases.Origin)
 	}

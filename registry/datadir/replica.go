@@ -168,6 +168,9 @@ func (r *Replica) look(ctx context.Context) error {
 		return err
 	}
 	if now.Sub(r.own.Seen) >= registry.MarkLease { // new, or it has expired
+		if !r.own.Joined.IsZero() { // it may not write until it has looked again
+			r.decide(ctx, expired(errors.New("it was suspended, or catalog and storage did not answer")))
+		}
 		r.own = registry.ReplicaMark{Asked: now}
 	}
 	if now.Sub(r.own.Seen) >= registry.MarkInterval || r.asked(others) {

@@ -275,3 +275,19 @@ func TestRangedMeanProvesNothing(t *testing.T) {
 		t.Errorf("eight zeros in [-1, 2]: %v and %v, want %v and %v", low, high, -half, 2*half)
 	}
 }
+
+// A value beyond the range by no more than its rounding is at its end.
+func TestRangedMeanOfRoundedValues(t *testing.T) {
+	t.Parallel()
+	values := make([]float64, 100)
+	for i := range values {
+		values[i] = float64(i%2) * (1 + 1e-15)
+	}
+	if low, high := stats.RangedMean(values, 0, 1, 0.95, 1); !(low > 0.3 && high < 0.7) {
+		t.Errorf("bounds %g to %g, want them near a half", low, high)
+	}
+	values[0] = 2
+	if low, high := stats.RangedMean(values, 0, 1, 0.95, 1); !math.IsInf(low, -1) || !math.IsInf(high, 1) {
+		t.Errorf("bounds %g to %g of a value out of the range, want none", low, high)
+	}
+}

@@ -30,6 +30,15 @@ func StringerMean(values []float64, least, most, level float64) (lower, upper fl
 func rangedMean(values []float64, least, most, level float64, bootstrap func([]float64) (lower, upper float64)) (lower, upper float64) {
 	n := len(values)
 	sorted := slices.Sorted(slices.Values(values)) // NaN first
+	if n > 0 {                                     // values may be beyond the range by their rounding
+		slack := 1e-9 * (most - least)
+		if sorted[0] >= least-slack {
+			least = min(least, sorted[0])
+		}
+		if sorted[n-1] <= most+slack {
+			most = max(most, sorted[n-1])
+		}
+	}
 	if n < minValues || !(level > 0 && level < 1) || !(sorted[0] >= least && sorted[n-1] <= most) ||
 		math.IsInf(least, -1) || math.IsInf(most, 1) {
 		return math.Inf(-1), math.Inf(1)
