@@ -30,15 +30,7 @@ func StringerMean(values []float64, least, most, level float64) (lower, upper fl
 func rangedMean(values []float64, least, most, level float64, bootstrap func([]float64) (lower, upper float64)) (lower, upper float64) {
 	n := len(values)
 	sorted := slices.Sorted(slices.Values(values)) // NaN first
-	if n > 0 {                                     // values may be beyond the range by their rounding
-		slack := 1e-9 * (most - least)
-		if sorted[0] >= least-slack {
-			least = min(least, sorted[0])
-		}
-		if sorted[n-1] <= most+slack {
-			most = max(most, sorted[n-1])
-		}
-	}
+	least, most = rounded(sorted, least, most)
 	if n < minValues || !(level > 0 && level < 1) || !(sorted[0] >= least && sorted[n-1] <= most) ||
 		math.IsInf(least, -1) || math.IsInf(most, 1) {
 		return math.Inf(-1), math.Inf(1)
@@ -71,4 +63,19 @@ func rangedMean(values []float64, least, most, level float64, bootstrap func([]f
 		upper = center + rate(UpperRate, above, most-center) - rate(LowerRate, below, center-least)
 	}
 	return lower, upper
+}
+
+// rounded widens a range to values that are beyond it by no more than their rounding.
+func rounded(sorted []float64, least, most float64) (float64, float64) {
+	if len(sorted) == 0 {
+		return least, most
+	}
+	slack := 1e-9 * (most - least)
+	if first := sorted[0]; first >= least-slack {
+		least = min(least, first)
+	}
+	if last := sorted[len(sorted)-1]; last <= most+slack {
+		most = max(most, last)
+	}
+	return least, most
 }
