@@ -247,3 +247,23 @@ func TestAttestRequestRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A person who is listed twice, by a token and by an identity that the token's entry holds, consents once, and not to what
+// either published.
+func TestPersonListedTwice(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	token := registry.Person{Principal: "token:ana", Token: "ana"}
+	holder := registry.ListedPerson{Token: "ana", Keys: []string{"identity https://id.example.com ana"}}
+	claims := []registry.Claim{attested(r, person("ana"), 1, nil), attested(r, token, 2, nil)}
+	for need, met := range map[int]bool{1: true, 2: false} {
+		if req := listing(need, need, holder, subject("ana")).CheckApprovals(r, claims); req.Met != met {
+			t.Errorf("%d approvals needed: met %t (%s), want %t", need, req.Met, req.Detail, met)
+		}
+	}
+	published := listing(1, 1, holder, subject("ana"))
+	published.Promotion.Publishers = []registry.Person{token}
+	if req := published.CheckApprovals(r, claims[:1]); req.Met {
+		t.Errorf("published by the token, approved by the identity: met (%s)", req.Detail)
+	}
+}
