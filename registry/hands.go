@@ -2,11 +2,11 @@ package registry
 
 import "slices"
 
-// hands joins what one human holds or may hold: keys, what a service says of a person, and the groups of approvers. Who is in one hand
-// consents once, and not at all to what that hand built. The zero hands joins nothing.
+// hands groups the keys and identities that one person holds or may hold. Each group consents once, and never to a release that it
+// built. The zero hands groups nothing.
 type hands struct{ joined map[string]string }
 
-// find returns what stands for all that is joined with a part.
+// find returns the representative of the group that a key or identity is in.
 func (h hands) find(part string) string {
 	for next, ok := h.joined[part]; ok; next, ok = h.joined[part] {
 		part = next
@@ -20,8 +20,8 @@ func (h hands) join(a, b string) {
 	}
 }
 
-// hands joins the keys of those who signed claims with the people who are known to hold them. With groups, it joins all keys and people
-// of a group as well: who holds one of its keys may hold the others.
+// hands groups the signers of claims with the listed people who hold their keys. With groups, it also joins all keys and people of an
+// approver group, because a holder of one key may hold the others.
 func (rule ApprovalRule) hands(claims []Claim, groups bool) hands {
 	h := hands{make(map[string]string)}
 	var people []ListedPerson

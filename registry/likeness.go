@@ -74,7 +74,7 @@ func (r report) alike(other report) bool {
 	})
 }
 
-// on are the facts of the report beside those of a node, with the version that the node has of the report's runtime.
+// on compares the facts of the report with a node and its version of the report's runtime.
 func (r report) on(n Node) []fact {
 	return r.facts(n, RuntimeUsed{Name: r.Runtime.Name, Version: n.Runtimes[r.Runtime.Name]})
 }
@@ -85,7 +85,7 @@ func (r report) keepsFrom(n Node) bool {
 	return r.fault != nil || !slices.ContainsFunc(r.on(n), func(f fact) bool { return f.decides && f.differs() && !f.partOf(n) })
 }
 
-// unstated names the facts that decide and that the node does not state, of those that the report states.
+// unstated names the deciding facts that the report states and the node does not.
 func (r report) unstated(n Node) string {
 	var names []string
 	for _, f := range r.on(n) {
@@ -111,8 +111,8 @@ func (r report) kept() string {
 	return PlainText("nodes with " + strings.Join(said, ", ") + ", and nodes that do not state these")
 }
 
-// differsFrom says in which fact the machine of a report is none of a node type, or is "". What decides must be stated by
-// the document of the type, but for the library, which no document states. Of the other facts, those that it states must be equal.
+// differsFrom names the first fact in which the machine of a report does not match a node type; empty if it matches. The document of
+// the type must state each deciding fact, except the library. Facts that only name the hardware must be equal if stated.
 func (r report) differsFrom(t Node) string {
 	for _, f := range r.on(t) {
 		switch {

@@ -73,8 +73,8 @@ type findings struct {
 	stale   []string // why the other reports do not count
 }
 
-// proofs are the parity reports about an engine, and all reports against it. A pass counts as long as nothing keeps the engine
-// from the machine that the pass was made on.
+// proofs returns the passes that count for an engine, and its unhealed failures, performance reports included. A pass does not count
+// if a failure keeps the engine from the machine that passed.
 func (cs counted) proofs(r Release, e Engine) findings {
 	f := cs.findings(PredicateParity, r, e)
 	f.against = append(f.against, cs.findings(PredicatePerformance, r, e).against...)

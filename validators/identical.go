@@ -37,7 +37,7 @@ func identicalOf(outputs map[string]registry.OutputFigures, ran int) int {
 	return of.enough()
 }
 
-// fewestOf is the least of some counts.
+// fewestOf is the smallest number of cases over the float outputs.
 type fewestOf struct{ outputs, fewest int }
 
 func (f *fewestOf) add(cases int) {

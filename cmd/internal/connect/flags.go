@@ -30,7 +30,7 @@ func (f *Flags) Add(root *cobra.Command, otherwise string) {
 	flags.StringVar(&f.TLSCA, "tls-ca", "", "PEM file of a CA to trust, for a service with a certificate of a private one (default MLPROMOTE_CA)")
 }
 
-// Default takes from the environment what no flag says. It refuses a URL with a password before any verb can print,
+// Default fills unset flags from the environment. It rejects a URL with a password, before any verb can print,
 // log or store it. Errors: CodeInvalid.
 func (f *Flags) Default(getenv func(string) string) error {
 	source := "--registry"

@@ -40,7 +40,7 @@ against a restriction list that is newer than the one it was pulled with. With a
 follow:, the last trust bundle that was accepted here counts, also where it has expired, and the
 restriction list in it.
 
-A report that did not pass on a machine like this one keeps the engine from it. --node and --runtime say
+A failed report from a machine like this one blocks the engine here. --node and --runtime say
 which machine loads the engine, if it is not this one, or has runtimes that mlpromote did not install.
 
 For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and

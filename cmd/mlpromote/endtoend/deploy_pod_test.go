@@ -48,7 +48,7 @@ func newDeployedPod(t *testing.T, file string) deployedPod {
 	return p
 }
 
-// path is where a path of a container is here. It must be in one of its volumes.
+// path maps a path in a container to the test's own folder. The path must be in one of the volumes.
 func (p deployedPod) path(t *testing.T, c corev1.Container, path string) string {
 	t.Helper()
 	for _, m := range c.VolumeMounts {
@@ -91,8 +91,8 @@ func (p deployedPod) initialize(t *testing.T, program, url string) (code int, sa
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// TestDeployedPod renders the pod of the page and carries out its init container against a service that asks for tokens. The server then
-// finds the promoted engine where the page says, and nothing after a refusal.
+// TestDeployedPod renders the pod of the page and carries out its init container against a service that asks for tokens. The server's
+// folder then holds the promoted engine, and nothing after a refusal.
 func TestDeployedPod(t *testing.T) {
 	t.Parallel()
 	program, err := programtest.Node()
