@@ -181,11 +181,11 @@ func (b *build) putTogether(ctx context.Context, engines map[string]chosen) (reg
 // pushAssembled stores limits, interface and index. An engine that names others is refused.
 func (b *build) pushAssembled(ctx context.Context, sources registry.Digest, refs []registry.PartRef) (registry.Release, error) {
 	repository := registry.Repository(b.parts.environment, b.plan.Model)
-	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits.V, b.plan.Limits)
+	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits)
 	if err != nil {
 		return registry.Release{}, err
 	}
-	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, b.plan.Interface.V, b.plan.Interface)
+	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, b.plan.Interface)
 	if err != nil {
 		return registry.Release{}, err
 	}

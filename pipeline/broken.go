@@ -61,9 +61,7 @@ func (v verification) brokenReport(ctx context.Context, c candidate, outputs run
 	report.Cases = v.casesRun()
 	report.Reasons = []registry.Reason{{Code: reasonRun, Message: "the engine does not run: " + err.Error()}}
 	report.Verdict = registry.VerdictUndecided
-	if v.limits.V > 1 {
-		report.Rules, report.Attempts = v.limits.V, 1+v.failures(c)
-	}
+	report.Rules, report.Attempts = v.limits.V, 1+v.failures(c)
 	if !registry.HasCode(err, registry.CodeUnavailable) && c.tool.works(ctx, v.scratch, v.node) {
 		report.Verdict = registry.VerdictFail
 	}

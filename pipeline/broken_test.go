@@ -84,8 +84,8 @@ func TestVerifyAnEngineThatDoesNotRun(t *testing.T) {
 					t.Errorf("%s has %d reports, want %d", verified.Engines[i].Label, got, want)
 				}
 			}
-			if p := verified.Engines[1].Parity; p.Rules != 2 || p.Attempts != 1 {
-				t.Errorf("rules %d and attempt %d, want those of version 2 and the first", p.Rules, p.Attempts)
+			if p := verified.Engines[1].Parity; p.Rules != registry.ReportRules || p.Attempts != 1 {
+				t.Errorf("rules %d and attempt %d, want those of the limits and the first", p.Rules, p.Attempts)
 			}
 			if p := verified.Engines[1].Parity; c.verdict != registry.VerdictPass && (p.Cases.Ran != 0 ||
 				p.Cases.Count == 0 || len(p.Reasons) != 1 || p.Reasons[0].Code != "run_failed") {

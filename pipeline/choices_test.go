@@ -186,7 +186,7 @@ func TestJitterBesideAnOutputThatIsUndecided(t *testing.T) {
 	t.Parallel()
 	limit := validators.OutputLimits{SNRdB: &validators.AtLeast{Min: 40}}
 	c := consistencyChecks{v: verification{}}
-	c.v.limits = validators.Limits{V: 2, MinCases: 1, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{
+	c.v.limits = validators.Limits{V: validators.LimitsVersion, MinCases: 1, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{
 		"fp32": {Outputs: map[string]validators.OutputLimits{"a": limit, "b": limit}}}}
 	one := func(elements int64, snr float64) tensor.Result {
 		return tensor.Result{Cases: 3, Elements: elements, SNR: snr, SpreadSNR: snr}
@@ -279,20 +279,17 @@ func TestCounterpart(t *testing.T) {
 	for name, c := range map[string]struct {
 		of    registry.Engine
 		there []registry.Engine
-		rules int
 		want  string // label; empty: none
 	}{
-		"its label":                        {engine(narrow, "int8"), []registry.Engine{engine(narrow, "fp32"), engine(narrow, "int8")}, 2, "narrow/int8"},
-		"its label, by the old rules":      {engine(narrow, "int8"), []registry.Engine{engine(narrow, "fp32"), engine(narrow, "int8")}, 1, "narrow/int8"},
-		"another label, by the old rules":  {engine(narrow, "small"), []registry.Engine{engine(narrow, "fp32")}, 1, ""},
-		"another label":                    {engine(narrow, "small"), []registry.Engine{engine(narrow, "fp32")}, 2, "narrow/fp32"},
-		"another name of the same machine": {engine(renamed, "fp32"), []registry.Engine{engine(narrow, "fp32")}, 2, "narrow/fp32"},
-		"its label, for other machines":    {engine(at("narrow", "amd64", "v3"), "fp32"), []registry.Engine{engine(wide, "fp32"), engine(narrow, "fp32")}, 2, "wide/fp32"},
-		"for other machines alone":         {engine(arm, "fp32"), []registry.Engine{engine(arm, "old")}, 2, "arm/old"},
-		"for no machine of its own":        {engine(narrow, "fp32"), nil, 2, ""},
+		"its label":                        {engine(narrow, "int8"), []registry.Engine{engine(narrow, "fp32"), engine(narrow, "int8")}, "narrow/int8"},
+		"another label":                    {engine(narrow, "small"), []registry.Engine{engine(narrow, "fp32")}, "narrow/fp32"},
+		"another name of the same machine": {engine(renamed, "fp32"), []registry.Engine{engine(narrow, "fp32")}, "narrow/fp32"},
+		"its label, for other machines":    {engine(at("narrow", "amd64", "v3"), "fp32"), []registry.Engine{engine(wide, "fp32"), engine(narrow, "fp32")}, "wide/fp32"},
+		"for other machines alone":         {engine(arm, "fp32"), []registry.Engine{engine(arm, "old")}, "arm/old"},
+		"for no machine of its own":        {engine(narrow, "fp32"), nil, ""},
 	} {
 		h := host{node: registry.Node{OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}}
-		got, ok := h.counterpart(c.of, c.there, c.rules)
+		got, ok := h.counterpart(c.of, c.there)
 		if ok != (c.want != "") || ok && got.Label() != c.want {
 			t.Errorf("%s: got %s, %t; want %q", name, got.Label(), ok, c.want)
 		}
@@ -339,55 +336,50 @@ func TestLoadsOf(t *testing.T) {
 	}
 }
 
-// Some of the cases are compared by the spread that an output has over all of them, from limits of version 2 on.
+// Some of the cases are compared by the spread that an output has over all of them.
 func TestSomeCasesHaveTheSpreadOfAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := cases.WriteShard(filepath.Join(dir, "a.safetensors"), map[string]tensor.Tensor{"y": floats32(t, []float32{1, 3, 5, 7}, 4, 1)}); err != nil {
 		t.Fatal(err)
 	}
-	for version, want := range map[int]float64{1: 0, 2: math.Sqrt(5)} {
-		set := registry.CaseSet{Shards: []registry.Shard{{File: "a.safetensors", Count: 4}}}
-		v := verification{}
-		v.cases, v.golden = material{dir: dir, set: &set}, material{dir: dir, set: &set}
-		v.iface.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}
-		v.limits = validators.Limits{V: version, Precisions: map[string]validators.PrecisionLimits{"fp32": {Outputs: map[string]validators.OutputLimits{
-			"y": {SNRdB: &validators.AtLeast{Min: 80}}}}}}
-		run, err := v.comparisonOfSome(t.Context(), "fp32")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := 0.0
-		if spreads := run.Outputs["y"].Spreads; len(spreads) == 1 {
-			got = spreads[0]
-		}
-		if math.Abs(got-want) > 1e-6 {
-			t.Errorf("limits of version %d: a spread of %v, want %v", version, got, want)
-		}
+	set := registry.CaseSet{Shards: []registry.Shard{{File: "a.safetensors", Count: 4}}}
+	v := verification{}
+	v.cases, v.golden = material{dir: dir, set: &set}, material{dir: dir, set: &set}
+	v.iface.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}
+	v.limits = validators.Limits{V: validators.LimitsVersion, Precisions: map[string]validators.PrecisionLimits{"fp32": {Outputs: map[string]validators.OutputLimits{
+		"y": {SNRdB: &validators.AtLeast{Min: 80}}}}}}
+	run, err := v.comparisonOfSome(t.Context(), "fp32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := 0.0
+	if spreads := run.Outputs["y"].Spreads; len(spreads) == 1 {
+		got = spreads[0]
+	}
+	if want := math.Sqrt(5); math.Abs(got-want) > 1e-6 {
+		t.Errorf("a spread of %v, want %v", got, want)
 	}
 }
 
-// A report names the destination where limits of version 2 compare with the engine that is there.
+// A report names the destination where limits compare with the engine that is there.
 func TestDestinationOfAReport(t *testing.T) {
 	t.Parallel()
 	accuracy := func(l *validators.Limits) { l.Accuracy = &validators.AccuracyLimit{Regression: &validators.AtMost{}} }
 	latency := func(l *validators.Limits) { l.Latency.Regression = &validators.AtMost{} }
 	for name, c := range map[string]struct {
-		version     int
 		environment string
 		change      func(*validators.Limits)
 		want        bool
 	}{
-		"accuracy":                             {2, "prod", accuracy, true},
-		"latency":                              {2, "prod", latency, true},
-		"nothing is compared":                  {2, "prod", func(*validators.Limits) {}, false},
-		"accuracy, but not with what is there": {2, "prod", func(l *validators.Limits) { l.Accuracy = &validators.AccuracyLimit{} }, false},
-		"nothing is there":                     {2, "", accuracy, false},
-		"version 1":                            {1, "prod", accuracy, false},
-		"version 1, nothing is there":          {1, "", accuracy, false},
+		"accuracy":                             {"prod", accuracy, true},
+		"latency":                              {"prod", latency, true},
+		"nothing is compared":                  {"prod", func(*validators.Limits) {}, false},
+		"accuracy, but not with what is there": {"prod", func(l *validators.Limits) { l.Accuracy = &validators.AccuracyLimit{} }, false},
+		"nothing is there":                     {"", accuracy, false},
 	} {
 		v := verification{}
-		v.limits = validators.Limits{V: c.version}
+		v.limits = validators.Limits{V: validators.LimitsVersion}
 		v.next.environment, v.next.release = c.environment, digest.FromString("release")
 		c.change(&v.limits)
 		got := v.destination(candidate{})
@@ -397,15 +389,15 @@ func TestDestinationOfAReport(t *testing.T) {
 	}
 }
 
-// A measurement gets more runs where limits of version 2 are on a tail, and no fewer than the least.
+// A measurement gets more runs where limits are on a tail, and no fewer than the least.
 func TestTimingOfAVerification(t *testing.T) {
 	t.Parallel()
 	tail := validators.LatencyLimits{P99: &validators.TimeAtMost{}}
 	median := validators.LatencyLimits{P50: &validators.TimeAtMost{}}
-	limits := func(version int, l validators.LatencyLimits) validators.Limits {
-		return validators.Limits{V: version, Confidence: 0.95, Latency: l}
+	limits := func(l validators.LatencyLimits) validators.Limits {
+		return validators.Limits{V: validators.LimitsVersion, Confidence: 0.95, Latency: l}
 	}
-	runs := limits(2, tail).TailRuns(tailOver)
+	runs := limits(tail).TailRuns(tailOver)
 	slow := 2 * limitedTime / time.Duration(runs) // so that these runs do not fit the time
 	for name, c := range map[string]struct {
 		limits validators.Limits
@@ -413,13 +405,12 @@ func TestTimingOfAVerification(t *testing.T) {
 		median time.Duration
 		want   timing
 	}{
-		"nothing is limited":          {limits(2, validators.LatencyLimits{}), 0, 0, timing{recordedTime, recordedSamples}},
-		"a median is":                 {limits(2, median), 0, 0, timing{limitedTime, maxSamples}},
-		"a tail is":                   {limits(2, tail), 0, slow, timing{time.Duration(runs) * slow, runs}},
-		"a tail in version 1":         {limits(1, tail), 0, slow, timing{limitedTime, int(limitedTime / slow)}},
-		"time is given":               {limits(2, median), time.Second, time.Millisecond, timing{time.Second, 1000}},
-		"slow runs fill the time":     {limits(2, median), 0, limitedTime / 100, timing{limitedTime, 100}},
-		"the slowest have the fewest": {limits(2, median), 0, time.Hour, timing{limitedTime, minSamples}},
+		"nothing is limited":          {limits(validators.LatencyLimits{}), 0, 0, timing{recordedTime, recordedSamples}},
+		"a median is":                 {limits(median), 0, 0, timing{limitedTime, maxSamples}},
+		"a tail is":                   {limits(tail), 0, slow, timing{time.Duration(runs) * slow, runs}},
+		"time is given":               {limits(median), time.Second, time.Millisecond, timing{time.Second, 1000}},
+		"slow runs fill the time":     {limits(median), 0, limitedTime / 100, timing{limitedTime, 100}},
+		"the slowest have the fewest": {limits(median), 0, time.Hour, timing{limitedTime, minSamples}},
 	} {
 		v := verification{p: &Pipeline{LatencyTime: c.time}}
 		v.limits = c.limits

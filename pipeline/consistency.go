@@ -19,9 +19,6 @@ import (
 )
 
 const (
-	// consistencyFrom is the version of limits from which consistency is checked, but for the golden outputs: what version 1
-	// judged by them keeps its verdict.
-	consistencyFrom = 2
 	// consistencyTime is what the checks of one engine may take, as far as that is known before.
 	consistencyTime = 20 * time.Second
 	// An engine is loaded again as often as fits loadsTime, but at least twice, and at most mostLoads times.
@@ -43,11 +40,6 @@ type consistencyChecks struct {
 // consistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
 // reference model on them. one is about the time of the reference model for one case.
 func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs, one time.Duration) (_ consistencyChecks, err error) {
-	if v.limits.V < consistencyFrom {
-		golden := consistencyChecks{v: v}
-		golden.golden, _, err = v.checkGolden(ctx, outputs, max(outputs.median(), goldenSlower*one))
-		return golden, err
-	}
 	ctx, done := v.p.report().stepIn(ctx, "prepare consistency checks")
 	p := consistencyChecks{v: v, outputs: outputs, dir: filepath.Join(v.scratch, "consistency")}
 	reference := candidate{id: referenceID, tool: v.tools[onnxRuntime], model: v.referenceModel}
@@ -78,12 +70,6 @@ func (v verification) draw() func(int) int {
 func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
 	if p.golden.Kind == "" || report.Cases.Ran == 0 {
-		return nil
-	}
-	if p.set == nil {
-		report.Consistency = []registry.ConsistencyCheck{p.golden}
-		judgeGolden(p.golden, report)
-		report.FinishedOn = p.v.p.now().UTC()
 		return nil
 	}
 	ctx, done := p.v.p.report().stepIn(ctx, "check consistency of "+c.engine.Label())

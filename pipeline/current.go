@@ -28,7 +28,7 @@ type replaced struct {
 // current brings the engines that the candidates would replace, by the labels of the candidates.
 // Where the destination has no release yet, or no engine for this machine, there is nothing to
 // compare with.
-func (f fetcher) current(ctx context.Context, candidates []candidate, rules int) (map[string]replaced, destination, error) {
+func (f fetcher) current(ctx context.Context, candidates []candidate) (map[string]replaced, destination, error) {
 	next, err := f.next(ctx)
 	if next == "" || err != nil {
 		return nil, destination{}, err
@@ -40,7 +40,7 @@ func (f fetcher) current(ctx context.Context, candidates []candidate, rules int)
 	if err != nil {
 		return nil, destination{}, err
 	}
-	found, err := f.replaced(ctx, next, r, candidates, rules)
+	found, err := f.replaced(ctx, next, r, candidates)
 	return found, destination{next, r.Digest}, err
 }
 
@@ -71,14 +71,14 @@ func (f fetcher) next(ctx context.Context) (string, error) {
 
 // replaced fetches the engine of a release that each candidate would replace, once.
 func (f fetcher) replaced(ctx context.Context, environment string,
-	r registry.Release, candidates []candidate, rules int) (map[string]replaced, error) {
+	r registry.Release, candidates []candidate) (map[string]replaced, error) {
 	there, err := f.p.host(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	found, fetched := make(map[string]replaced), make(map[registry.Digest]replaced)
 	for _, c := range candidates {
-		e, ok := there.counterpart(c.engine, r.Ranked(), rules)
+		e, ok := there.counterpart(c.engine, r.Ranked())
 		if !ok || e.Digest == c.engine.Digest {
 			continue
 		}
@@ -98,14 +98,13 @@ func (f fetcher) replaced(ctx context.Context, environment string,
 // counterpart picks the engine that e would replace, of engines in the order in which nodes get them. That is the one with its label for the same
 // machines, or else the one that resolve prefers for this machine. Failing both, it is one for other
 // machines that can get e too. Labels alone do not decide, since a builder chooses them: a renamed
-// variant would be compared with nothing, or with a weak engine. Version 1 knows labels only.
-func (h host) counterpart(e registry.Engine, engines []registry.Engine, rules int) (registry.Engine, bool) {
+// variant would be compared with nothing, or with a weak engine.
+func (h host) counterpart(e registry.Engine, engines []registry.Engine) (registry.Engine, bool) {
 	var fit, elsewhere []registry.Engine
 	for _, there := range engines {
 		switch {
-		case there.Label() == e.Label() && (rules == 1 || there.Target.Covers(e.Target) && e.Target.Covers(there.Target)):
+		case there.Label() == e.Label() && there.Target.Covers(e.Target) && e.Target.Covers(there.Target):
 			return there, true
-		case rules == 1:
 		case h.machineMeets(there.Target):
 			fit = append(fit, there)
 		case there.Target.Covers(e.Target) || e.Target.Covers(there.Target):
@@ -161,13 +160,13 @@ func (v verification) comparedCurrents() []candidate {
 
 // comparesAccuracy reports whether limits bound how much worse than the destination's engine one may be.
 func (v verification) comparesAccuracy() bool {
-	return v.limits.V > 1 && v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil && v.cases.set.Labels != ""
+	return v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil && v.cases.set.Labels != ""
 }
 
 // destination is what limits on a regression are held against, for the report; nil without such limits.
 func (v verification) destination(c candidate) *registry.Destination {
 	accuracy := v.limits.Accuracy != nil && v.limits.Accuracy.Regression != nil
-	if v.limits.V == 1 || v.next.environment == "" || !accuracy && v.limits.Latency.Regression == nil {
+	if v.next.environment == "" || !accuracy && v.limits.Latency.Regression == nil {
 		return nil
 	}
 	return &registry.Destination{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),

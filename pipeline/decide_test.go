@@ -234,7 +234,7 @@ func TestTimingOfATail(t *testing.T) {
 func TestLimitOfABisection(t *testing.T) {
 	t.Parallel()
 	limits := func(a, b float64) validators.Limits {
-		return validators.Limits{V: 2, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
+		return validators.Limits{V: validators.LimitsVersion, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
 			"a": {SNRdB: &validators.AtLeast{Min: a}}, "b": {SNRdB: &validators.AtLeast{Min: b}}}}}}
 	}
 	near := floats32(t, []float32{1, 2, 3, 4}, 1, 4)
@@ -276,21 +276,20 @@ func TestLimitOfABisection(t *testing.T) {
 	}
 }
 
-// A regression is compared by limits that ask for it, of version 2, on cases with labels.
+// A regression is compared by limits that ask for it, on cases with labels.
 func TestComparesAccuracy(t *testing.T) {
 	t.Parallel()
 	asked := &validators.AccuracyLimit{Regression: &validators.AtMost{}}
 	for name, c := range map[string]struct {
-		version int
-		limit   *validators.AccuracyLimit
-		labels  string
-		want    bool
+		limit  *validators.AccuracyLimit
+		labels string
+		want   bool
 	}{
-		"as asked": {2, asked, "label", true}, "version 1": {1, asked, "label", false}, "no accuracy": {2, nil, "label", false},
-		"no regression": {2, &validators.AccuracyLimit{}, "label", false}, "no labels": {2, asked, "", false},
+		"as asked": {asked, "label", true}, "no accuracy": {nil, "label", false},
+		"no regression": {&validators.AccuracyLimit{}, "label", false}, "no labels": {asked, "", false},
 	} {
 		v := verification{}
-		v.limits = validators.Limits{V: c.version, Accuracy: c.limit}
+		v.limits = validators.Limits{V: validators.LimitsVersion, Accuracy: c.limit}
 		v.cases.set = &registry.CaseSet{Labels: c.labels}
 		if got := v.comparesAccuracy(); got != c.want {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)

@@ -69,7 +69,7 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 		}
 		got.candidates = append(got.candidates, c)
 	}
-	got.current, got.next, err = f.current(ctx, got.candidates, got.limits.V)
+	got.current, got.next, err = f.current(ctx, got.candidates)
 	return got, err
 }
 

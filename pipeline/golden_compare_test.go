@@ -195,3 +195,15 @@ func TestFailedExactly(t *testing.T) {
 func failedBy(code string) registry.ParityReport {
 	return registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Code: code, Message: code}}}}
 }
+
+// Golden outputs of another model fail an engine, and golden outputs that were not compared leave it undecided.
+func TestJudgeGolden(t *testing.T) {
+	t.Parallel()
+	for _, golden := range []registry.Verdict{registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided} {
+		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}}
+		judgeGolden(registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: golden, Message: "why"}, &report)
+		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != registry.VerdictPass) {
+			t.Errorf("golden %q: verdict %s, reasons %v; want %s", golden, report.Verdict, report.Reasons, golden)
+		}
+	}
+}

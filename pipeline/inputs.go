@@ -155,7 +155,7 @@ func interfaceOf(m *format.Model) (validators.Interface, error) {
 		return validators.Interface{}, wayOut(m, err)
 	}
 	iface.Outputs, err = tensorInfos("output", m.Outputs)
-	return iface.Versioned(), wayOut(m, err)
+	return iface, wayOut(m, err)
 }
 
 func tensorInfos(what string, values []format.Value) ([]validators.TensorInfo, error) {

@@ -59,7 +59,7 @@ func (v verification) timing(median time.Duration) timing {
 	if v.p.LatencyTime > 0 {
 		t = timing{v.p.LatencyTime, math.MaxInt}
 	}
-	if v.limits.V > 1 && limits.P99 != nil {
+	if limits.P99 != nil {
 		t = t.tail(v.limits.TailRuns(tailOver), median, v.p.LatencyTime > 0)
 	}
 	if median > 0 {
@@ -150,17 +150,7 @@ func (m measured) fitnessFor(c candidate, node registry.Node, ran []registry.Pro
 // cpuProvider is the execution provider that every machine has.
 const cpuProvider = "CPUExecutionProvider"
 
-// replaceable are the engines of the next environment that are timed with the others: by version 1
-// alone, since later versions compare in processes of their own.
-func (v verification) replaceable() []candidate {
-	if v.limits.V > 1 {
-		return nil
-	}
-	return v.currents()
-}
-
-// measure times reference, candidates and, by version 1, what the next environment runs now. Those of
-// one toolchain take turns in one process, so that what disturbs the machine disturbs
+// measure times reference and candidates. Those of one toolchain take turns in one process, so that what disturbs the machine disturbs
 // all alike; the toolchains follow each other. What does not fit in memory together takes
 // turns in processes.
 func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measured, err error) {
@@ -171,14 +161,14 @@ func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measur
 	plan := v.timing(outputs.median())
 	rounds := plan.rounds(cases)
 	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("time %s and the reference, %s each",
-		registry.Count(len(v.candidates)+len(v.replaceable()), "engine"), registry.Count(rounds*cases, "run")))
+		registry.Count(len(v.candidates), "engine"), registry.Count(rounds*cases, "run")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
 	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool),
 		broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget}
 	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c candidate) bool { return outputs.broken[c.id] != nil })
-	for _, group := range v.tools.runGroups(slices.Concat(running, v.replaceable())) {
+	for _, group := range v.tools.runGroups(running) {
 		if group.name == onnxRuntime {
 			group.members = append([]candidate{{id: referenceID, tool: group.tool, model: v.referenceModel}}, group.members...)
 		}

@@ -31,7 +31,7 @@ type compared struct {
 // Errors: those of ctx and of files.
 func (v verification) compareLatency(ctx context.Context, c candidate, outputs runOutputs) (found compared, err error) {
 	was, ok := v.current[c.engine.Label()]
-	if v.limits.V == 1 || v.limits.Latency.Regression == nil || !ok || outputs.broken[c.id] != nil {
+	if v.limits.Latency.Regression == nil || !ok || outputs.broken[c.id] != nil {
 		return compared{}, nil
 	}
 	if was.fault != "" {

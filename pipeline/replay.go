@@ -180,7 +180,7 @@ func (r *Replayed) summarize(v verification, c candidate, report *registry.Parit
 	results := make(map[string]tensor.Result)
 	for _, output := range v.iface.Outputs {
 		limits, _ := v.limits.For(c.engine.Precision, output.Name)
-		options := limits.Comparison(v.limits.V)
+		options := limits.Comparison()
 		var reported registry.OutputFigures
 		if report != nil {
 			reported = report.Outputs[output.Name]

@@ -122,9 +122,6 @@ func (v verification) judgeOutputs(ctx context.Context, c candidate, found parit
 	}
 	judged := v.limits.Judge(c.engine.Precision, measured)
 	report.Verdict, report.Reasons = judged.Verdict, judged.Reasons
-	if v.limits.V < 2 {
-		return nil, nil
-	}
 	report.Rules, report.Attempts = v.limits.V, measured.Attempts
 	report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
 	figures, leftOut, err := found.Each.Marshal()
@@ -161,7 +158,7 @@ func (v verification) comparison(limits map[string]validators.OutputLimits, outp
 		Masks: parity.Masks{Dir: v.cases.dir, Shards: v.cases.set.Shards, Inputs: make(map[string]string)},
 	}
 	for _, output := range v.iface.Outputs {
-		run.Outputs[output.Name] = limits[output.Name].Comparison(v.limits.V)
+		run.Outputs[output.Name] = limits[output.Name].Comparison()
 		if where := limits[output.Name].Where; where != "" {
 			run.Masks.Inputs[output.Name] = where
 		}
@@ -202,30 +199,13 @@ func (v verification) performance(c candidate, outputs runOutputs, latencies mea
 		BudgetNs: latencies.budget.Nanoseconds(), TookNs: latencies.took.Nanoseconds()}
 	fitness := latencies.fitnessFor(c, v.node, outputs.providers(c.id))
 	report.Fitness = &fitness
-	if v.limits.V > 1 {
-		beside := latencies.beside[c.id]
-		report.Bounds, report.Ratio = performance.Bounds(latencies.timings[c.id], v.limits.Confidence), beside.ratio
-		if limit := v.limits.Latency.P99; limit != nil && report.Bounds != nil {
-			over := above(latencies.timings[c.id], limit.MaxNs)
-			report.Bounds.Over = &over
-		}
-		report.Verdict, report.Reasons = v.limits.JudgeLatencyBounds(report.Latency, beside.ratio, beside.fault, fitness)
-		return report
+	beside := latencies.beside[c.id]
+	report.Bounds, report.Ratio = performance.Bounds(latencies.timings[c.id], v.limits.Confidence), beside.ratio
+	if limit := v.limits.Latency.P99; limit != nil && report.Bounds != nil {
+		over := above(latencies.timings[c.id], limit.MaxNs)
+		report.Bounds.Over = &over
 	}
-	var current *registry.Latency
-	running, ok := v.current[c.engine.Label()]
-	ok = ok && running.fault == ""
-	if ok {
-		was := latencies.latency(running.id)
-		current = &was
-	}
-	report.CurrentLatency = current
-	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, current)
-	if ok && v.limits.Latency.Regression != nil && latencies.broken[running.id] != nil {
-		report.Verdict = registry.VerdictUndecided
-		report.Reasons = append(report.Reasons, registry.Reason{Code: validators.ReasonNotRun,
-			Message: "the engine that the destination has now could not be timed: " + latencies.broken[running.id].Error()})
-	}
+	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, beside.ratio, beside.fault, fitness)
 	return report
 }
 

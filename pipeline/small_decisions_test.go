@@ -116,23 +116,15 @@ func TestDrew(t *testing.T) {
 	}
 }
 
-// Latencies are compared with those of the engine in use by limits of version 2 alone, and only where these ask for it.
+// Latencies are compared with those of the engine in use only where limits ask for it.
 func TestCompareLatencyIsNotAskedFor(t *testing.T) {
 	t.Parallel()
-	regression := &validators.AtMost{Max: 0.1}
-	for name, limits := range map[string]validators.Limits{
-		"version 1":        {V: 1, Latency: validators.LatencyLimits{Regression: regression}},
-		"no limit on them": {V: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := candidate{id: "engine-0"}
-			v := verification{scratch: t.TempDir(), fetched: fetched{current: map[string]replaced{c.engine.Label(): {}},
-				expected: expected{limits: limits, cases: material{dir: t.TempDir(), set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
-			if found, err := v.compareLatency(t.Context(), c, runOutputs{}); err != nil || found.ratio != nil || found.fault != "" {
-				t.Errorf("compared %+v, error %v; want nothing", found, err)
-			}
-		})
+	c := candidate{id: "engine-0"}
+	v := verification{scratch: t.TempDir(), fetched: fetched{current: map[string]replaced{c.engine.Label(): {}},
+		expected: expected{limits: validators.Limits{V: validators.LimitsVersion},
+			cases: material{dir: t.TempDir(), set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
+	if found, err := v.compareLatency(t.Context(), c, runOutputs{}); err != nil || found.ratio != nil || found.fault != "" {
+		t.Errorf("compared %+v, error %v; want nothing", found, err)
 	}
 }
 

@@ -96,11 +96,11 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 	}
 	reference := roles[registry.PartReference]
 	b.calibrationPart = roles[registry.PartCalibration]
-	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits.V, b.plan.Limits)
+	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits)
 	if err != nil {
 		return registry.Release{}, err
 	}
-	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, b.plan.Interface.V, b.plan.Interface)
+	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, b.plan.Interface)
 	if err != nil {
 		return registry.Release{}, err
 	}
@@ -175,13 +175,13 @@ func (b build) writtenSources() []registry.Part {
 }
 
 func (b build) pushDocument(ctx context.Context, repository string,
-	role registry.PartKind, version int, document any) (registry.PartRef, error) {
+	role registry.PartKind, document any) (registry.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
 	if err != nil {
 		return registry.PartRef{}, err
 	}
 	file := bytesFile(string(role)+".json", digest.FromBytes(data), data)
-	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Version: version, Files: []registry.PartFile{file}})
+	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Files: []registry.PartFile{file}})
 }
 
 // bytesFile is a file of these bytes, in memory.

@@ -26,7 +26,7 @@ func TestCeilingsOfHalfPrecisionOutputs(t *testing.T) {
 			r.Engines = r.Engines[:1]
 			for _, cosine := range []registry.Figure{0.999, 0.9} { // which fp16 does not bound, so that it stays as it is
 				pass := parity(r, r.Engines[0], 1, registry.VerdictPass, func(p *registry.ParityReport) {
-					p.Rules, p.Outputs = 2, map[string]registry.OutputFigures{"y": {DType: c.dtype, Kind: "embedding"}}
+					p.Rules, p.Outputs = registry.ReportRules, map[string]registry.OutputFigures{"y": {DType: c.dtype, Kind: "embedding"}}
 					p.Checks = []registry.Check{{Output: "y", Figure: "maxError", Limit: c.maxError, Verdict: registry.VerdictPass}, {Output: "y", Figure: "cosine", Limit: cosine, AtLeast: true, Verdict: registry.VerdictPass}}
 				})
 				want := c.allowed && cosine == 0.999
@@ -69,7 +69,7 @@ func TestCeilingsOfSharesOfCases(t *testing.T) {
 			r := sample()
 			r.Engines = r.Engines[1:]
 			pass := parity(r, r.Engines[0], 1, registry.VerdictPass, func(p *registry.ParityReport) {
-				p.Rules, p.Outputs = 2, map[string]registry.OutputFigures{"y": c.output}
+				p.Rules, p.Outputs = registry.ReportRules, map[string]registry.OutputFigures{"y": c.output}
 				if c.figure != "" {
 					p.Checks = []registry.Check{{Output: "y", Figure: c.figure, Limit: c.limit, AtLeast: true, Verdict: registry.VerdictPass}}
 				}

@@ -1,7 +1,6 @@
 package registry
 
-// Check is one limit in a report, with what was measured. The limits of version 2 and later give
-// checks; the verdict of a report follows from theirs.
+// Check is one limit in a report, with what was measured: the verdict of a report follows from theirs.
 type Check struct {
 	Output string `json:"output,omitempty"` // empty: of the engine as a whole
 	Figure string `json:"figure"`           // "maxError", "top1", "accuracy", "drop", ...

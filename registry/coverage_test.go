@@ -194,10 +194,10 @@ func TestWitnessesMeetTheRest(t *testing.T) {
 		"too old":      {func(p *registry.Policy) { p.Reports.MaxAge, p.Promotion.Now = time.Hour, made.Add(time.Hour) }, "a report is too old"},
 		"ceilings": {func(p *registry.Policy) {
 			p.Ceilings = registry.Ceilings{"fp32": {"snrDb": 60}}
-		}, "its limits are of version 1"},
+		}, "its limits are of version 0"},
 		"accuracy": {func(p *registry.Policy) {
 			p.Accuracy = &registry.AccuracyRequirement{Metric: "top1", Min: new(registry.Figure)}
-		}, "its limits are of version 1"},
+		}, "its limits are of version 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -167,8 +167,8 @@ func (p Policy) judgePasses(req *Requirement, r Release, e Engine, cs counted, l
 func (p Policy) lacksAccuracy(pass report, e Engine) string {
 	want := p.Accuracy
 	switch {
-	case pass.Rules < 2:
-		return "its limits are of version 1, which proves no accuracy: build again and verify"
+	case pass.Rules != ReportRules:
+		return pass.otherRules()
 	case pass.Accuracy == nil:
 		return fmt.Sprintf("its accuracy was not measured: give the cases labels and set limits.accuracy to metric %s, build and verify", want.Metric)
 	case pass.Accuracy.Metric != want.Metric:
@@ -179,6 +179,11 @@ func (p Policy) lacksAccuracy(pass report, e Engine) string {
 		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
 	}
 	return cmp.Or(want.lacksBound(pass), p.lacksRegression(pass, e))
+}
+
+// otherRules says that a report was judged by limits of another version.
+func (r report) otherRules() string {
+	return fmt.Sprintf("its limits are of version %d, and this program knows version %d: build again and verify", r.Rules, ReportRules)
 }
 
 // lacksBound says which bound a report does not have.
@@ -257,8 +262,8 @@ func (o OutputFigures) bound(figure string) bool {
 
 // above names the first output with a limit that is looser than a ceiling, or with none.
 func (c Ceilings) above(pass report, precision string) string {
-	if pass.Rules < 2 {
-		return "its limits are of version 1, which reports do not list: build again and verify"
+	if pass.Rules != ReportRules {
+		return pass.otherRules()
 	}
 	limits := make(map[[2]string]Figure) // by output and figure
 	for _, check := range pass.Checks {

@@ -15,7 +15,7 @@ func figure(v float64) *registry.Figure { return (*registry.Figure)(&v) }
 
 // measured is a report that shows an accuracy, and limits on an output.
 func measured(p *registry.ParityReport) {
-	p.Rules, p.Confidence, p.Attempts = 2, 0.975, 2
+	p.Rules, p.Confidence, p.Attempts = registry.ReportRules, 0.975, 2
 	p.Cases.Digest = registry.NewDigestSet(digest.FromString("cases"))
 	p.Accuracy = &registry.Accuracy{Metric: "top1"}
 	p.Destination = &registry.Destination{Environment: "prod", Release: registry.NewDigestSet(digest.FromString("head")),
@@ -46,7 +46,7 @@ func TestCheckDemands(t *testing.T) {
 		"not strict enough":     {func(p *registry.Policy) { p.Accuracy.Min = figure(0.91) }, nil, "no limit on top1 of at least 0.91: set limits.accuracy.min"},
 		"another metric":        {nil, func(p *registry.ParityReport) { p.Accuracy.Metric = "top5" }, "measured by top5, and top1 is required"},
 		"not measured":          {nil, func(p *registry.ParityReport) { p.Accuracy = nil }, "its accuracy was not measured"},
-		"rules of version 1":    {nil, func(p *registry.ParityReport) { p.Rules = 1 }, "limits are of version 1"},
+		"rules of version 2":    {nil, func(p *registry.ParityReport) { p.Rules = 2 }, "limits are of version 2"},
 		"cases that count":      {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("cases")} }, nil, ""},
 		"other cases": {func(p *registry.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, nil,
 			"it ran other cases than those that prod accepts: " + string(digest.FromString("cases"))},

@@ -381,8 +381,6 @@ type Part struct {
 	Model  string   // engine and reference: name in the ModelPack config
 	Format string   // engine and reference: "onnx"
 	Set    *CaseSet // cases, golden and calibration
-	// Version is that of the document in limits and interface; 0 means 1. It selects the media type.
-	Version int
 }
 
 // PartFile is a file of a part to create. Open is called only if its blob is not stored yet.

@@ -50,8 +50,7 @@ type RunSettings struct {
 	Threads   int    `json:"threads"`   // within one operator; 0: as many as the runtime takes by itself
 	Level     string `json:"level"`     // graph optimization at load: "disable_all"; "": the runtime's own
 	Denormals string `json:"denormals"` // "keep" or "flush"
-	// Load is how the engine was loaded: [LoadDefault], or [LoadByProfile] with Profile. It is
-	// empty in reports of earlier versions, which loaded with Threads and Level.
+	// Load is how the engine was loaded: [LoadDefault], or [LoadByProfile] with Profile.
 	Load    string       `json:"load,omitempty"`
 	Profile *LoadProfile `json:"profile,omitempty"`
 }
@@ -81,6 +80,9 @@ type ToolIdentity struct {
 	Version string `json:"version"`
 }
 
+// ReportRules is the version of the rules by which limits judge engines, which parity reports name.
+const ReportRules = 1
+
 // ParityReport is the predicate https://mlpromote.dev/parity/v1. It compares what an engine
 // computed on the cases of its release with the reference. Its subject is the engine.
 type ParityReport struct {
@@ -96,22 +98,21 @@ type ParityReport struct {
 	// Destination is what the limits on a regression were held against; absent if there are none.
 	// The report counts only for a promotion that replaces this release.
 	Destination *Destination `json:"destination,omitempty"`
-	// Rules is the version of the limits, and so of the rules of the verdict; absent for 1. Since
-	// version 2, Checks are all limits, judged at Confidence: that of the limits, with the
-	// part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
+	// Rules is [ReportRules]. Checks are all limits,
+	// judged at Confidence: that of the limits, with the part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
 	// reports in which the engine failed a limit on a rate, with these limits and cases.
-	Rules      int     `json:"rules,omitempty"`
+	Rules      int     `json:"rules"`
 	Confidence Figure  `json:"confidence,omitempty"`
 	Attempts   int     `json:"attempts,omitempty"`
 	Checks     []Check `json:"checks,omitempty"`
 	// CaseFigures names the file of what was measured of each case, from which counts and bounds
-	// follow; absent in older reports.
+	// follow; absent for an engine that did not run.
 	CaseFigures *CaseFigures `json:"caseFigures,omitempty"`
 	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
 	Providers []ProviderShare `json:"providers,omitempty"`
 	// PlainLoad says what came of loading the engine without its load profile, if it has one.
 	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
-	// Consistency is what the engine did beyond the cases, since version 2 of limits.
+	// Consistency is what the engine did beyond the cases.
 	Consistency []ConsistencyCheck `json:"consistency,omitempty"`
 	// EarlyStop is reserved for a verification that ends before all cases ran, by an e-process: a
 	// test that stays valid whenever it is looked at. Nothing writes it yet, and a pass that has
@@ -202,7 +203,7 @@ type CasesRun struct {
 // Formulae: package validators/tensor.
 type OutputFigures struct {
 	DType     string  `json:"dtype"`
-	Kind      string  `json:"kind,omitempty"` // what the values mean, since version 2 of limits
+	Kind      string  `json:"kind,omitempty"` // what the values mean
 	Few       bool    `json:"few,omitempty"`  // a case has under 4 values, of which limits ask how many cases are close
 	MaxAbs    Figure  `json:"maxAbs"`
 	MeanAbs   Figure  `json:"meanAbs"`
@@ -315,9 +316,6 @@ type PerformanceReport struct {
 	Latency
 	Warmup           int      `json:"warmup"`                     // runs before the first sample
 	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
-	// CurrentLatency is that of the engine of this label that the next environment had, measured in
-	// the same turns; absent where it had none.
-	CurrentLatency *Latency `json:"currentLatency,omitempty"`
 	// Apart is true if engines and reference ran in separate processes, in turns, because they
 	// were too large to be in memory together.
 	Apart bool `json:"apart,omitempty"`
@@ -325,10 +323,10 @@ type PerformanceReport struct {
 	// there was none.
 	Ratio *LatencyRatio `json:"ratio,omitempty"`
 	// BudgetNs is what the timed runs of an engine were to take at most, and TookNs what measuring
-	// the latency of all engines took, comparisons included; 0 in older reports.
+	// the latency of all engines took, comparisons included.
 	BudgetNs int64    `json:"budgetNs,omitempty"`
 	TookNs   int64    `json:"tookNs,omitempty"`
-	Fitness  *Fitness `json:"fitness,omitempty"` // of the machine; absent in older reports
+	Fitness  *Fitness `json:"fitness,omitempty"` // of the machine
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.
@@ -339,6 +337,6 @@ type Latency struct {
 	P99Ns     int64   `json:"p99Ns"`
 	PerSecond float64 `json:"perSecond"` // cases per second: batch over mean time
 	Samples   int     `json:"samples"`
-	// Bounds are there if the limits have version 2 or later.
+	// Bounds are those of the quantiles; absent if no run was timed.
 	Bounds *LatencyBounds `json:"bounds,omitempty"`
 }

@@ -24,7 +24,7 @@ const (
 
 // JudgeAgain gives a reason for each output that differs by too much between runs of the same cases:
 // found is what differs, and whole is what the engine is off from the reference over all cases. It
-// gives none for other kinds of checks, for outputs of which nothing was compared, nor by limits of version 1.
+// gives none for other kinds of checks, nor for outputs of which nothing was compared.
 func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, found, whole map[string]tensor.Result) []registry.Reason {
 	more := elsewhere
 	switch kind {
@@ -35,7 +35,7 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 		return nil
 	}
 	jitter := l.Consistency != nil && l.Consistency.Jitter == JitterLimits && kind != registry.ConsistencyBatch
-	if l.V == 1 || jitter {
+	if jitter {
 		return nil
 	}
 	var reasons []registry.Reason

@@ -19,36 +19,34 @@ func TestJudgeAgainAtTheLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   registry.ConsistencyKind
 		jitter string
-		v      int
 		own    float64 // SNR in dB; the limit is 12
 		found  float64
 		fails  bool
 	}{
-		"half of the own error":        {repeat, "", 2, 20, 26.02, false},
-		"more than half":               {repeat, "", 2, 20, 26.01, true},
-		"a tenth of the limit":         {repeat, "", 2, 40, 32, false},
-		"more than a tenth":            {repeat, "", 2, 40, 31.99, true},
-		"no own error, a tenth":        {repeat, "", 2, inf, 32, false},
-		"no own error, more":           {repeat, "", 2, inf, 31.99, true},
-		"nothing differs":              {repeat, "", 2, 20, inf, false},
-		"no number":                    {repeat, "", 2, 20, math.NaN(), true},
-		"process, 1.41 times":          {process, "", 2, 20, 17, false},
-		"process, more":                {process, "", 2, 20, 16.99, true},
-		"load, 1.41 times":             {load, "", 2, 20, 17, false},
-		"load, more":                   {load, "", 2, 20, 16.99, true},
-		"load within limits":           {load, validators.JitterLimits, 2, 20, 0, false},
-		"batch, 1.41 times":            {batch, "", 2, 20, 17, false},
-		"batch, more":                  {batch, "", 2, 20, 16.99, true},
-		"repeat within limits":         {repeat, validators.JitterLimits, 2, 20, 0, false},
-		"process within limits":        {process, validators.JitterLimits, 2, 20, 0, false},
-		"batch is no jitter":           {batch, validators.JitterLimits, 2, 20, 0, true},
-		"none is no way around":        {repeat, validators.JitterNone, 2, 20, 26.01, true},
-		"dimensions are other inputs":  {registry.ConsistencyDimension, "", 2, 20, 0, false},
-		"version 1 had no such checks": {repeat, "", 1, 20, 0, false},
+		"half of the own error":       {repeat, "", 20, 26.02, false},
+		"more than half":              {repeat, "", 20, 26.01, true},
+		"a tenth of the limit":        {repeat, "", 40, 32, false},
+		"more than a tenth":           {repeat, "", 40, 31.99, true},
+		"no own error, a tenth":       {repeat, "", inf, 32, false},
+		"no own error, more":          {repeat, "", inf, 31.99, true},
+		"nothing differs":             {repeat, "", 20, inf, false},
+		"no number":                   {repeat, "", 20, math.NaN(), true},
+		"process, 1.41 times":         {process, "", 20, 17, false},
+		"process, more":               {process, "", 20, 16.99, true},
+		"load, 1.41 times":            {load, "", 20, 17, false},
+		"load, more":                  {load, "", 20, 16.99, true},
+		"load within limits":          {load, validators.JitterLimits, 20, 0, false},
+		"batch, 1.41 times":           {batch, "", 20, 17, false},
+		"batch, more":                 {batch, "", 20, 16.99, true},
+		"repeat within limits":        {repeat, validators.JitterLimits, 20, 0, false},
+		"process within limits":       {process, validators.JitterLimits, 20, 0, false},
+		"batch is no jitter":          {batch, validators.JitterLimits, 20, 0, true},
+		"none is no way around":       {repeat, validators.JitterNone, 20, 26.01, true},
+		"dimensions are other inputs": {registry.ConsistencyDimension, "", 20, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := validators.Limits{V: c.v, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
+			limits := validators.Limits{V: validators.LimitsVersion, Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
 				"y": {SNRdB: &validators.AtLeast{Min: 12}}, "class": {Equal: &validators.AtLeast{Min: 0.9}}, "empty": {SNRdB: &validators.AtLeast{Min: 12}}}}}}
 			if c.jitter != "" {
 				limits.Consistency = &validators.ConsistencyLimits{Jitter: c.jitter}
@@ -100,7 +98,7 @@ func TestJudgeAgainOfAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rate := &validators.AtLeast{Min: 0.95}
-			limits := validators.Limits{V: 2, Confidence: 0.95,
+			limits := validators.Limits{V: validators.LimitsVersion, Confidence: 0.95,
 				Precisions: map[string]validators.PrecisionLimits{"int8": {Outputs: map[string]validators.OutputLimits{
 					"class": {Equal: rate}, "logits": {Top1: rate}, "free": {Top1: &validators.AtLeast{}}}}}}
 			if c.jitter != "" {

@@ -44,7 +44,7 @@ func TestInterfaceBounds(t *testing.T) {
 		return func(i *validators.Interface) {
 			i.Outputs = nil
 			for at := range n {
-				i.Outputs = append(i.Outputs, validators.TensorInfo{Name: "y" + strings.Repeat("'", at%200) + string(rune('a'+at/200)), DType: tensor.Bool})
+				i.Outputs = append(i.Outputs, validators.TensorInfo{Name: "y" + strings.Repeat("'", at%200) + string(rune('a'+at/200)), DType: tensor.Bool, Kind: validators.KindLabel})
 			}
 		}
 	}
@@ -76,9 +76,9 @@ func TestInterfaceBounds(t *testing.T) {
 		"optimum below":             {batch(2, 1, 3), "sizes min 2, opt 1, max 3"},
 		"optimum above":             {batch(1, 3, 2), "sizes min 1, opt 3, max 2"},
 		"range from -1":             {batch(-1, 1, 1), "sizes min -1, opt 1, max 1"},
-		"no version":                {func(i *validators.Interface) { i.V = 0 }, "interface version 0: this program reads versions 1 to"},
-		"a version of later": {func(i *validators.Interface) { i.V = validators.NamedInterfaceVersion + 1 },
-			fmt.Sprintf("interface version %d", validators.NamedInterfaceVersion+1)},
+		"no version":                {func(i *validators.Interface) { i.V = 0 }, "interface version 0: this program reads version 1"},
+		"a version of later": {func(i *validators.Interface) { i.V = validators.InterfaceVersion + 1 },
+			fmt.Sprintf("interface version %d", validators.InterfaceVersion+1)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -208,8 +208,7 @@ func TestLatencyLimitsBounds(t *testing.T) {
 	}
 }
 
-// Accuracy is measured on the first output with an answer for each case: by its kind, or in interfaces
-// without kinds by its shape, a row of floating-point numbers.
+// Accuracy is measured on the first output with an answer for each case: by its kind.
 func TestScoredOutput(t *testing.T) {
 	t.Parallel()
 	batch := validators.Dim{Symbol: "batch"}
@@ -219,17 +218,11 @@ func TestScoredOutput(t *testing.T) {
 		kind    validators.Kind
 		answers bool
 	}{
-		"two classes":              {tensor.Float16, []validators.Dim{batch, {Size: 2}}, "", true},
-		"one class":                {tensor.Float32, []validators.Dim{batch, {Size: 1}}, "", false},
-		"an open number":           {tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, "", false},
 		"an open number of scores": {tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, validators.KindScores, true},
-		"integers":                 {tensor.Int64, []validators.Dim{batch, {Size: 2}}, "", false},
 		"class numbers":            {tensor.Int64, []validators.Dim{batch}, validators.KindClass, true},
-		"a row of each":            {tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 2}}, "", false},
 		"scores of tokens":         {tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 2}}, validators.KindTokens, true},
 		"an embedding":             {tensor.Float32, []validators.Dim{batch, {Size: 8}}, validators.KindEmbedding, false},
-		"one dimension":            {tensor.Float32, []validators.Dim{batch}, "", false},
-		"no dimensions":            {tensor.Float32, nil, "", false},
+		"a value":                  {tensor.Float32, []validators.Dim{batch}, validators.KindValue, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -17,14 +17,11 @@ const ReasonNotEnough = "not_enough_cases"
 // confidence returns the level of bounds: who tries n times has n chances to be lucky, so that
 // the chance of each is divided by n (Bonferroni).
 func (l Limits) confidence(attempts int) float64 {
-	if l.V == 1 {
-		return 0
-	}
 	return 1 - (1-l.Confidence)/float64(max(attempts, 1))
 }
 
-// output2 judges an output by the rules of version 2.
-func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
+// output judges an output.
+func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	before := len(j.reasons)
 	defer func() { sayNonFinite(j.reasons[before:], r) }()
 	if j.full = r.FullCases; j.full == 0 {
@@ -43,7 +40,7 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 				"per_channel: false holds it to that of all values", name, tensor.MaxChannels)})
 	}
 	if limits.RTol != nil || limits.ATol != nil {
-		j.elements2(name, limits.Tolerance(), r)
+		j.elements(name, limits.Tolerance(), r)
 	}
 	j.exact(name, "cosine", least(limits.Cosine), r.CosineMin, r.CosineMinCase)
 	j.exact(name, "snrDb", least(limits.SNRdB), r.SpreadSNR, -1)
@@ -177,8 +174,8 @@ var words = map[string]string{
 	"caseError":  "the error of the worst case, in standard deviations of the reference's values,",
 }
 
-// elements2 checks the tolerances of elements.
-func (j *judgement) elements2(output string, tolerance tensor.Options, r tensor.Result) {
+// elements checks the tolerances of elements.
+func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.Result) {
 	check := registry.Check{Output: output, Figure: "elements", Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.full}
 	if r.Worst != nil {
 		check.Case = &r.Worst.Case

@@ -18,8 +18,8 @@ const (
 	figureRelative   = "relative"
 )
 
-// accuracy2 judges accuracy by the rules of version 2.
-func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
+// accuracy judges accuracy.
+func (j *judgement) accuracy(limit *AccuracyLimit, m Measured) {
 	measured := m.Accuracy
 	switch {
 	case limit == nil:

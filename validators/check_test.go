@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// limits2 is limits of version 2 with these for the only output.
+// limits2 is limits with these for the only output.
 func limits2(o validators.OutputLimits) validators.Limits {
 	l := judged(o)
 	l.V, l.MinCases, l.Confidence = validators.LimitsVersion, 1, 0.95
@@ -261,7 +261,6 @@ func TestProvable(t *testing.T) {
 		"a smaller drop":    {with(none, drop(0.005)), 360, "a drop of accuracy of at most 0.5 % cannot be proven: 360 cases without a difference prove 1.019 %"},
 		"no drop at all":    {with(none, drop(0)), 600, "cannot be proven by any number of cases: allow more, such as 0.7 %"},
 		"accuracy":          {with(none, &validators.AccuracyLimit{Metric: "top1", Min: &validators.AtLeast{Min: 0.999}}), 600, "limits: accuracy of 99.9 % cannot be proven"},
-		"version 1":         {judged(top1(1)), 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -403,8 +402,8 @@ func TestProof(t *testing.T) {
 	if before, at := l.Proof(597), l.Proof(598); before.Next != 0.995 || at.Next != 0.999 {
 		t.Errorf("next after 597 cases %v, after 598 %v; want 0.995 and 0.999", before.Next, at.Next)
 	}
-	if got := judged(validators.OutputLimits{}).Proof(360); got != nil {
-		t.Errorf("by limits of version 1: %+v, want nothing", got)
+	if got := l.Proof(0); got != nil {
+		t.Errorf("no cases: %+v, want nothing", got)
 	}
 	if got := l.Proof(1 << 30); got.NextCases != 0 {
 		t.Errorf("a billion cases: %+v, want no next rate", got)

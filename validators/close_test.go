@@ -35,7 +35,7 @@ func TestJudgeClose(t *testing.T) {
 			t.Errorf("%s, of some of the cases: %s, %+v; want a pass", name, some.Verdict, some.Reasons)
 		}
 		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
-			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 600, Ran: 600}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 600, Ran: 600}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
 			Outputs: map[string]registry.OutputFigures{"logits": {}}}
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || !c.no && len(again.Differences) > 0 || again.Verdict != c.want {

@@ -35,11 +35,6 @@ func (l *loosening) add(where, format string, args ...any) {
 // looser lists the limits of a release that allow more than those of another.
 func looser(now, was Documents) []string {
 	var l loosening
-	if now.Limits.V < was.Limits.V {
-		l.add("limits", "version %d, was %d", now.Limits.V, was.Limits.V)
-	} else if now.Limits.V != was.Limits.V {
-		l.add("limits", "version %d has other rules than %d", now.Limits.V, was.Limits.V)
-	}
 	for _, precision := range precisions(now.Engines) {
 		before, ok := was.Limits.Precisions[precision]
 		if !ok || !slices.Contains(precisions(was.Engines), precision) {

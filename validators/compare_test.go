@@ -20,7 +20,7 @@ func ptr[T any](v T) *T                   { return &v }
 func promised() validators.Documents {
 	return validators.Documents{
 		Engines: []registry.Engine{{Precision: "fp32"}, {Precision: "int8"}},
-		Limits: validators.Limits{V: 2, MinCases: 100, Confidence: 0.95,
+		Limits: validators.Limits{V: validators.LimitsVersion, MinCases: 100, Confidence: 0.95,
 			Precisions: map[string]validators.PrecisionLimits{
 				"fp32": {Outputs: map[string]validators.OutputLimits{"y": {RTol: ptr(1e-3), ATol: ptr(1e-5)}}},
 				"int8": {Outputs: map[string]validators.OutputLimits{"y": {
@@ -32,7 +32,7 @@ func promised() validators.Documents {
 				Relative: least(0.99), Slices: &validators.SliceLimit{By: "region", Min: least(0.8), Max: atMost(6), Drop: atMost(0.05)}},
 			Latency: validators.LatencyLimits{P50: &validators.TimeAtMost{MaxNs: time.Millisecond}, P99: &validators.TimeAtMost{MaxNs: 5 * time.Millisecond}, Regression: atMost(0.1)},
 		},
-		Interface: validators.Interface{V: 3,
+		Interface: validators.Interface{V: validators.InterfaceVersion,
 			Inputs: []validators.TensorInfo{
 				{Name: "x", DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Symbol: "seq"}, {Size: 4}}, Names: []string{"a", "b", "c", "d"}},
 				{Name: "mask", DType: tensor.Int64, Shape: []validators.Dim{{Symbol: "batch"}, {Symbol: "seq"}}},
@@ -59,7 +59,6 @@ func TestCompareLimits(t *testing.T) {
 	output := "int8, output y: "
 	for want, edit := range map[string]func(*validators.Documents){
 		"":                                      func(*validators.Documents) {},
-		"limits: version 1, was 2":              func(d *validators.Documents) { d.Limits.V = 1 },
 		"int4: no engine had this precision":    func(d *validators.Documents) { d.Engines[1].Precision = "int4" },
 		"int8: no limits on output y, had some": func(d *validators.Documents) { delete(d.Limits.Precisions["int8"].Outputs, "y") },
 		"min_cases: 99, was 100":                func(d *validators.Documents) { d.Limits.MinCases = 99 },

@@ -23,12 +23,10 @@ type ConsistencyLimits struct {
 	Required bool `json:"required,omitempty"`
 }
 
-func (c *ConsistencyLimits) validate(version int) error {
+func (c *ConsistencyLimits) validate() error {
 	switch {
 	case c == nil:
 		return nil
-	case version == 1:
-		return registry.Errorf(registry.CodeInvalid, "limits: consistency is in version 2, and these are version 1")
 	case c.Jitter != "" && c.Jitter != JitterNone && c.Jitter != JitterLimits:
 		return registry.Errorf(registry.CodeInvalid, "limits: jitter %q: want %s or %s", c.Jitter, JitterNone, JitterLimits)
 	case *c == ConsistencyLimits{}:

@@ -38,7 +38,7 @@ func TestChecksThatDidNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var said []string
-			for _, r := range (validators.Limits{V: 2, Consistency: c.limits}).JudgeNotRun(c.checks) {
+			for _, r := range (validators.Limits{V: validators.LimitsVersion, Consistency: c.limits}).JudgeNotRun(c.checks) {
 				if r.Code != validators.ReasonNotRun {
 					t.Errorf("code %s, want %s", r.Code, validators.ReasonNotRun)
 				}
@@ -54,24 +54,19 @@ func TestChecksThatDidNotRun(t *testing.T) {
 func TestConsistencyLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		v      int
 		limits validators.ConsistencyLimits
 		want   string
 	}{
-		"no jitter":           {2, validators.ConsistencyLimits{Jitter: "none"}, ""},
-		"jitter by limits":    {2, validators.ConsistencyLimits{Jitter: "limits"}, ""},
-		"all checks":          {2, validators.ConsistencyLimits{Required: true}, ""},
-		"nothing":             {2, validators.ConsistencyLimits{}, "asks for nothing"},
-		"some other jitter":   {2, validators.ConsistencyLimits{Jitter: "little"}, `jitter "little": want none or limits`},
-		"limits of version 1": {1, validators.ConsistencyLimits{Required: true}, "consistency is in version 2"},
+		"no jitter":         {validators.ConsistencyLimits{Jitter: "none"}, ""},
+		"jitter by limits":  {validators.ConsistencyLimits{Jitter: "limits"}, ""},
+		"all checks":        {validators.ConsistencyLimits{Required: true}, ""},
+		"nothing":           {validators.ConsistencyLimits{}, "asks for nothing"},
+		"some other jitter": {validators.ConsistencyLimits{Jitter: "little"}, `jitter "little": want none or limits`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := validators.Limits{V: c.v, MinCases: 1, Consistency: &c.limits, Precisions: map[string]validators.PrecisionLimits{
+			limits := validators.Limits{V: validators.LimitsVersion, MinCases: 1, Confidence: 0.95, Consistency: &c.limits, Precisions: map[string]validators.PrecisionLimits{
 				"fp32": {Outputs: map[string]validators.OutputLimits{"y": {Cosine: &validators.AtLeast{Min: 0.9}}}}}}
-			if c.v > 1 {
-				limits.Confidence = 0.95
-			}
 			err := limits.Validate()
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)

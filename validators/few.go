@@ -15,7 +15,7 @@ func (l Limits) Few(cases int) string {
 	text, most := "", 0
 	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
 		t, ok := defaults[precision]
-		if !ok || l.V == 1 {
+		if !ok {
 			continue
 		}
 		outputs := l.Precisions[precision].Outputs

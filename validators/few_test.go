@@ -37,7 +37,7 @@ func TestFew(t *testing.T) {
 			if c.change != nil {
 				c.change(&limits)
 			}
-			all := validators.Limits{V: 2,
+			all := validators.Limits{V: validators.LimitsVersion,
 				Precisions: map[string]validators.PrecisionLimits{c.precision: {Outputs: map[string]validators.OutputLimits{"y": limits}}}}
 			if got := all.Few(c.cases); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("got %q, want %q", got, c.want)

@@ -13,14 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// The versions of interface.json that this program writes: InterfaceVersion, and
-// NamedInterfaceVersion for one with names, inputs of text or sizes of 0. It reads every version from 1. Since version 2 each
-// output has a kind; since version 3 inputs and outputs can have names, inputs can take text, and
-// dimensions can be of size 0.
-const (
-	InterfaceVersion      = 2
-	NamedInterfaceVersion = 3
-)
+// InterfaceVersion is the version of interface.json that this program reads and writes.
+const InterfaceVersion = 1
 
 // Bounds on an interface.json that is read.
 const (
@@ -52,10 +46,10 @@ type TensorInfo struct {
 	DType   tensor.DType `json:"dtype"`
 	Shape   []Dim        `json:"shape"`   // the slowest dimension first; empty for a scalar
 	Meaning string       `json:"meaning"` // description; may be empty
-	// Kind says what the values of an output mean; empty for inputs and in version 1.
+	// Kind says what the values of an output mean; empty for inputs.
 	Kind Kind `json:"kind,omitempty"`
 	// Names are those of the classes of an output, by their numbers, or of the features along the
-	// last dimension of an input. Nil if they are not known, and before version 3.
+	// last dimension of an input. Nil if they are not known.
 	Names []string `json:"names,omitempty"`
 }
 
@@ -166,14 +160,8 @@ func (i Interface) TakesText() (input string, ok bool) {
 	return i.Inputs[at].Name, true
 }
 
-// answers reports whether the output has an answer for each case: since version 2 by its kind,
-// before by its shape.
-func (t TensorInfo) answers() bool {
-	if t.Kind != "" {
-		return t.Kind.Ranks() || t.Kind == KindClass
-	}
-	return len(t.Shape) == 2 && t.Shape[1].Size > 1 && t.DType.Class() == tensor.ClassFloat
-}
+// answers reports whether the output has an answer for each case, by its kind.
+func (t TensorInfo) answers() bool { return t.Kind.Ranks() || t.Kind == KindClass }
 
 // Input returns an input by name.
 func (i Interface) Input(name string) (TensorInfo, bool) { return find(i.Inputs, name) }
@@ -214,7 +202,7 @@ func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
 		}
 		i.Dims[s] = r
 	}
-	return i.Versioned(), nil
+	return i, nil
 }
 
 // WithKinds returns the interface with a kind for every output: that of kinds, or else a guess.
@@ -298,9 +286,8 @@ func list(names []string) string {
 // Validate checks that the interface is complete: known dtypes, unique names, and a range for
 // exactly the symbols in the shapes. Errors: CodeInvalid.
 func (i Interface) Validate() error {
-	if i.V < 1 || i.V > NamedInterfaceVersion {
-		return registry.Errorf(registry.CodeInvalid,
-			"interface version %d: this program reads versions 1 to %d", i.V, NamedInterfaceVersion)
+	if i.V != InterfaceVersion {
+		return registry.Errorf(registry.CodeInvalid, "interface version %d: this program reads version %d", i.V, InterfaceVersion)
 	}
 	if err := validateTensors("input", i.Inputs); err != nil {
 		return err
@@ -338,45 +325,11 @@ func (i Interface) validateKinds() error {
 		}
 	}
 	for _, t := range i.Outputs {
-		if i.V == 1 && t.Kind != "" {
-			return registry.Errorf(registry.CodeInvalid, "output %q: kinds are in version 2, and this is version 1", t.Name)
-		}
-		if i.V > 1 {
-			if err := t.Kind.Check(t); err != nil {
-				return err
-			}
+		if err := t.Kind.Check(t); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// Versioned returns the interface in the version that its content needs.
-func (i Interface) Versioned() Interface {
-	if i.needsNamed() != "" {
-		i.V = NamedInterfaceVersion
-	}
-	return i
-}
-
-// needsNamed says what of the interface is in version 3 only; empty if nothing is.
-func (i Interface) needsNamed() string {
-	if _, ok := i.Labels(); ok {
-		return "names"
-	}
-	if _, ok := i.TakesText(); ok {
-		return "text"
-	}
-	for _, t := range slices.Concat(i.Inputs, i.Outputs) {
-		if slices.Contains(t.Shape, Dim{}) {
-			return "dimensions of size 0"
-		}
-	}
-	for _, r := range i.Dims {
-		if r.Min == 0 {
-			return "dimensions of size 0"
-		}
-	}
-	return ""
 }
 
 // Validate checks that 0 <= Min <= Opt <= Max, and that Max is at least 1. Errors: CodeInvalid.

@@ -12,18 +12,18 @@ import (
 )
 
 const interfaceJSON = `{"dims":{"batch":{"max":64,"min":1,"opt":8}},"inputs":[{"dtype":"float32","meaning":"grey, 0 to 1","name":"image","shape":["batch",1,8,8]}],` +
-	`"outputs":[{"dtype":"float32","meaning":"","name":"logits","shape":["batch",10]},{"dtype":"int64","meaning":"","name":"best","shape":[]}],"v":1}`
+	`"outputs":[{"dtype":"float32","kind":"scores","meaning":"","name":"logits","shape":["batch",10]},{"dtype":"int64","kind":"class","meaning":"","name":"best","shape":[]}],"v":1}`
 
 // digits is the interface of interfaceJSON.
 func digits() validators.Interface {
 	batch := validators.Dim{Symbol: "batch"}
 	return validators.Interface{
-		V: 1,
+		V: validators.InterfaceVersion,
 		Inputs: []validators.TensorInfo{{Name: "image", DType: "float32", Meaning: "grey, 0 to 1",
 			Shape: []validators.Dim{batch, {Size: 1}, {Size: 8}, {Size: 8}}}},
 		Outputs: []validators.TensorInfo{
-			{Name: "logits", DType: "float32", Shape: []validators.Dim{batch, {Size: 10}}},
-			{Name: "best", DType: "int64"},
+			{Name: "logits", DType: "float32", Shape: []validators.Dim{batch, {Size: 10}}, Kind: validators.KindScores},
+			{Name: "best", DType: "int64", Kind: validators.KindClass},
 		},
 		Dims: map[string]validators.DimRange{"batch": {Min: 1, Opt: 8, Max: 64}},
 	}
@@ -52,22 +52,21 @@ func TestInterfaceRoundTrip(t *testing.T) {
 func TestInterfaceRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, new, want string }{
-		{`"v":1`, `"v":2`, "want one of scores"},
+		{`"v":1`, `"v":2`, "interface version 2: this program reads version 1"},
+		{`"kind":"scores",`, ``, "want one of scores"},
 		{`"v":1`, `"v":1,"w":2`, `unknown field "w"`},
 		{`"v":1`, `"v":1,"v":1`, "not canonical"},
 		{`"v":1}`, `"v":1} `, "not canonical"},
 		{`"opt":8`, `"opt":65`, "min 1, opt 65, max 64"},
 		{`"min":1`, `"min":-1`, "min -1"},
-		{`"min":1`, `"min":0`, "dimensions of size 0 are in version 3"},
 		{`{"batch":{"max":64,"min":1,"opt":8}}`, `{}`, `dimension "batch" of a shape has no range`},
 		{`{"batch"`, `{"seq":{"max":1,"min":1,"opt":1},"batch"`, `no shape has a dimension "seq"`},
 		{`"float32"`, `"complex64"`, `unknown dtype "complex64"`},
 		{`"best"`, `"logits"`, `output "logits": defined twice`},
 		{`"best"`, `""`, "output name"},
 		{`"shape":[]`, `"shape":null`, "not canonical"},
-		{`"shape":[]`, `"shape":[0]`, "dimensions of size 0 are in version 3"},
 		{`"shape":[]`, `"shape":[1.5]`, "cannot unmarshal number 1.5"},
-		{`"shape":[]`, `"shape":[""]`, "dimensions of size 0 are in version 3"},
+		{`"shape":[]`, `"shape":[""]`, "not canonical"},
 		{`"shape":[]`, `"shape":[-1]`, "dimension 0: want a size"},
 		{`"shape":[]`, `"shape":[` + strings.Repeat("1,", 16) + `1]`, "17 dimensions"},
 		{`"inputs"`, `"Inputs"`, "not canonical"},

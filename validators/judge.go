@@ -28,17 +28,13 @@ func (o OutputLimits) Tolerance() tensor.Options {
 	return tensor.Options{RTol: value(o.RTol), ATol: value(o.ATol)}
 }
 
-// Comparison is how an output is compared for these limits, by the rules of a version of limits. Since version 2 fill values
-// are left out. Scores, whose order counts, can be masked by a number that is added to them.
-func (o OutputLimits) Comparison(version int) tensor.Options {
+// Comparison is how an output is compared for these limits. Fill values are left out. Scores, whose order counts, can be masked by a number that is added to them.
+func (o OutputLimits) Comparison() tensor.Options {
 	options := o.Tolerance()
 	options.Channels, options.Systematic = o.perChannel(), o.Systematic != nil
-	switch {
-	case version == 1:
-	case o.Top1 != nil:
+	options.Fills = tensor.FillsEqual
+	if o.Top1 != nil {
 		options.Fills = tensor.FillsNear
-	default:
-		options.Fills = tensor.FillsEqual
 	}
 	return options
 }
@@ -74,21 +70,17 @@ type Measured struct {
 type Judgement struct {
 	Verdict registry.Verdict
 	Reasons []registry.Reason // why it is no pass
-	// Checks are all limits with what was measured, since version 2 of limits; Confidence is the
+	// Checks are all limits with what was measured; Confidence is the
 	// level of their bounds.
 	Checks     []registry.Check
 	Confidence float64
 	Slices     []registry.SliceAccuracy // with their bounds
 }
 
-// Judge gives the verdict on an engine of a precision, by the rules of the version of the limits.
-// What exceeds a limit fails. What was not measured and has a limit is undecided, and so is,
-// since version 2, what the cases cannot prove.
+// Judge gives the verdict on an engine of a precision. What exceeds a limit fails. What was not
+// measured and has a limit is undecided, and so is what the cases cannot prove.
 func (l Limits) Judge(precision string, m Measured) Judgement {
-	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases}
-	if l.V > 1 {
-		j.identical = identical(m.Outputs)
-	}
+	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases, identical: identical(m.Outputs)}
 	if m.Cases < l.MinCases {
 		j.undecided(registry.Reason{Code: ReasonTooFewCases,
 			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(m.Cases, "case"), l.MinCases)})
@@ -99,7 +91,7 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 			Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
-		if _, limited := limits[name]; !limited && l.V > 1 {
+		if _, limited := limits[name]; !limited {
 			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("the release has no limits on output %s", name)})
 		}
 	}
@@ -115,19 +107,11 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 				Message: fmt.Sprintf("no element of output %s counted: input %s is 0 everywhere", name, where)})
 			continue
 		}
-		if l.V == 1 {
-			j.output(name, limits[name], result)
-		} else {
-			j.output2(name, limits[name], result)
-		}
+		j.output(name, limits[name], result)
 	}
-	if l.V == 1 {
-		j.accuracy(l.Accuracy, m.Accuracy)
-	} else {
-		j.accuracy2(l.Accuracy, m)
-	}
+	j.accuracy(l.Accuracy, m)
 	verdict, reasons := j.verdict()
-	if l.V > 1 && j.failed {
+	if j.failed {
 		verdict = registry.VerdictFail // whatever else could not be decided
 	}
 	return Judgement{verdict, reasons, j.checks, j.confidence, j.slices}
@@ -165,23 +149,6 @@ func (j *judgement) verdict() (registry.Verdict, []registry.Reason) {
 		return registry.VerdictFail, j.reasons
 	}
 	return registry.VerdictPass, nil
-}
-
-func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
-	before := len(j.reasons)
-	defer func() { sayNonFinite(j.reasons[before:], r) }()
-	j.finite(name, r)
-	if (limits.RTol != nil || limits.ATol != nil) && r.Failed > 0 {
-		j.tolerance(name, limits.Tolerance(), r)
-	}
-	j.atLeast(name, "cosine", limits.Cosine, r.CosineMin, r.CosineMinCase)
-	if limits.Top1 != nil && limits.Top1.Min > 0 {
-		j.atLeast(name, "top1", limits.Top1, r.Top1, -1)
-	}
-	j.atLeast(name, "snrDb", limits.SNRdB, r.SNR, -1)
-	if limits.MaxAbs != nil && !(r.MaxAbs <= limits.MaxAbs.Max) {
-		j.exceeded(name, "maxAbs", limits.MaxAbs.Max, r.MaxAbs, r.MaxAbsCase, "above")
-	}
 }
 
 // finite fails what is NaN or infinite where the reference is not.
@@ -222,13 +189,6 @@ func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Re
 	j.fail(reason)
 }
 
-// atLeast fails what is below the limit, NaN included.
-func (j *judgement) atLeast(name, figure string, limit *AtLeast, measured float64, worst int) {
-	if limit != nil && !(measured >= limit.Min) {
-		j.exceeded(name, figure, limit.Min, measured, worst, "below")
-	}
-}
-
 func (j *judgement) exceeded(name, figure string, limit, measured float64, worst int, how string) {
 	message := fmt.Sprintf("output %s: %s is %.6g, %s the limit of %g", name, figure, measured, how, limit)
 	if worst >= 0 {
@@ -237,53 +197,4 @@ func (j *judgement) exceeded(name, figure string, limit, measured float64, worst
 	j.fail(registry.Reason{Code: ReasonLimit, Output: name, Figure: figure,
 		Limit: registry.Figure(limit), Value: registry.Figure(measured),
 		Case: max(worst, 0), Message: message})
-}
-
-func (j *judgement) accuracy(limit *AccuracyLimit, measured *registry.Accuracy) {
-	switch {
-	case limit == nil:
-	case measured == nil || measured.Count == 0:
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
-			Message: "accuracy was not measured: the cases have no labels"})
-	case limit.Drop != nil && !(float64(measured.Drop) <= limit.Drop.Max):
-		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: limit.Metric,
-			Limit: registry.Figure(limit.Drop.Max), Value: measured.Drop,
-			Message: fmt.Sprintf("accuracy (%s) is %.2f %%, the reference's is %.2f %%: a drop of %.2f points, the limit is %.2f",
-				limit.Metric, 100*measured.Engine, 100*measured.Reference, 100*measured.Drop, 100*limit.Drop.Max)})
-	}
-}
-
-// JudgeLatency gives the verdict on the time of single runs by the rules of version 1, see
-// [Limits.JudgeLatencyBounds] for later ones. current is the engine
-// that the destination has now, measured beside this one; nil where there is none.
-// Without any limit the figures are only recorded.
-func (l Limits) JudgeLatency(engine registry.Latency, current *registry.Latency) (registry.Verdict, []registry.Reason) {
-	limits := l.Latency
-	if limits == (LatencyLimits{}) {
-		return registry.VerdictRecorded, nil
-	}
-	var j judgement
-	if engine.Samples == 0 {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
-	}
-	j.atMost("p50", limits.P50, engine.P50Ns)
-	j.atMost("p99", limits.P99, engine.P99Ns)
-	if limits.Regression != nil && current != nil && current.P50Ns > 0 {
-		if slower := float64(engine.P50Ns)/float64(current.P50Ns) - 1; slower > limits.Regression.Max {
-			j.fail(registry.Reason{Code: ReasonRegression, Figure: "p50",
-				Limit: registry.Figure(limits.Regression.Max), Value: registry.Figure(slower),
-				Message: fmt.Sprintf("p50 is %.1f %% slower than the engine that is there now, the limit is %.1f %%",
-					100*slower, 100*limits.Regression.Max)})
-		}
-	}
-	return j.verdict()
-}
-
-func (j *judgement) atMost(figure string, limit *TimeAtMost, ns int64) {
-	if limit != nil && ns > limit.MaxNs.Nanoseconds() {
-		j.fail(registry.Reason{Code: ReasonLatency, Figure: figure,
-			Limit: registry.Figure(limit.MaxNs), Value: registry.Figure(ns),
-			Message: fmt.Sprintf("%s is %.3f ms, the limit is %.3f ms",
-				figure, float64(ns)/1e6, float64(limit.MaxNs)/math.Pow10(6))})
-	}
 }

@@ -27,12 +27,9 @@ const mostChance = 10.0
 // a value that calibration has not seen, of which the whole set has only some.
 func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	l.Accuracy, l.MinCases = nil, 1
-	var chance map[string]float64
 	limits := l.Precisions[precision].Outputs
-	if l.V > 1 { // a single case in which two classes are almost tied excludes no rate
-		l.Confidence = 1 - (1-l.Confidence)/someTries
-		chance = l.allow(precision, m)
-	}
+	l.Confidence = 1 - (1-l.Confidence)/someTries // a single case in which two classes are almost tied excludes no rate
+	chance := l.allow(precision, m)
 	m.Outputs = withoutSkill(m.Outputs)
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })

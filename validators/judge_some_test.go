@@ -38,7 +38,7 @@ func TestJudgeSomeAllowsChance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := validators.Limits{V: 2, MinCases: 100, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"int8": {
+			limits := validators.Limits{V: validators.LimitsVersion, MinCases: 100, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"int8": {
 				Outputs: map[string]validators.OutputLimits{"y": {SNRdB: &validators.AtLeast{Min: 12}, Systematic: &validators.AtMost{Max: 0.1}}}}}}
 			some := tensor.Result{Cases: c.cases, FullCases: c.cases, Elements: 10, SpreadSNR: c.snr, Systematic: 0.5}
 			whole := map[string]tensor.Result{"y": {Cases: 400, FullCases: 400, CaseDegrees: c.degrees}}
@@ -73,49 +73,44 @@ func TestJudgeSomeTakesNothingOff(t *testing.T) {
 	t.Parallel()
 	limits := judged(validators.OutputLimits{SNRdB: &validators.AtLeast{Min: 30}})
 	got := limits.JudgeSome("fp32", validators.Measured{Cases: 2,
-		Outputs: map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.SNR = 20 })}})
-	if want := "output logits: snrDb is 20, below the limit of 30"; len(got.Reasons) != 1 || got.Reasons[0].Message != want {
+		Outputs: map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.SpreadSNR = 20 })}})
+	if want := "output logits: the signal to noise ratio in dB is 20, below the limit of 30"; len(got.Reasons) != 1 || got.Reasons[0].Message != want {
 		t.Errorf("reasons %+v, want %q alone", got.Reasons, want)
 	}
 }
 
 // A single case at another size may have a cosine of ten times the noise, and no lower one. Over all cases the limit is what it
-// was, and limits of version 1 have no such rule.
+// was.
 func TestJudgeSomeLoosensTheCosine(t *testing.T) {
 	t.Parallel()
 	limit := 0.98 // no constant, with which the next line would be exact
 	most := 1 / math.Sqrt(1+10*(1/(limit*limit)-1))
 	for name, c := range map[string]struct {
 		limit, cosine float64
-		version       int
 		want          registry.Verdict
 		contains      string
 	}{
-		"at the limit":            {0.98, 0.98, 2, registry.VerdictPass, ""},
-		"ten times the noise":     {0.98, most, 2, registry.VerdictPass, ""},
-		"a bit more":              {0.98, math.Nextafter(most, 0), 2, registry.VerdictFail, "below the limit of 0.841"},
-		"and why":                 {0.98, 0.8, 2, registry.VerdictFail, ", which is 0.98 with 10 dB more noise"},
-		"version 1":               {0.98, math.Nextafter(0.98, 0), 1, registry.VerdictFail, "below the limit of 0.98"},
-		"1 stays 1":               {1, math.Nextafter(1, 0), 2, registry.VerdictFail, "below the limit of 1 "},
-		"0 stays 0":               {0, 0, 2, registry.VerdictPass, ""},
-		"and nothing is below it": {0, -1e-9, 2, registry.VerdictFail, "below the limit of 0 "},
-		"below 0":                 {-0.5, -0.5, 2, registry.VerdictPass, ""},
-		"below that":              {-0.5, math.Nextafter(-0.5, -1), 2, registry.VerdictFail, "below the limit of -0.5 "},
-		"NaN":                     {0.98, math.NaN(), 2, registry.VerdictFail, "is NaN"},
+		"at the limit":            {0.98, 0.98, registry.VerdictPass, ""},
+		"ten times the noise":     {0.98, most, registry.VerdictPass, ""},
+		"a bit more":              {0.98, math.Nextafter(most, 0), registry.VerdictFail, "below the limit of 0.841"},
+		"and why":                 {0.98, 0.8, registry.VerdictFail, ", which is 0.98 with 10 dB more noise"},
+		"1 stays 1":               {1, math.Nextafter(1, 0), registry.VerdictFail, "below the limit of 1 "},
+		"0 stays 0":               {0, 0, registry.VerdictPass, ""},
+		"and nothing is below it": {0, -1e-9, registry.VerdictFail, "below the limit of 0 "},
+		"below 0":                 {-0.5, -0.5, registry.VerdictPass, ""},
+		"below that":              {-0.5, math.Nextafter(-0.5, -1), registry.VerdictFail, "below the limit of -0.5 "},
+		"NaN":                     {0.98, math.NaN(), registry.VerdictFail, "is NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := validators.Limits{V: c.version, MinCases: 100, Precisions: map[string]validators.PrecisionLimits{"int8": {
+			limits := validators.Limits{V: validators.LimitsVersion, MinCases: 100, Confidence: 0.95, Precisions: map[string]validators.PrecisionLimits{"int8": {
 				Outputs: map[string]validators.OutputLimits{"y": {Cosine: &validators.AtLeast{Min: c.limit}}}}}}
-			if c.version > 1 {
-				limits.Confidence = 0.95
-			}
 			measured := validators.Measured{Cases: 8, Outputs: map[string]tensor.Result{"y": {Cases: 8, FullCases: 8, Elements: 8, CosineMin: c.cosine}}}
 			got := limits.JudgeSome("int8", measured)
 			if got.Verdict != c.want || c.contains != "" && !strings.Contains(got.Reasons[0].Message, c.contains) {
 				t.Errorf("verdict %s, reasons %+v; want %s with %q", got.Verdict, got.Reasons, c.want, c.contains)
 			}
-			loosened := c.version > 1 && c.limit > 0 && c.limit < 1
+			loosened := c.limit > 0 && c.limit < 1
 			for _, r := range got.Reasons {
 				if strings.Contains(r.Message, "more noise") != loosened {
 					t.Errorf("message %q: want it to name the limit itself: %t", r.Message, loosened)

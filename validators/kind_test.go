@@ -68,19 +68,19 @@ func TestKindRefuses(t *testing.T) {
 	checkInvalid(t, "scalar", validators.KindTokens.Check(validators.TensorInfo{Name: "y", DType: tensor.Float32}), "the output is a scalar")
 	for edit, want := range map[string]func(*validators.Interface){
 		`an input has no kind`:                  func(i *validators.Interface) { i.Inputs[0].Kind = validators.KindValue },
-		`kinds are in version 2`:                func(i *validators.Interface) { i.Outputs[0].Kind = validators.KindScores },
-		`output "logits": kind "": want one of`: func(i *validators.Interface) { i.V = 2 },
+		`output "logits": kind "": want one of`: func(i *validators.Interface) { i.Outputs[0].Kind = "" },
 	} {
 		i := digits()
 		want(&i)
 		checkInvalid(t, edit, i.Validate(), edit)
 	}
-	whole, err := digits().WithKinds(map[string]validators.Kind{"logits": validators.KindEmbedding})
-	whole.V = 2
+	given := digits()
+	given.Outputs[0].Kind, given.Outputs[1].Kind = "", ""
+	whole, err := given.WithKinds(map[string]validators.Kind{"logits": validators.KindEmbedding})
 	if err != nil || whole.Validate() != nil || whole.Outputs[0].Kind != validators.KindEmbedding || whole.Outputs[1].Kind != validators.KindClass {
 		t.Errorf("%+v, error %v, want an embedding and a guessed class", whole.Outputs, err)
 	}
-	if digits().Outputs[0].Kind != "" {
+	if given.Outputs[0].Kind != "" {
 		t.Error("the outputs of the first interface changed")
 	}
 }
@@ -141,7 +141,7 @@ func TestGuessKindsOfPixels(t *testing.T) {
 		"turned, open":         {dims(3, 0, 0), dims(0, 0, 21), "logits", validators.KindTokens},
 		"tokens":               {dims(0), dims(2, 0, 100), "logits", validators.KindTokens},
 	} {
-		i := validators.Interface{V: 2,
+		i := validators.Interface{V: validators.InterfaceVersion,
 			Inputs:  []validators.TensorInfo{{Name: "image", DType: tensor.Float32, Shape: c.input}},
 			Outputs: []validators.TensorInfo{{Name: c.name, DType: tensor.Float32, Shape: c.output}}}
 		got := i.GuessKinds(nil)[c.name]

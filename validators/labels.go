@@ -171,7 +171,7 @@ func (i Interface) WithNames(inputs, outputs map[string][]string) (Interface, er
 			if at < 0 {
 				return Interface{}, registry.Errorf(registry.CodeInvalid, "names of %s %q, which the model does not have", side.what, tensor)
 			}
-			side.tensors[at].Names, i.V = names, NamedInterfaceVersion
+			side.tensors[at].Names = names
 		}
 	}
 	return i, i.validateNames()
@@ -187,12 +187,6 @@ func (i Interface) validateNames() error {
 		if err := t.checkClasses(); err != nil {
 			return err
 		}
-	}
-	switch needs := i.needsNamed(); {
-	case needs != "" && i.V < NamedInterfaceVersion:
-		return registry.Errorf(registry.CodeInvalid, "interface: %s are in version %d, and this is version %d", needs, NamedInterfaceVersion, i.V)
-	case needs == "" && i.V >= NamedInterfaceVersion:
-		return registry.Errorf(registry.CodeInvalid, "interface: version %d without what is new in it: want version %d", i.V, InterfaceVersion)
 	}
 	labels, ok := i.Labels()
 	if !ok {

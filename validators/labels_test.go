@@ -40,7 +40,7 @@ func TestLabelsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := validators.ParseInterface(data)
-	if err != nil || again.V != validators.NamedInterfaceVersion || !slices.Equal(again.Outputs[0].Names, i.Outputs[0].Names) {
+	if err != nil || !slices.Equal(again.Outputs[0].Names, i.Outputs[0].Names) {
 		t.Errorf("read again: version %d, %q, %v", again.V, again.Outputs[0].Names, err)
 	}
 	labels, ok := again.Labels()
@@ -100,20 +100,6 @@ func TestWithNamesRefuses(t *testing.T) {
 			t.Errorf("%d classes of %s: %v", len(classes), name, err)
 		}
 	}
-}
-
-func TestInterfaceVersionOfNames(t *testing.T) {
-	t.Parallel()
-	i := named(t)
-	i.V = validators.InterfaceVersion
-	checkInvalid(t, "names in version 2", i.Validate(), "names are in version 3, and this is version 2")
-	i = digits()
-	i.V = validators.NamedInterfaceVersion
-	i, err := i.WithKinds(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkInvalid(t, "version 3 without names", i.Validate(), "version 3 without what is new in it: want version 2")
 }
 
 func TestParseLabelsRefuses(t *testing.T) {
@@ -181,32 +167,6 @@ func FuzzParseLabels(f *testing.F) {
 			t.Errorf("%s, %v\nis not\n%s", again, err, data)
 		}
 	})
-}
-
-// An interface has the version that its content needs: names, text and dimensions of size 0 came later.
-func TestVersionedInterface(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		edit func(i *validators.Interface)
-		want int
-	}{
-		"nothing of later": {func(*validators.Interface) {}, digits().V},
-		"names":            {func(i *validators.Interface) { i.Outputs[0].Names = []string{"a"} }, validators.NamedInterfaceVersion},
-		"text":             {func(i *validators.Interface) { i.Inputs[0].DType = validators.Text }, validators.NamedInterfaceVersion},
-		"size 0":           {func(i *validators.Interface) { i.Outputs[0].Shape = []validators.Dim{{}} }, validators.NamedInterfaceVersion},
-		"range from 0": {func(i *validators.Interface) {
-			i.Dims = map[string]validators.DimRange{"batch": {Min: 0, Opt: 1, Max: 1}}
-		}, validators.NamedInterfaceVersion},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			i := digits()
-			c.edit(&i)
-			if got := i.Versioned().V; got != c.want {
-				t.Errorf("version %d, want %d", got, c.want)
-			}
-		})
-	}
 }
 
 // Without a limit no outputs are named that hold boxes.

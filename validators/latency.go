@@ -38,7 +38,7 @@ func (l Limits) TailRuns(over int) int {
 	return under + over
 }
 
-// JudgeLatencyBounds gives the verdict on the time of single runs by the rules of version 2: a
+// JudgeLatency gives the verdict on the time of single runs: a
 // limit holds if the upper bound of the figure does, fails if the lower bound does not, and else
 // is not decided. ratio is nil where there is no engine to compare with, or fault says why it is
 // not known.
@@ -46,7 +46,7 @@ func (l Limits) TailRuns(over int) int {
 // An emulator decides nothing. A machine that was not fit, by what was measured of it, makes no
 // engine fail: other work on it only takes time, so a limit that is kept all the same is kept. In a
 // comparison it meets both engines alike, and the bounds contain what it changes.
-func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.LatencyRatio,
+func (l Limits) JudgeLatency(engine registry.Latency, ratio *registry.LatencyRatio,
 	fault string, fitness registry.Fitness) (registry.Verdict, []registry.Reason) {
 	limits := l.Latency
 	if limits == (LatencyLimits{}) {

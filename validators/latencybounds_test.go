@@ -51,7 +51,7 @@ func TestLatencyByItsBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := validators.Limits{V: 2, Latency: c.limits}.JudgeLatencyBounds(c.engine, c.ratio, c.fault, registry.Fitness{})
+			verdict, reasons := validators.Limits{V: validators.LimitsVersion, Latency: c.limits}.JudgeLatency(c.engine, c.ratio, c.fault, registry.Fitness{})
 			if verdict != c.want || (c.code == "") != (len(reasons) == 0) {
 				t.Fatalf("verdict %s for %+v, want %s", verdict, reasons, c.want)
 			}
@@ -99,7 +99,7 @@ func TestLatencyOfUnfitMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := validators.Limits{V: 2, Latency: c.limits}.JudgeLatencyBounds(c.engine, c.ratio, "", c.fitness)
+			verdict, reasons := validators.Limits{V: validators.LimitsVersion, Latency: c.limits}.JudgeLatency(c.engine, c.ratio, "", c.fitness)
 			said := ""
 			for _, r := range reasons {
 				said += r.Message + "\n"
@@ -118,13 +118,13 @@ func TestLatencyOfUnfitMachines(t *testing.T) {
 // formula of MLPerf's early stopping.
 func TestTailSaysHowManyRunsAreEnough(t *testing.T) {
 	t.Parallel()
-	limits := validators.Limits{V: 2, Confidence: 0.95, Latency: validators.LatencyLimits{P99: &validators.TimeAtMost{MaxNs: 200}}}
+	limits := validators.Limits{V: validators.LimitsVersion, Confidence: 0.95, Latency: validators.LatencyLimits{P99: &validators.TimeAtMost{MaxNs: 200}}}
 	for over, want := range map[int]string{
 		0: "0 runs above the limit it takes 299 to show",
 		1: "1 run above the limit it takes 473 to show",
 	} {
 		engine := registry.Latency{Samples: 298, P99Ns: 200, Bounds: &registry.LatencyBounds{Confidence: 0.95, P99LowNs: 100, Over: &over}}
-		verdict, reasons := limits.JudgeLatencyBounds(engine, nil, "", registry.Fitness{})
+		verdict, reasons := limits.JudgeLatency(engine, nil, "", registry.Fitness{})
 		if verdict != registry.VerdictUndecided || len(reasons) != 1 || !strings.Contains(reasons[0].Message, want) {
 			t.Errorf("%d over: %s for %+v, want undecided, saying %q", over, verdict, reasons, want)
 		}

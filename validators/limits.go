@@ -11,22 +11,20 @@ import (
 	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
-// LimitsVersion is the version of limits.json that this program writes, and with it of the rules
-// by which engines are judged. It reads every version from 1, and judges by the rules of that
-// version. The rules of version 2:
+// LimitsVersion is the version of limits.json that this program reads and writes, and with it of the
+// rules by which engines are judged:
 //
 //   - A limit on elements or on the worst case holds if it holds for every case that ran.
 //   - A limit on a rate, such as accuracy, holds if the exact bound of the rate does, at the
 //     confidence of the limits. Where the bound on the other side does not exclude the limit,
 //     the cases are not enough, which is undecided.
 //   - SNR and errors are relative to the spread of the reference's values.
-const LimitsVersion = 2
+const LimitsVersion = registry.ReportRules
 
 // DefaultConfidence is the confidence at which limits on rates must hold.
 const DefaultConfidence = 0.95
 
-// MetricTop1 is the metric that limits of version 1 can have: the fraction of rows whose largest
-// value is at the label.
+// MetricTop1 is the fraction of rows whose largest value is at the label.
 const MetricTop1 = accuracy.Top1
 
 // Limits is what every engine of a release must keep: the content of limits.json. It
@@ -37,9 +35,9 @@ type Limits struct {
 	Accuracy   *AccuracyLimit             `json:"accuracy,omitempty"`
 	Latency    LatencyLimits              `json:"latency"`
 	MinCases   int                        `json:"minCases"` // fewer cases decide nothing; at least 1
-	// Confidence is the one-sided level of bounds of rates, above 0.5 and below 1; since version 2.
+	// Confidence is the one-sided level of bounds of rates, above 0.5 and below 1.
 	Confidence float64 `json:"confidence,omitempty"`
-	// Consistency is more that consistency checks must find; since version 2.
+	// Consistency is more that consistency checks must find.
 	Consistency *ConsistencyLimits `json:"consistency,omitempty"`
 }
 
@@ -58,13 +56,12 @@ type OutputLimits struct {
 	Where string `json:"where,omitempty"`
 	// RTol and ATol bound every element: |engine-reference| <= ATol + RTol*|reference|.
 	// Where one is there, an absent other is 0.
-	RTol   *float64 `json:"rtol,omitempty"`
-	ATol   *float64 `json:"atol,omitempty"`
-	Cosine *AtLeast `json:"cosine,omitempty"` // of the worst case; -1 to 1
-	Top1   *AtLeast `json:"top1,omitempty"`   // fraction of rows with the reference's argmax; 0 to 1
-	SNRdB  *AtLeast `json:"snrDb,omitempty"`  // over all elements; since version 2 tensor.Result.SpreadSNR
-	MaxAbs *AtMost  `json:"maxAbs,omitempty"` // of |engine-reference|
-	// Since version 2:
+	RTol      *float64 `json:"rtol,omitempty"`
+	ATol      *float64 `json:"atol,omitempty"`
+	Cosine    *AtLeast `json:"cosine,omitempty"`    // of the worst case; -1 to 1
+	Top1      *AtLeast `json:"top1,omitempty"`      // fraction of rows with the reference's argmax; 0 to 1
+	SNRdB     *AtLeast `json:"snrDb,omitempty"`     // of tensor.Result.SpreadSNR, over all elements
+	MaxAbs    *AtMost  `json:"maxAbs,omitempty"`    // of |engine-reference|
 	Equal     *AtLeast `json:"equal,omitempty"`     // fraction of elements that equal the reference's; 0 to 1
 	MaxError  *AtMost  `json:"maxError,omitempty"`  // of |engine-reference| / spread
 	CaseError *AtMost  `json:"caseError,omitempty"` // root mean square error of the worst case / spread
@@ -92,12 +89,11 @@ type AtMost struct {
 
 // AccuracyLimit bounds what an engine may lose against the reference on labelled cases.
 type AccuracyLimit struct {
-	Metric string `json:"metric"` // of [accuracy.Metrics]; in version 1 MetricTop1
+	Metric string `json:"metric"` // of [accuracy.Metrics]
 	// Drop is reference minus engine, as a fraction: 0.005 is half a percentage point. Of a metric
 	// of which less is better it is the part by which the engine's may be larger: 0.005 is half a
 	// percent of the reference's.
-	Drop *AtMost `json:"drop,omitempty"`
-	// Since version 2:
+	Drop       *AtMost  `json:"drop,omitempty"`
 	Output     string   `json:"output,omitempty"`     // that is compared with labels; empty: the first that fits
 	Min        *AtLeast `json:"min,omitempty"`        // of the engine
 	Max        *AtMost  `json:"max,omitempty"`        // of the engine, where less is better
@@ -172,10 +168,10 @@ func (l Limits) Validate() error {
 	if err := l.validateOutputs(); err != nil {
 		return err
 	}
-	if err := l.Accuracy.validate(l.V); err != nil {
+	if err := l.Accuracy.Validate(); err != nil {
 		return err
 	}
-	if err := l.Consistency.validate(l.V); err != nil {
+	if err := l.Consistency.validate(); err != nil {
 		return err
 	}
 	return l.Latency.Validate()
@@ -183,11 +179,9 @@ func (l Limits) Validate() error {
 
 func (l Limits) validateVersion() error {
 	switch {
-	case l.V < 1 || l.V > LimitsVersion:
-		return registry.Errorf(registry.CodeInvalid, "limits version %d: this program reads versions 1 to %d", l.V, LimitsVersion)
-	case l.V == 1 && l.Confidence != 0:
-		return registry.Errorf(registry.CodeInvalid, "limits: confidence is in version 2, and these are version 1")
-	case l.V > 1 && !(l.Confidence > 0.5 && l.Confidence < 1):
+	case l.V != LimitsVersion:
+		return registry.Errorf(registry.CodeInvalid, "limits version %d: this program reads version %d", l.V, LimitsVersion)
+	case !(l.Confidence > 0.5 && l.Confidence < 1):
 		return registry.Errorf(registry.CodeInvalid, "limits: confidence %v: want more than 0.5 and less than 1", l.Confidence)
 	}
 	return nil
@@ -200,21 +194,12 @@ func (l Limits) validateOutputs() error {
 			return registry.Errorf(registry.CodeInvalid, "limits of %s: no output has any", precision)
 		}
 		for _, output := range slices.Sorted(maps.Keys(outputs)) {
-			err := outputs[output].Validate()
-			if l.V == 1 && outputs[output].since2() {
-				err = registry.Errorf(registry.CodeInvalid, "equal, maxError, caseError, systematic, close and perChannel are in version 2, and these are version 1")
-			}
-			if err != nil {
+			if err := outputs[output].Validate(); err != nil {
 				return registry.Errorf(registry.CodeInvalid, "limits of %s, output %q: %s", precision, output, err.Error())
 			}
 		}
 	}
 	return nil
-}
-
-// since2 reports whether a limit of version 2 is there.
-func (o OutputLimits) since2() bool {
-	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.Systematic != nil || o.Close != nil || o.perChannel()
 }
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
@@ -234,19 +219,12 @@ func (o OutputLimits) Validate() error {
 		o.Systematic.within("systematic.max", math.MaxFloat64), o.Close.within("close.min", 0, 1))
 }
 
-// Validate checks that there is something to keep, by the rules of the newest version, and that the
-// metric can keep it. Errors: CodeInvalid.
-func (a *AccuracyLimit) Validate() error { return a.validate(LimitsVersion) }
-
-func (a *AccuracyLimit) validate(version int) error {
+// Validate checks that there is something to keep, and that the metric can keep it. Errors: CodeInvalid.
+func (a *AccuracyLimit) Validate() error {
 	if a == nil {
 		return nil
 	}
 	switch {
-	case version == 1 && a.Metric != MetricTop1:
-		return registry.Errorf(registry.CodeInvalid, "accuracy metric %q: version 1 has %s", a.Metric, MetricTop1)
-	case version == 1 && (a.Drop == nil || *a != AccuracyLimit{Metric: a.Metric, Drop: a.Drop}):
-		return registry.Errorf(registry.CodeInvalid, "accuracy: version 1 has drop and nothing else")
 	case a.Output != "" && !isName(a.Output):
 		return registry.Errorf(registry.CodeInvalid, "accuracy.output %.64q: want the name of an output", a.Output)
 	case *a == AccuracyLimit{Metric: a.Metric, Output: a.Output, Detections: a.Detections, Program: a.Program}:

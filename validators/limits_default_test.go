@@ -128,7 +128,7 @@ func TestDefaultRates(t *testing.T) {
 			if got.Top1.Min != c.want {
 				t.Errorf("limit %v, want %v", got.Top1.Min, c.want)
 			}
-			limits := validators.Limits{V: 2, Confidence: 0.95,
+			limits := validators.Limits{V: validators.LimitsVersion, Confidence: 0.95,
 				Precisions: map[string]validators.PrecisionLimits{c.precision: {Outputs: map[string]validators.OutputLimits{"y": {Top1: got.Top1}}}}}
 			for misses, want := range map[float64]registry.Verdict{c.most: registry.VerdictPass, c.most + 1: registry.VerdictUndecided} {
 				judged := limits.Judge(c.precision, validators.Measured{Cases: c.cases, Outputs: map[string]tensor.Result{

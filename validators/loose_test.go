@@ -30,7 +30,7 @@ func TestLoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := validators.Limits{V: 2, Precisions: map[string]validators.PrecisionLimits{"fp32": {Outputs: map[string]validators.OutputLimits{"y": c.limits}}}}
+			all := validators.Limits{V: validators.LimitsVersion, Precisions: map[string]validators.PrecisionLimits{"fp32": {Outputs: map[string]validators.OutputLimits{"y": c.limits}}}}
 			if got := all.Loose(c.cases); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("said %q, want %q", got, c.want)
 			}

@@ -22,11 +22,6 @@ func (i Interface) Accuracy(limit *AccuracyLimit) (m accuracy.Metric, output Ten
 	if m, err = accuracy.Find(limit.Metric); err != nil {
 		return m, TensorInfo{}, false, err
 	}
-	if i.V < 2 { // without kinds
-		name, _ := i.ScoredOutput(true)
-		output, ok = i.Output(name)
-		return m, output, ok, nil
-	}
 	if m.Needs == accuracy.NeedsProgram { // it reads all outputs
 		return m, i.Outputs[0], true, nil
 	}
@@ -299,7 +294,7 @@ func CheckRequirement(r registry.AccuracyRequirement) error {
 	if r.Regression != nil {
 		limit.Regression = &AtMost{Max: float64(*r.Regression)}
 	}
-	return limit.validate(LimitsVersion)
+	return limit.Validate()
 }
 
 // validateMetric checks that each limit is one that the metric can have.

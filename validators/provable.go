@@ -55,9 +55,6 @@ func (u unproven) text() string {
 
 // unproven lists the limits that an engine does not prove which differs in no answer. It decides as [Limits.Judge] does.
 func (l Limits) unproven(s Sample) (all []unproven) {
-	if l.V == 1 {
-		return nil
-	}
 	bits := s.Floats && s.Cases >= FewestIdentical
 	add := func(err error, bits bool) {
 		if err != nil {
@@ -214,10 +211,9 @@ func isOfRate(metric string) bool {
 // usualRates are limits on rates that people ask for.
 var usualRates = []float64{0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.99999}
 
-// Proof says what a number of cases can prove by these limits; nil in version 1, whose rules prove
-// nothing of other inputs.
+// Proof says what a number of cases can prove by these limits; nil without cases.
 func (l Limits) Proof(cases int) *Proof {
-	if l.V == 1 || cases < 1 {
+	if cases < 1 {
 		return nil
 	}
 	p := Proof{Cases: cases, Confidence: l.Confidence, Rate: 1 - stats.UpperRate(0, cases, l.Confidence)}

@@ -47,8 +47,8 @@ var reasonsOfChecks = []string{ReasonLimit, ReasonAccuracy, ReasonNotEnough}
 // Rejudge judges a parity report again without the engine: it computes the bounds and the verdict
 // of every check from misses, answers won, cases, confidence and limit, and the verdict of the
 // report from those, its consistency checks and its reasons. It does not read who signed the report, and it
-// cannot know whether the counts are true. Errors: CodeInvalid for a report of limits version 1,
-// which has no checks, and of a version that this program does not know.
+// cannot know whether the counts are true. Errors: CodeInvalid for a report by another version of
+// limits than [LimitsVersion].
 func Rejudge(report registry.ParityReport) (Rejudged, error) { return RejudgeWith(report, Beside{}) }
 
 // RejudgeWith is Rejudge with the per-case figures and the limits of the report, where they are at hand: all
@@ -56,14 +56,9 @@ func Rejudge(report registry.ParityReport) (Rejudged, error) { return RejudgeWit
 // those of Rejudge; CodeDigest for another file of figures than the report names; CodeInvalid for a file
 // that is none.
 func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) {
-	if report.Rules < 2 {
-		return Rejudged{}, registry.WithHint(registry.Errorf(registry.CodeInvalid,
-			"the report is by limits of version 1, which has no checks: its verdict does not follow from what it says"),
-			"build again with this version of mlpromote, and verify")
-	}
-	if report.Rules > LimitsVersion {
+	if report.Rules != LimitsVersion {
 		return Rejudged{}, registry.Errorf(registry.CodeInvalid,
-			"the report is by limits of version %d: this program knows versions up to %d", report.Rules, LimitsVersion)
+			"the report is by limits of version %d: this program knows version %d", report.Rules, LimitsVersion)
 	}
 	report.Verdict = cmp.Or(report.Verdict, registry.VerdictUndecided)
 	again := rejudgement{report: report, found: Rejudged{Said: report.Verdict, Attempts: report.Attempts,
@@ -105,7 +100,7 @@ func (r *rejudgement) confidence() {
 	}
 }
 
-// A figure that limits of version 2 bound.
+// A figure that limits bound.
 type boundedFigure struct {
 	atLeast, rate bool
 	ofAccuracy    bool // over the cases with answers

@@ -325,7 +325,6 @@ func TestRejudgeByLimits(t *testing.T) {
 			p.limits.Accuracy.Metric = "top5"
 		}, "accuracy: metric"},
 		"another confidence": {func(p *percaseReport) { p.limits.Confidence = 0.99 }, "confidence of the limits"},
-		"another version":    {func(p *percaseReport) { p.limits.V = 1 }, "version of the limits"},
 		"more cases":         {func(p *percaseReport) { p.limits.MinCases = 61 }, "cases"},
 	} {
 		for _, precision := range []string{"fp32", ""} {

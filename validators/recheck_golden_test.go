@@ -45,7 +45,7 @@ func TestRejudgeGolden(t *testing.T) {
 		"recorded without any one": {golden(registry.VerdictRecorded, 64, 0), registry.VerdictUndecided},
 	} {
 		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}, Consistency: c.checks,
-			Cases: registry.CasesRun{Count: 64, Ran: 64}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Cases: registry.CasesRun{Count: 64, Ran: 64}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
 			Outputs: map[string]registry.OutputFigures{"logits": {}}}
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || again.Verdict != c.want {

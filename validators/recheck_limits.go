@@ -38,10 +38,6 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 		r.differ(what, said, follows)
 		missing = append(missing, registry.VerdictUndecided)
 	}
-	if l.V != r.report.Rules {
-		differ("version of the limits", fmt.Sprint(r.report.Rules), fmt.Sprint(l.V))
-		return missing
-	}
 	if !near(float64(r.found.Confidence), l.Confidence) {
 		differ("confidence of the limits", number(float64(r.found.Confidence)), number(l.Confidence))
 	}
@@ -111,17 +107,14 @@ func (r *rejudgement) lackingConsistency(l Limits) []registry.Reason {
 // GoldenDiffer is in one of how many cases golden outputs may differ from what the reference model computes again.
 const GoldenDiffer = 64
 
-// lackingGolden gives a reason where nothing in a report that passes says that the golden outputs are those of the reference model: no pass of
-// version 2 is without.
+// lackingGolden gives a reason where nothing in a report that passes says that the golden outputs are those of the reference model: no pass
+// is without.
 func (r *rejudgement) lackingGolden() []registry.Reason {
 	at := slices.IndexFunc(r.report.Consistency, func(c registry.ConsistencyCheck) bool { return c.Kind == registry.ConsistencyGolden })
 	why := ""
-	switch {
-	case r.report.Rules < 2:
-		return nil
-	case at < 0:
+	if at < 0 {
 		why = "there is no check golden, of the golden outputs"
-	default:
+	} else {
 		c := r.report.Consistency[at]
 		switch {
 		case c.Verdict != registry.VerdictPass && c.Verdict != registry.VerdictRecorded:

@@ -43,7 +43,7 @@ func (r *rejudgement) recountSpread(output string, said registry.OutputFigures, 
 	}
 }
 
-// withinCases is for files of earlier versions: it compares the figures that follow from sums over elements, which they do not have,
+// withinCases is for files without the optional figures: it compares the figures that follow from sums over elements
 // with what the errors of the cases leave possible. The mean of squared errors lies between those of the
 // best and of the worst case, and the largest error is no smaller than the mean error of the worst case.
 func (r *rejudgement) withinCases(what string, said registry.OutputFigures, each []tensor.CaseFigures) {

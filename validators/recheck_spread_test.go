@@ -44,7 +44,7 @@ func TestRecountSpread(t *testing.T) {
 	}
 }
 
-// By a file of an earlier version an SNR that is better than that of the best case, or worse than that of the worst, and a largest error
+// By a file without the optional figures an SNR that is better than that of the best case, or worse than that of the worst, and a largest error
 // below the mean error of a case are found, from the limits at which no honest report can be.
 func TestRecountBoundsSums(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestRecountBoundsHonest(t *testing.T) {
 		if follows, ok := tensor.Pool(each); !ok || follows.SpreadSNR != result.SpreadSNR || follows.MaxError != result.MaxError || follows.CaseError != result.CaseError {
 			rt.Fatalf("the cases give %+v, %t; want what the comparison gave: %+v", follows, ok, result)
 		}
-		if rapid.Bool().Draw(rt, "by an earlier version") {
+		if rapid.Bool().Draw(rt, "without the optional figures") {
 			for i := range each {
 				each[i].RMSE = math.NaN()
 			}

@@ -2,6 +2,7 @@ package validators_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func reported(l validators.Limits, result tensor.Result, a *registry.Accuracy, a
 	}
 }
 
-// everyLimit is limits of every figure that limits of version 2 have.
+// everyLimit is limits of every figure that limits have.
 func everyLimit() validators.Limits {
 	tolerance := 0.5
 	l := limits2(validators.OutputLimits{RTol: &tolerance, ATol: &tolerance, Cosine: &validators.AtLeast{Min: 0.9}, SNRdB: &validators.AtLeast{Min: 20},
@@ -202,7 +203,7 @@ func TestRejudgeBelievesReasonsBeside(t *testing.T) {
 	t.Parallel()
 	for name, report := range map[string]registry.ParityReport{
 		"shape": {ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Code: "shape"}}},
-			Cases: registry.CasesRun{Count: 8}, Rules: 2, Attempts: 1, Confidence: 0.95},
+			Cases: registry.CasesRun{Count: 8}, Rules: validators.LimitsVersion, Attempts: 1, Confidence: 0.95},
 		"too few cases": func() registry.ParityReport {
 			r := passing(t)
 			r.Verdict, r.Reasons = registry.VerdictUndecided, []registry.Reason{{Code: validators.ReasonTooFewCases}}
@@ -224,13 +225,13 @@ func TestRejudgeBelievesReasonsBeside(t *testing.T) {
 	}
 }
 
-// A report of rules that have no checks, or that are not known, cannot be judged again.
+// A report by rules that are not known cannot be judged again.
 func TestRejudgeRefuses(t *testing.T) {
 	t.Parallel()
-	for rules, says := range map[int]string{0: "version 1, which has no checks", 1: "version 1", -1: "version 1", 3: "limits of version 3"} {
+	for _, rules := range []int{-1, 0, 2} {
 		_, err := validators.Rejudge(registry.ParityReport{Rules: rules})
-		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), says) {
-			t.Errorf("rules %d: %v, want %q", rules, err, says)
+		if want := fmt.Sprintf("limits of version %d: this program knows version 1", rules); registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("rules %d: %v, want %q", rules, err, want)
 		}
 	}
 }
@@ -238,9 +239,9 @@ func TestRejudgeRefuses(t *testing.T) {
 // FuzzRejudge judges hostile reports again: it ends, and a report that differs in nothing has the
 // verdict that it says.
 func FuzzRejudge(f *testing.F) {
-	f.Add([]byte(`{"verdict":"pass","rules":2,"confidence":0.95,"attempts":1,"cases":{"count":1,"ran":1},"outputs":{"y":{"maxAbs":1}},"checks":[` +
+	f.Add([]byte(`{"verdict":"pass","rules":1,"confidence":0.95,"attempts":1,"cases":{"count":1,"ran":1},"outputs":{"y":{"maxAbs":1}},"checks":[` +
 		`{"output":"y","figure":"maxAbs","value":1,"limit":1,"verdict":"pass","cases":1,"proves":0.95}]}`))
-	f.Add([]byte(`{"verdict":"fail","rules":2,"confidence":"nan","attempts":-1,"checks":[{"figure":"drop","misses":1e300,"won":"inf","cases":-9},{"figure":"top1","misses":"-inf","cases":9007199254740991}]}`))
+	f.Add([]byte(`{"verdict":"fail","rules":1,"confidence":"nan","attempts":-1,"checks":[{"figure":"drop","misses":1e300,"won":"inf","cases":-9},{"figure":"top1","misses":"-inf","cases":9007199254740991}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var report registry.ParityReport
 		if registry.DecodeSigned(data, &report) != nil {

@@ -43,7 +43,7 @@ func TestJudgeSkill(t *testing.T) {
 			}
 			skill := registry.Figure(result.Skill())
 			report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
-				Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+				Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
 				Outputs: map[string]registry.OutputFigures{"logits": {Skill: &skill}}}
 			again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 			if err != nil || len(again.Differences) > 0 || again.Verdict != c.want {
@@ -76,7 +76,7 @@ func TestFewerCasesThatCount(t *testing.T) {
 			t.Errorf("%d cases that count: %s, %+v; want %s", full, got.Verdict, got.Reasons, want)
 		}
 		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass},
-			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
 			Outputs: map[string]registry.OutputFigures{"logits": {}}}
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || again.Verdict != want {
@@ -111,7 +111,7 @@ func TestRejudgeTooFewCases(t *testing.T) {
 		"too few for another reason": {299, registry.VerdictUndecided, validators.ReasonNotEnough, registry.VerdictUndecided, true},
 	} {
 		result := tensor.Result{Cases: c.ran, FullCases: c.ran, Elements: int64(c.ran), SpreadSNR: math.Inf(1)}
-		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: c.verdict}, Rules: 2, Confidence: 0.95, Attempts: 1,
+		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: c.verdict}, Rules: validators.LimitsVersion, Confidence: 0.95, Attempts: 1,
 			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: c.ran, Ran: c.ran}, Outputs: map[string]registry.OutputFigures{"logits": {}}}
 		if c.ran > 0 {
 			report.Checks = limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.ran}).Checks
@@ -133,7 +133,7 @@ func TestRejudgeWithoutConsistencyChecks(t *testing.T) {
 	limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterNone}
 	got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(3)}, Cases: 3})
 	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass},
-		Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 3, Ran: 3}, Rules: 2, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+		Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 3, Ran: 3}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
 		Outputs: map[string]registry.OutputFigures{"logits": {}}}
 	for name, c := range map[string]struct {
 		checks []registry.ConsistencyCheck

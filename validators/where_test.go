@@ -18,7 +18,7 @@ func encoder() validators.Interface {
 		return shape
 	}
 	return validators.Interface{
-		V: 1,
+		V: validators.InterfaceVersion,
 		Inputs: []validators.TensorInfo{
 			{Name: "mask", DType: tensor.Int64, Shape: dims("batch", "seq")},
 			{Name: "fixed", DType: tensor.Int64, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 16}}},
@@ -96,7 +96,7 @@ func TestWhereRefuses(t *testing.T) {
 		_, err := validators.ParseLimits([]byte(strings.Replace(text, `,"snrDb":{"min":20}`, "", 1)))
 		checkInvalid(t, c.new, err, c.want)
 	}
-	only := `{"latency":{},"minCases":1,"precisions":{"fp32":{"outputs":{"logits":{"where":"mask"}}}},"v":1}`
+	only := `{"confidence":0.95,"latency":{},"minCases":1,"precisions":{"fp32":{"outputs":{"logits":{"where":"mask"}}}},"v":1}`
 	_, err := validators.ParseLimits([]byte(only))
 	checkInvalid(t, "where alone", err, "no limit")
 }

@@ -126,9 +126,6 @@ func row(in read, e registry.Engine) engineRow {
 		if b := p.Bounds; b != nil {
 			view.P50Bounds, view.P99Bounds = between(b.P50LowNs, b.P50HighNs), between(b.P99LowNs, b.P99HighNs)
 		}
-		if p.CurrentLatency != nil {
-			view.Current = latency(p.CurrentLatency.P99Ns)
-		}
 	}
 	return view
 }
@@ -346,7 +343,6 @@ func latencyChart(p *registry.PerformanceReport) template.HTML {
 		}
 	}
 	add("this engine", &p.Latency)
-	add("in place now", p.CurrentLatency)
 	add("reference", p.ReferenceLatency)
 	return c.HTML()
 }

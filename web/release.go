@@ -37,7 +37,6 @@ type engineRow struct {
 	P50, P99  string
 	P50Bounds string // empty if the report has none
 	P99Bounds string
-	Current   string // p99 of the engine that the next environment had, measured beside it
 	Size      string
 
 	p50, p99 int64 // ns; 0: not measured

@@ -49,7 +49,6 @@ func engineColumns() []engineColumn {
 		{"", "Accuracy", false, nil},
 		{"p50", "p50", true, count(func(e engineRow) int64 { return e.p50 })},
 		{"p99", "p99", true, count(func(e engineRow) int64 { return e.p99 })},
-		{"", currentColumn, true, nil},
 		{"size", "Size", true, count(func(e engineRow) int64 { return e.bytes })},
 		{"toolchain", "Toolchain", false, words(func(e engineRow) string { return e.Toolchain })},
 	}
@@ -61,9 +60,6 @@ func enginesBy(query url.Values, rows []engineRow) engineTable {
 	asked, descending := strings.CutPrefix(query.Get("sort"), "-") // without "-", asked is the value itself
 	table := engineTable{Rows: slices.Clone(rows)}
 	for _, c := range engineColumns() {
-		if c.text == currentColumn && !table.Replaces() {
-			continue
-		}
 		shown := column{Text: c.text, Numeric: c.numeric}
 		if c.key != nil {
 			next := c.name
@@ -78,14 +74,6 @@ func enginesBy(query url.Values, rows []engineRow) engineTable {
 		table.Columns = append(table.Columns, shown)
 	}
 	return table
-}
-
-// currentColumn has the latency of what an engine would replace.
-const currentColumn = "p99 of current"
-
-// Replaces reports whether an engine was measured beside the one that it would replace.
-func (t engineTable) Replaces() bool {
-	return slices.ContainsFunc(t.Rows, func(e engineRow) bool { return e.Current != "" })
 }
 
 func compareKeys(a, b sortKey, descending bool) int {

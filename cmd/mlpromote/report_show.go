@@ -102,11 +102,7 @@ func engineReport(e inspection.Engine) string {
 	}
 	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
 		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
-	if p.Rules < 2 {
-		text += "  Limits of version 1: the report has no checks, and no bounds\n\n" + indent(figuresTable(p))
-	} else {
-		text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
-	}
+	text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
 	if a := p.Accuracy; a != nil && a.Program != "" {
 		text += fmt.Sprintf("  %s is the mean of the scores that a program of the release gave to %s: %s\n",
 			ui.Plain(a.Metric), registry.Count(a.Cases, "case"), ui.Plain(string(a.Program)))
@@ -138,22 +134,4 @@ func confidenceText(p registry.ParityReport) string {
 		text += fmt.Sprintf(": %s in %s", short(limits), registry.Count(p.Attempts, "attempt"))
 	}
 	return text
-}
-
-// figuresTable is the figures of a report without checks.
-func figuresTable(p *registry.ParityReport) string {
-	rows := [][]string{{"OUTPUT", "LARGEST ERROR", "COSINE", "SNR", "TOP-1"}}
-	for _, name := range sortedNames(p.Outputs) {
-		o := p.Outputs[name]
-		top1 := "-"
-		if o.Top1 != nil {
-			top1 = percent(float64(*o.Top1))
-		}
-		rows = append(rows, []string{name, figure(o.MaxAbs, "%.3g"), figure(o.CosineMin, "%.6f"), figure(o.SNRdB, "%.1f dB"), top1})
-	}
-	if a := p.Accuracy; a != nil {
-		return ui.Table(rows) + fmt.Sprintf("accuracy %s, of the reference model %s\n",
-			validators.AccuracyText(*a, a.Engine), validators.AccuracyText(*a, a.Reference))
-	}
-	return ui.Table(rows)
 }

@@ -140,7 +140,7 @@ func latencyText(l *registry.PerformanceReport) string {
 	for _, of := range []struct {
 		name string
 		*registry.Latency
-	}{{"engine", &l.Latency}, {"reference model", l.ReferenceLatency}, {"engine of the next environment", l.CurrentLatency}} {
+	}{{"engine", &l.Latency}, {"reference model", l.ReferenceLatency}} {
 		if of.Latency == nil {
 			continue
 		}

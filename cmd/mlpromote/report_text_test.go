@@ -66,7 +66,7 @@ func TestBrief(t *testing.T) {
 		{Output: "y", Figure: "maxError", Value: 0.25, Limit: 1},
 		{Output: "y", Figure: "top1", Value: 1, Low: f(0.9917), High: f(1), Limit: 0.99, AtLeast: true},
 	}
-	pass := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}, Checks: checks, Rules: 2}
+	pass := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}, Checks: checks, Rules: registry.ReportRules}
 	failed := pass
 	failed.Verdict, failed.Reasons = registry.VerdictFail, []registry.Reason{{Message: "y has 3 NaN"}, {Message: "more"}}
 	for want, report := range map[string]registry.ParityReport{

@@ -74,7 +74,7 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 					Library: registry.NewDigestSet(digest.FromString("library"))},
 			},
 			Cases: registry.CasesRun{Count: 360, Ran: 360, Origin: registry.OriginRecorded},
-			Rules: 2, Outputs: map[string]registry.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: []registry.Check{
+			Rules: registry.ReportRules, Outputs: map[string]registry.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: []registry.Check{
 				{Output: "logits", Figure: "maxError", Limit: 0.002, Verdict: registry.VerdictPass, Cases: 360},
 				{Output: "logits", Figure: "snrDb", Limit: 60, AtLeast: true, Verdict: registry.VerdictPass, Cases: 360},
 				{Output: "logits", Figure: "top1", Limit: 0.98, AtLeast: true, Verdict: registry.VerdictPass, Cases: 360},

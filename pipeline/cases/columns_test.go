@@ -105,7 +105,7 @@ func TestImportParquet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			iface := validators.Interface{V: validators.NamedInterfaceVersion, Inputs: c.inputs, Outputs: c.outputs}
+			iface := validators.Interface{V: validators.InterfaceVersion, Inputs: c.inputs, Outputs: c.outputs}
 			to := filepath.Join(t.TempDir(), "cases")
 			imported, err := cases.Import{Inputs: iface, File: c.file, Label: c.label, To: to}.Run()
 			if c.data == "" {

@@ -317,7 +317,7 @@ func TestLabelsOfPlaces(t *testing.T) {
 				dtype = tensor.Int64
 			}
 			dir, iface := t.TempDir(), interfaceOf(tensor.Float32, []validators.Dim{n}, nil)
-			iface.V = 2
+			iface.V = validators.InterfaceVersion
 			iface.Outputs = []validators.TensorInfo{{Name: "y", DType: dtype, Shape: c.output, Kind: c.kind}}
 			cases := c.shape[0]
 			fileOf(t, filepath.Join(dir, "a.safetensors"), map[string]tensor.Tensor{"x": made(t, make([]float32, cases), cases), "label": made(t, c.labels, c.shape...)})

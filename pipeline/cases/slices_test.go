@@ -15,7 +15,7 @@ import (
 
 // sliced is a limit on each slice of the cases, by the tensor "group". least is the accuracy of a slice; 0: none is asked.
 func sliced(least float64) validators.Limits {
-	l := validators.Limits{V: 2, Confidence: 0.95, Accuracy: &validators.AccuracyLimit{Metric: "top1", Slices: &validators.SliceLimit{By: "group"}}}
+	l := validators.Limits{V: validators.LimitsVersion, Confidence: 0.95, Accuracy: &validators.AccuracyLimit{Metric: "top1", Slices: &validators.SliceLimit{By: "group"}}}
 	if least > 0 {
 		l.Accuracy.Slices.Min = &validators.AtLeast{Min: least}
 	}

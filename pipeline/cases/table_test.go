@@ -19,12 +19,12 @@ func TestImportTableByName(t *testing.T) {
 	batch := validators.Dim{Symbol: "batch"}
 	scores := validators.TensorInfo{Name: "scores", DType: tensor.Float32, Shape: []validators.Dim{batch, {Size: 2}},
 		Kind: validators.KindScores, Names: []string{"stay", "leave"}}
-	one := validators.Interface{V: validators.NamedInterfaceVersion, Outputs: []validators.TensorInfo{scores},
+	one := validators.Interface{V: validators.InterfaceVersion, Outputs: []validators.TensorInfo{scores},
 		Inputs: []validators.TensorInfo{{Name: "x", DType: tensor.Float32, Shape: []validators.Dim{batch, {Size: 2}}, Names: []string{"age", "income"}}}}
 	column := func(name string, dtype tensor.DType) validators.TensorInfo {
 		return validators.TensorInfo{Name: name, DType: dtype, Shape: []validators.Dim{batch, {Size: 1}}}
 	}
-	several := validators.Interface{V: validators.NamedInterfaceVersion, Outputs: []validators.TensorInfo{scores},
+	several := validators.Interface{V: validators.InterfaceVersion, Outputs: []validators.TensorInfo{scores},
 		Inputs: []validators.TensorInfo{column("city", validators.Text), column("age", tensor.Float32)}}
 	for _, c := range []struct {
 		name  string

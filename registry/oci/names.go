@@ -1,11 +1,6 @@
 package oci
 
-import (
-	"strconv"
-	"strings"
-
-	"mlpromote.dev/mlpromote/registry"
-)
+import "mlpromote.dev/mlpromote/registry"
 
 // Media types and artifact types of format 1.
 const (
@@ -87,34 +82,14 @@ type shape struct {
 	layer        string // media type of every layer; empty where a file's kind decides
 	index        string // artifact type of the index that the part stands in
 	single       bool   // exactly one file
-	versions     int    // of the document in it, each with its own media type; 0 for one
-}
-
-// at returns the shape of a version of the document.
-func (s shape) at(version int) shape {
-	as := func(mediaType string) string {
-		return strings.Replace(mediaType, ".v1+", ".v"+strconv.Itoa(max(version, 1))+"+", 1)
-	}
-	s.artifactType, s.layer = as(s.artifactType), as(s.layer)
-	return s
-}
-
-// of returns the shape of the version that an artifact type names, or else that of version 1.
-func (s shape) of(artifactType string) shape {
-	for version := s.versions; version > 1; version-- {
-		if newer := s.at(version); newer.artifactType == artifactType {
-			return newer
-		}
-	}
-	return s
 }
 
 // shapeOf returns the shape of a kind of part in format 1.
 func shapeOf(role registry.PartKind) (shape, bool) {
 	s, ok := map[registry.PartKind]shape{
 		registry.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
-		registry.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true, versions: 2},
-		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true, versions: 3},
+		registry.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true},
+		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true},
 		registry.PartReference:   {artifactType: typeModel, config: typeModelConfig, index: typeSources},
 		registry.PartCases:       {artifactType: typeCases, config: typeCases, layer: typeSafetensors, index: typeSources},
 		registry.PartGolden:      {artifactType: typeGolden, config: typeGolden, layer: typeSafetensors, index: typeSources},

@@ -51,7 +51,6 @@ func readPart(raw []byte) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	shape = shape.of(manifest.ArtifactType)
 	p.shape = shape
 	if err := p.checkShape(); err != nil {
 		return part{}, err

@@ -67,12 +67,6 @@ func (s *Store) makePart(p registry.Part) (made part, config []byte, err error) 
 	if !ok {
 		return part{}, nil, registry.Errorf(registry.CodeInvalid, "there is no role %q", p.Role)
 	}
-	if p.Version > max(shape.versions, 1) {
-		return part{}, nil, registry.Errorf(registry.CodeInvalid, "part %s has version %d: want at most %d", p.Role, p.Version, max(shape.versions, 1))
-	}
-	if p.Version > 1 {
-		shape = shape.at(p.Version)
-	}
 	if p.Role == registry.PartEngine {
 		if err := checkTarget(p.Engine.Target); err != nil {
 			return part{}, nil, err

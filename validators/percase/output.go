@@ -13,7 +13,8 @@ type outputFigure struct {
 	name  string
 	at    func(*tensor.CaseFigures) *float64
 	count func(*tensor.CaseFigures) *int64
-	later bool // files of earlier versions do not have it, nor do files that would be too large
+	// optional figures are left out of files that would be too large.
+	optional bool
 }
 
 var outputFigures = []outputFigure{
@@ -23,17 +24,17 @@ var outputFigures = []outputFigure{
 	{name: "caseError", at: func(f *tensor.CaseFigures) *float64 { return &f.Error }},
 	{name: "equalMisses", at: func(f *tensor.CaseFigures) *float64 { return &f.Equal }},
 	{name: "top1Misses", at: func(f *tensor.CaseFigures) *float64 { return &f.Top1 }},
-	{name: "elements", count: func(f *tensor.CaseFigures) *int64 { return &f.Elements }, later: true},
-	{name: "mean", at: func(f *tensor.CaseFigures) *float64 { return &f.Mean }, later: true},
-	{name: "deviation", at: func(f *tensor.CaseFigures) *float64 { return &f.Deviation }, later: true},
-	{name: "rms", at: func(f *tensor.CaseFigures) *float64 { return &f.RMS }, later: true},
-	{name: "rmse", at: func(f *tensor.CaseFigures) *float64 { return &f.RMSE }, later: true},
+	{name: "elements", count: func(f *tensor.CaseFigures) *int64 { return &f.Elements }, optional: true},
+	{name: "mean", at: func(f *tensor.CaseFigures) *float64 { return &f.Mean }, optional: true},
+	{name: "deviation", at: func(f *tensor.CaseFigures) *float64 { return &f.Deviation }, optional: true},
+	{name: "rms", at: func(f *tensor.CaseFigures) *float64 { return &f.RMS }, optional: true},
+	{name: "rmse", at: func(f *tensor.CaseFigures) *float64 { return &f.RMSE }, optional: true},
 }
 
-// earlier are the figures that every version writes.
-func earlier() (all []outputFigure) {
+// required are the figures that every file has.
+func required() (all []outputFigure) {
 	for _, o := range outputFigures {
-		if !o.later {
+		if !o.optional {
 			all = append(all, o)
 		}
 	}
@@ -70,11 +71,11 @@ func readOutput(columns accuracy.Columns) ([]tensor.CaseFigures, error) {
 	return each, nil
 }
 
-// read reads the column into the figures of each case. What an earlier version did not write is NaN, and no count.
+// read reads the column into the figures of each case. A figure that was left out is NaN, and a count 0.
 func (o outputFigure) read(columns accuracy.Columns, each []tensor.CaseFigures) error {
 	of, ok := columns[o.name]
 	switch {
-	case !ok && !o.later:
+	case !ok && !o.optional:
 		return fmt.Errorf("there is no %s", o.name)
 	case !ok && o.at != nil:
 		for i := range each {

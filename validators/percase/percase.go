@@ -36,13 +36,13 @@ type Figures struct {
 
 // Marshal writes the file. It says what was left out because the file would be larger than
 // [registry.MaxCaseFigures]: first the figures of outputs, then all, and data is nil. Before both it leaves out the classes
-// that were answered, from which no figure is computed, and then what earlier versions did not write, and says nothing of it.
+// that were answered, from which no figure is computed, and then the optional figures of outputs, and says nothing of it.
 func (f Figures) Marshal() (data []byte, leftOut string, err error) {
 	if data, err = f.marshal(outputFigures); err != nil || len(data) <= registry.MaxCaseFigures {
 		return data, "", err
 	}
 	f.Accuracy, f.Current = f.Accuracy.WithoutAnswers(), f.Current.WithoutAnswers()
-	for _, of := range [][]outputFigure{outputFigures, earlier()} {
+	for _, of := range [][]outputFigure{outputFigures, required()} {
 		if data, err = f.marshal(of); err != nil || len(data) <= registry.MaxCaseFigures {
 			return data, "", err
 		}

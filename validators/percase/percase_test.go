@@ -68,7 +68,7 @@ func TestLeavesOutWhatIsTooMuch(t *testing.T) {
 		t.Errorf("%d bytes without %q, error %v; want those that every version writes", len(data), leftOut, err)
 	}
 	if got, err := percase.Read(data); err != nil || len(got.Outputs["y"]) != some || !math.IsNaN(got.Outputs["y"][7].RMSE) {
-		t.Errorf("error %v; want %d cases without what came later", err, some)
+		t.Errorf("error %v; want %d cases without the optional figures", err, some)
 	}
 	const cases = 100_000
 	each := make([]float64, cases)
@@ -89,8 +89,8 @@ func TestLeavesOutWhatIsTooMuch(t *testing.T) {
 	}
 }
 
-// A file of an earlier version, without what came later, is read; it says that it is not known.
-func TestReadsEarlierFiles(t *testing.T) {
+// A file without the optional figures is read; it says that they are not known.
+func TestReadsFilesWithoutOptionalFigures(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	one := column(t, 1.0)
@@ -131,18 +131,18 @@ func TestRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"nothing":                        {nil, "too few for a header"},
-		"too much":                       {make([]byte, registry.MaxCaseFigures+1), "want at most"},
-		"no version":                     {file(nil, nil), `mlpromote.figures "": want "1"`},
-		"another version":                {file(map[string]string{"mlpromote.figures": "2"}, nil), `"2": want "1"`},
-		"a matrix":                       {file(v1, map[string]tensor.Tensor{"accuracy.error": matrix}), "more than 1 entries"},
-		"slices of another type":         {file(v1, map[string]tensor.Tensor{"slice": column(t, 1.0)}), "slice: "},
-		"a figure less":                  {output(func(c map[string]tensor.Tensor) { delete(c, "output.y.cosine") }), "there is no cosine"},
-		"a case more":                    {output(func(c map[string]tensor.Tensor) { c["output.y.maxAbs"] = column(t, 1.0, 2) }), "maxAbs has 2 cases: want 1"},
-		"fewer than 0 failed":            {output(func(c map[string]tensor.Tensor) { c["output.y.failed"] = column[int64](t, -1) }), "failed of case 0 is -1"},
-		"fewer than 0 elements":          {output(func(c map[string]tensor.Tensor) { c["output.y.elements"] = column[int64](t, -7) }), "elements of case 0 is -7"},
-		"a case less of what came later": {output(func(c map[string]tensor.Tensor) { c["output.y.rmse"] = column[float64](t) }), "rmse has 0 cases: want 1"},
-		"another dtype":                  {output(func(c map[string]tensor.Tensor) { c["output.y.cosine"] = column[int64](t, 1) }), "float64"},
+		"nothing":                           {nil, "too few for a header"},
+		"too much":                          {make([]byte, registry.MaxCaseFigures+1), "want at most"},
+		"no version":                        {file(nil, nil), `mlpromote.figures "": want "1"`},
+		"another version":                   {file(map[string]string{"mlpromote.figures": "2"}, nil), `"2": want "1"`},
+		"a matrix":                          {file(v1, map[string]tensor.Tensor{"accuracy.error": matrix}), "more than 1 entries"},
+		"slices of another type":            {file(v1, map[string]tensor.Tensor{"slice": column(t, 1.0)}), "slice: "},
+		"a figure less":                     {output(func(c map[string]tensor.Tensor) { delete(c, "output.y.cosine") }), "there is no cosine"},
+		"a case more":                       {output(func(c map[string]tensor.Tensor) { c["output.y.maxAbs"] = column(t, 1.0, 2) }), "maxAbs has 2 cases: want 1"},
+		"fewer than 0 failed":               {output(func(c map[string]tensor.Tensor) { c["output.y.failed"] = column[int64](t, -1) }), "failed of case 0 is -1"},
+		"fewer than 0 elements":             {output(func(c map[string]tensor.Tensor) { c["output.y.elements"] = column[int64](t, -7) }), "elements of case 0 is -7"},
+		"a case less of an optional figure": {output(func(c map[string]tensor.Tensor) { c["output.y.rmse"] = column[float64](t) }), "rmse has 0 cases: want 1"},
+		"another dtype":                     {output(func(c map[string]tensor.Tensor) { c["output.y.cosine"] = column[int64](t, 1) }), "float64"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func FuzzRead(f *testing.F) {
 			if r, ok := tensor.Pool(each); ok && (r.MaxError < 0 || r.CaseError < 0 || r.Spread < 0) {
 				t.Fatalf("the cases give %+v, want no figure below 0", r)
 			}
-			total += 48 * len(each) // what came later may be left out
+			total += 48 * len(each) // the optional figures may be left out
 		}
 		for _, column := range got.Accuracy {
 			total += len(column.Data)

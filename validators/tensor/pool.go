@@ -78,7 +78,7 @@ func (c *Comparison) pool() *pool { return newPool(c.each, c.numbers, c.options)
 
 // Pool computes Spread, SpreadSNR, MaxError, CaseError and FarCases of a [Result] again from the figures of each case, where the errors
 // are relative to one spread, without Options.Channels and Options.Spreads. It reports false if the figures do not say enough for it:
-// those of files of earlier versions.
+// the optional ones are not in a file that would be too large.
 func Pool(each []CaseFigures) (Result, bool) {
 	for _, of := range each {
 		if math.IsNaN(of.RMSE) {

@@ -83,7 +83,7 @@ func limits() map[string]object {
 		"registry.OutputFigures.newNaN":        count,
 		"registry.OutputFigures.newInf":        count,
 		"registry.PlainLoad.cases":             count,
-		"registry.ParityReport.rules":          count,
+		"registry.ParityReport.rules":          {"const": registry.ReportRules},
 		"registry.ParityReport.attempts":       count,
 		"registry.LatencyRatio.blocks":         count,
 		"registry.LatencyRatio.currentP50Ns":   count,

@@ -87,7 +87,7 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// fillOneOf sets a text that is one of few, or the first of such texts in a list.
+// fillOneOf sets a text or number that is one of few, or the first of such texts in a list.
 func fillOneOf(v reflect.Value, field string) {
 	limit := limits()[field]
 	if items, ok := limit["items"].(object); ok {
@@ -96,8 +96,11 @@ func fillOneOf(v reflect.Value, field string) {
 	if values, ok := limit["enum"].([]string); ok {
 		v.SetString(values[0])
 	}
-	if value, ok := limit["const"].(string); ok {
+	switch value := limit["const"].(type) {
+	case string:
 		v.SetString(value)
+	case int:
+		v.SetInt(int64(value))
 	}
 }
 
