@@ -88,7 +88,7 @@ step() {
 
 environments() {
 	cat >"${2:-$dir/data}/environments.yaml" <<EOF
-version: 2
+version: 1
 registry: local
 environments:
   staging:

@@ -150,7 +150,7 @@ func (s *shop) release(b *testing.B) registry.Release {
 			ReportHead: registry.ReportHead{Verdict: registry.VerdictPass, FinishedOn: time.Unix(1, 0).UTC(), Node: node,
 				Limits: registry.NewDigestSet(s.engine.Limits), Sources: registry.NewDigestSet(s.sources), Reference: registry.NewDigestSet(s.engine.Reference),
 				Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0"}},
-			Cases: registry.CasesRun{Count: 1, Ran: 1, Origin: registry.OriginRecorded}})
+			Cases: registry.CasesRun{Count: 1, Ran: 1, Origin: registry.OriginRecorded}, Rules: registry.ReportRules})
 	}
 	_, err = s.Publish(b.Context(), registry.Publication{Model: s.model, Release: d})
 	check(b, err)

@@ -47,7 +47,7 @@ which build will install. Only a source that has to be imported takes its toolch
 type planned struct {
 	plan.Plan
 	Kinds     []plannedKind     `json:"kinds"`               // of the outputs, in the order of the graph
-	Proves    *validators.Proof `json:"proves,omitempty"`    // what the cases can prove; absent by limits of version 1
+	Proves    *validators.Proof `json:"proves,omitempty"`    // what the cases can prove
 	Unbatched string            `json:"unbatched,omitempty"` // why verify checks no batches of cases; absent where it does
 	Installs  []neededInstall   `json:"installs,omitempty"`  // toolchains that build will install
 	Taken     []takenVersion    `json:"taken,omitempty"`     // where the version is another release, so that this one cannot be promoted

@@ -35,7 +35,7 @@ type reloaded struct {
 }
 
 // separateKeys is environments.yaml with a key for each role.
-const separateKeys = `version: 2
+const separateKeys = `version: 1
 registry: local
 environments:
   staging:

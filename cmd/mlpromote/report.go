@@ -35,7 +35,7 @@ FILE is a signed bundle, its statement, or the predicate alone, as JSON; - is st
 the newest reports of trusted verifiers about its engines; figures and limits are then those that
 the registry has, and --save keeps all three for somebody else to compute.
 
-It needs limits of version 2. Nothing is said about who signed a FILE: mlpromote trust does that.
+Nothing is said about who signed a FILE: mlpromote trust does that.
 
 Exit code 5: the report says something else than follows, or the figures are not those that it
 names. 3: its verdict is no pass.`,

@@ -50,7 +50,7 @@ func (w *tampered) carry(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(w.dir, "node", "publisher.pub"), string(key))
-	write(t, filepath.Join(w.dir, "node", "trust.yaml"), "version: 2\nregistry: local\nfollow: {publishers: [publisher.pub], state: state}\n")
+	write(t, filepath.Join(w.dir, "node", "trust.yaml"), "version: 1\nregistry: local\nfollow: {publishers: [publisher.pub], state: state}\n")
 	w.must(t, "pull", "vision/digits", "--env", "prod", "-o", "pulled", "--trust", "node/trust.yaml")
 	w.must(t, "save", "prod/vision/digits", "-o", "digits.tar")
 	// Another registry, for which the same keys speak.

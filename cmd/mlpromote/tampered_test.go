@@ -127,7 +127,7 @@ type tamperedEvidence struct {
 	environment     string
 }
 
-const tamperedPolicy = `version: 2
+const tamperedPolicy = `version: 1
 registry: local
 environments:
   staging:

@@ -14,7 +14,7 @@ import (
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	const (
-		head     = "version: 2\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
+		head     = "version: 1\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
 		attester = `  - {key: two.pub, roles: [attester], resources: ["oci://local/"]}` + "\n"
 		all      = `  - {key: one.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}` + "\n"
 	)

@@ -399,7 +399,7 @@ func TestChanges(t *testing.T) {
 	if got := config.Changes(before, before); len(got) != 0 {
 		t.Errorf("without a change: got %q", got)
 	}
-	f.write(t, "environments.yaml", "version: 2\nregistry: local\nenvironments:\n  staging:\n"+
+	f.write(t, "environments.yaml", "version: 1\nregistry: local\nenvironments:\n  staging:\n"+
 		"  prod: {from: staging, require: [parity, recorded-cases], registry: registry.example.com}\n"+
 		"trust:\n"+strings.Replace(one, "roles", "state: revoked, since: 2026-11-21T09:00:00Z, roles", 1)+two)
 	f.write(t, "access.yaml", `issuers:

@@ -91,7 +91,7 @@ func TestReadRefuses(t *testing.T) {
 		"a key that is a folder":             {func(t *testing.T, f folder) { f.folder(t, "one.pub") }, "public key "},
 		"a key that is text":                 {func(t *testing.T, f folder) { f.write(t, "one.pub", "text") }, "no PEM block"},
 		"a publisher's key under another name": {func(t *testing.T, f folder) {
-			f.write(t, "environments.yaml", "version: 2\n"+chain+"trust:\n"+`  - {key: one.pub, roles: [builder], resources: ["oci://local/"]}`+"\n"+
+			f.write(t, "environments.yaml", "version: 1\n"+chain+"trust:\n"+`  - {key: one.pub, roles: [builder], resources: ["oci://local/"]}`+"\n"+
 				`  - {key: two.pub, roles: [publisher], resources: ["oci://local/"]}`+"\n")
 			key, err := os.ReadFile(filepath.Join(f.dir, "one.pub"))
 			if err != nil {
@@ -132,7 +132,7 @@ func (f folder) link(t *testing.T, to, name string) {
 func TestMissingKeys(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
-	f.write(t, "environments.yaml", "version: 2\n"+chain+"trust:\n"+one+
+	f.write(t, "environments.yaml", "version: 1\n"+chain+"trust:\n"+one+
 		`  - {key: none.pub, roles: [approver], resources: ["oci://local/"]}`+"\n"+
 		`  - {identity: {issuer: https://example.com, subject: x}, roles: [builder], resources: ["oci://local/"]}`+"\n")
 	s := read(t, f)
@@ -201,7 +201,7 @@ func (f folder) exchange(t *testing.T, a, b string) {
 func TestChangesOf(t *testing.T) {
 	t.Parallel()
 	const (
-		head = "version: 2\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
+		head = "version: 1\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
 		two  = `  - {key: two.pub, roles: [verifier, approver], resources: ["oci://local/"]}` + "\n"
 	)
 	base := head + one + two
@@ -292,7 +292,7 @@ func TestReasonOfManyChanges(t *testing.T) {
 			for i := range libraries {
 				list = append(list, fmt.Sprintf("\"sha256:%064x\"", i))
 			}
-			f.write(t, "environments.yaml", "version: 2\n"+strings.Replace(chain, "{from: staging}",
+			f.write(t, "environments.yaml", "version: 1\n"+strings.Replace(chain, "{from: staging}",
 				"{from: staging, operators: ["+strings.Join(list, ", ")+"]}", 1)+"trust:\n"+one+two)
 			p.Look(t.Context())
 			events := history(t, db)

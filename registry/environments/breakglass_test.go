@@ -11,7 +11,7 @@ import (
 func TestBreakGlass(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	const v2, can = "version: 2\n", "want some of parity, recorded-cases, accuracy, ceilings, no-looser, compatible-interface, " +
+	const v1, can = "version: 1\n", "want some of parity, recorded-cases, accuracy, ceilings, no-looser, compatible-interface, " +
 		"reproducible-bytes, reproducible-semantic, reports, coverage, approvals, no-freeze"
 	with := func(version, list string) string {
 		return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, break-glass: " + list + "}\n" + trust
@@ -20,12 +20,11 @@ func TestBreakGlass(t *testing.T) {
 		text, want string
 		shape      bool // whether the schema accepts it
 	}{
-		"some":                   {with(v2, "[parity, no-freeze]"), "", true},
-		"in a file of version 1": {with("", "[parity, no-freeze]"), "4:25 key \"break-glass\" needs version 2 of the file: add the line \"version: 2\" at its top", false},
-		"a signature":            {with(v2, "[signature]"), `5:3 environment prod: break-glass: requirement "signature" cannot be skipped: ` + can, false},
-		"a quarantine":           {with(v2, "[no-quarantine]"), `5:3 environment prod: break-glass: requirement "no-quarantine" cannot be skipped: ` + can, false},
-		"twice":                  {with(v2, "[parity, parity]"), `5:3 environment prod: break-glass: requirement "parity": listed twice`, false},
-		"where builds go": {v2 + "registry: local\nenvironments:\n  staging: {break-glass: [parity]}\n" + trust,
+		"some":         {with(v1, "[parity, no-freeze]"), "", true},
+		"a signature":  {with(v1, "[signature]"), `5:3 environment prod: break-glass: requirement "signature" cannot be skipped: ` + can, false},
+		"a quarantine": {with(v1, "[no-quarantine]"), `5:3 environment prod: break-glass: requirement "no-quarantine" cannot be skipped: ` + can, false},
+		"twice":        {with(v1, "[parity, parity]"), `5:3 environment prod: break-glass: requirement "parity": listed twice`, false},
+		"where builds go": {v1 + "registry: local\nenvironments:\n  staging: {break-glass: [parity]}\n" + trust,
 			"4:3 environment staging: break-glass has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,10 +23,6 @@ func AddTrust(name string, data []byte, e registry.TrustEntry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file with approvers will ask for approvals, which version 1 cannot say.
-	if needsVersion2(e) || slices.Contains(e.Roles, registry.RoleApprover) {
-		d.needVersion2()
-	}
 	d.appendItem(d.doc.At("trust"), entryText(e))
 	want := d.before
 	want.Trust = append(slices.Clone(want.Trust), e)
@@ -60,7 +56,6 @@ func SetKeyState(name string, data []byte, key string, state registry.KeyState, 
 	if !found {
 		return nil, registry.Errorf(registry.CodeNotFound, "%s: no trust entry names key %s", name, key)
 	}
-	d.needVersion2()
 	return d.finish(want, "state: "+string(state)+", since: "+since.Format(timeLayout)+" in every entry of "+key)
 }
 
@@ -135,28 +130,6 @@ func (d *edit) apply(c splice) {
 	}
 	line := d.lines[c.line]
 	d.lines[c.line] = line[:c.from] + c.text + line[c.to:]
-}
-
-// needVersion2 makes the file one of version 2, which means the same for what it says already.
-func (d *edit) needVersion2() {
-	root := d.doc.Root()
-	for _, e := range root.Entries() {
-		if e.Key == "version" {
-			if e.Value.Text() == "1" {
-				d.replaceScalar(e.Value, "2")
-			}
-			return
-		}
-	}
-	if line, column, inBrackets := root.Closing(); inBrackets {
-		d.insertBefore(line, column, "version: 2")
-		return
-	}
-	line, _ := root.Position()
-	d.changes = append(d.changes, splice{line: line - 2, text: "version: 2", whole: true})
-	if line == 1 { // there is no line before the first one
-		d.changes[len(d.changes)-1] = splice{text: "version: 2\n"}
-	}
 }
 
 // appendItem adds an item to a list.
@@ -236,12 +209,6 @@ func (d *edit) offset(line, column int) int {
 	}
 	runes := []rune(d.lines[line])
 	return len(string(runes[:min(max(column-1, 0), len(runes))]))
-}
-
-// needsVersion2 reports whether an entry has what a file of version 1 cannot say.
-func needsVersion2(e registry.TrustEntry) bool {
-	return e.Identity != nil || e.State != "" || !e.Window.IsZero() || len(e.NodeTypes) > 0 ||
-		slices.Contains(e.Roles, registry.RolePublisher) || slices.Contains(e.Roles, registry.RoleAttester)
 }
 
 // plainText matches what YAML reads as text without quotes, also in brackets.

@@ -64,18 +64,18 @@ func TestSetKeyState(t *testing.T) {
 	const state = "state: revoked, since: 2026-11-21T08:00:00Z"
 	for name, c := range map[string]struct{ before, after string }{
 		"in brackets": {head + "trust:\n- {key: a.pub, " + rest + "}\n- {key: b.pub, " + rest + "}\n",
-			"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state + "}\n- {key: b.pub, " + rest + "}\n"},
-		"two entries": {"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + "}\n- {key: a.pub, roles: [approver], resources: [oci://local/]}\n",
-			"version: 2\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state +
+			head + "trust:\n- {key: a.pub, " + rest + ", " + state + "}\n- {key: b.pub, " + rest + "}\n"},
+		"two entries": {"version: 1\n" + head + "trust:\n- {key: a.pub, " + rest + "}\n- {key: a.pub, roles: [approver], resources: [oci://local/]}\n",
+			"version: 1\n" + head + "trust:\n- {key: a.pub, " + rest + ", " + state +
 				"}\n- {key: a.pub, roles: [approver], resources: [oci://local/], " + state + "}\n"},
 		"a mapping": {"version: 1\n" + head + "trust:\n- key: a.pub # ours\n  roles: [builder] # builds\n  resources: [oci://local/]\n",
-			"version: 2\n" + head +
+			"version: 1\n" + head +
 				"trust:\n- key: a.pub # ours\n  roles: [builder] # builds\n  resources: [oci://local/]\n  state: revoked\n  since: 2026-11-21T08:00:00Z\n"},
-		"retired before": {"version: 2\n" + head + "trust:\n- {key: a.pub, state: \"retired\", since: '2026-11-01T00:00:00Z', " + rest + "}\n",
-			"version: 2\n" + head + "trust:\n- {key: a.pub, state: revoked, since: 2026-11-21T08:00:00Z, " + rest + "}\n"},
-		"after a comment": {"# header\n\n" + head + "trust: [{key: a.pub, " + rest + "}]\n", "# header\n\nversion: 2\n" + head + "trust: [{key: a.pub, " + rest + ", " + state + "}]\n"},
-		"a name that is not ASCII": {"version: 2\n" + head + "trust:\n- {key: é.pub, " + rest + "}\n- {key: a.pub, " + rest + "}\n",
-			"version: 2\n" + head + "trust:\n- {key: é.pub, " + rest + "}\n- {key: a.pub, " + rest + ", " + state + "}\n"},
+		"retired before": {"version: 1\n" + head + "trust:\n- {key: a.pub, state: \"retired\", since: '2026-11-01T00:00:00Z', " + rest + "}\n",
+			"version: 1\n" + head + "trust:\n- {key: a.pub, state: revoked, since: 2026-11-21T08:00:00Z, " + rest + "}\n"},
+		"after a comment": {"# header\n\n" + head + "trust: [{key: a.pub, " + rest + "}]\n", "# header\n\n" + head + "trust: [{key: a.pub, " + rest + ", " + state + "}]\n"},
+		"a name that is not ASCII": {"version: 1\n" + head + "trust:\n- {key: é.pub, " + rest + "}\n- {key: a.pub, " + rest + "}\n",
+			"version: 1\n" + head + "trust:\n- {key: é.pub, " + rest + "}\n- {key: a.pub, " + rest + ", " + state + "}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestEditRefuses(t *testing.T) {
 			return environments.AddTrust("f", []byte(strings.TrimSuffix(text, "\n")+" # ours\n]\n"), added)
 		}, registry.CodeInvalid},
 		"another state of the key": {func() ([]byte, error) {
-			text := "version: 2\n" + strings.Replace(file, "key: a.pub", "key: keys/new.pub, state: revoked, since: 2026-11-21T09:00:00Z", 1)
+			text := "version: 1\n" + strings.Replace(file, "key: a.pub", "key: keys/new.pub, state: revoked, since: 2026-11-21T09:00:00Z", 1)
 			return environments.AddTrust("f", []byte(text), added)
 		}, registry.CodeInvalid},
 		"an unknown key": {func() ([]byte, error) {

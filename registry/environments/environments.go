@@ -11,7 +11,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"github.com/opencontainers/go-digest"
 
@@ -83,50 +82,23 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 	if err != nil {
 		return registry.Environments{}, err
 	}
-	version := checkVersion(doc, f.Version)
+	checkVersion(doc, f.Version)
 	es := registry.Environments{
 		Registry: f.Registry, List: f.Environments,
-		Trust: checkTrust(doc, version, f.Trust), Roots: checkRoots(doc, version, f.Roots), Digest: digest.FromBytes(data),
+		Trust: checkTrust(doc, f.Trust), Roots: checkRoots(doc, f.Roots), Digest: digest.FromBytes(data),
 	}
-	checkNewKeys(doc, version)
 	checkApprovals(doc, es)
 	checkEnvironments(doc, es)
 	return es, doc.Err()
 }
 
-// The versions of the file. A file that states no version has version 1. Version 2 adds
-// identities, key states, windows and node types to trust entries, roots, and the keys of [newKeys] to environments.
-const (
-	version1 = 1
-	version2 = 2
-)
+// fileVersion is the version of the file. A file can leave it out.
+const fileVersion = 1
 
-// checkVersion reports an unknown version, and returns the version by which to read the file.
-func checkVersion(doc *strictyaml.Document, written *int) int {
-	switch {
-	case written == nil:
-		return version1
-	case *written != version1 && *written != version2:
-		doc.At("version").Problemf("version %d of the file: this program knows %d and %d", *written, version1, version2)
-		return version2 // other mistakes are reported by the newer version
-	}
-	return *written
-}
-
-// newKeys are the keys of environments that a file of version 1 cannot have.
-func newKeys() []string { return []string{"approvals", "reports", "coverage", "freeze", "break-glass"} }
-
-// checkNewKeys reports those in a file of version 1.
-func checkNewKeys(doc *strictyaml.Document, version int) {
-	if version >= version2 {
-		return
-	}
-	for _, e := range doc.At("environments").Entries() {
-		for _, key := range e.Value.Entries() {
-			if slices.Contains(newKeys(), key.Key) {
-				key.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", key.Key)
-			}
-		}
+// checkVersion reports an unknown version.
+func checkVersion(doc *strictyaml.Document, written *int) {
+	if written != nil && *written != fileVersion {
+		doc.At("version").Problemf("version %d of the file: this program knows %d", *written, fileVersion)
 	}
 }
 

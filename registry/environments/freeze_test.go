@@ -16,36 +16,35 @@ func withFreeze(version, freeze string) string {
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	const v2, weekend = "version: 2\n", "{name: weekend, from: Fri 18:00, until: Mon 06:00, zone: Europe/Berlin}"
+	const v1, weekend = "version: 1\n", "{name: weekend, from: Fri 18:00, until: Mon 06:00, zone: Europe/Berlin}"
 	for name, c := range map[string]struct {
 		text, want string
 		shape      bool // whether the schema accepts it
 	}{
-		"every week, and once":   {withFreeze(v2, "["+weekend+", {name: fair, from: 2026-11-27T00:00:00+01:00, until: 2026-11-30T08:00:00Z}]"), "", true},
-		"in a file of version 1": {withFreeze("", "["+weekend+"]"), "4:25 key \"freeze\" needs version 2 of the file: add the line \"version: 2\" at its top", false},
-		"no list": {withFreeze(v2, weekend),
+		"every week, and once": {withFreeze(v1, "["+weekend+", {name: fair, from: 2026-11-27T00:00:00+01:00, until: 2026-11-30T08:00:00Z}]"), "", true},
+		"no list": {withFreeze(v1, weekend),
 			"5:33 freeze is a mapping: want a list of windows, such as [{name: weekend, from: Fri 18:00, until: Mon 06:00, zone: Europe/Berlin}]", false},
-		"an empty list": {withFreeze(v2, "[]"),
+		"an empty list": {withFreeze(v1, "[]"),
 			"5:33 freeze is a list: want a list of windows, such as [{name: weekend, from: Fri 18:00, until: Mon 06:00, zone: Europe/Berlin}]", false},
-		"without an end": {withFreeze(v2, "[{name: x, from: Fri 18:00, zone: UTC}]"), `5:34 key "until" is missing`, false},
-		"without a name": {withFreeze(v2, "[{from: Fri 18:00, until: Mon 06:00, zone: UTC}]"), `5:34 key "name" is missing`, false},
-		"a misspelled key": {withFreeze(v2, "[{name: x, from: Fri 18:00, until: Mon 06:00, timezone: UTC}]"),
+		"without an end": {withFreeze(v1, "[{name: x, from: Fri 18:00, zone: UTC}]"), `5:34 key "until" is missing`, false},
+		"without a name": {withFreeze(v1, "[{from: Fri 18:00, until: Mon 06:00, zone: UTC}]"), `5:34 key "name" is missing`, false},
+		"a misspelled key": {withFreeze(v1, "[{name: x, from: Fri 18:00, until: Mon 06:00, timezone: UTC}]"),
 			`5:34 freeze x: "Fri 18:00": want an instant such as 2026-12-24T18:00:00+01:00, or with zone a time of a week such as Fri 18:00` +
 				"\n" + `5:79 unknown key "timezone": want name, from, until, zone`, false},
-		"twice": {withFreeze(v2, "["+weekend+", "+weekend+"]"), "5:3 environment prod: freeze weekend is defined twice", true},
-		"a week without a zone": {withFreeze(v2, "[{name: x, from: Fri 18:00, until: Mon 06:00}]"),
+		"twice": {withFreeze(v1, "["+weekend+", "+weekend+"]"), "5:3 environment prod: freeze weekend is defined twice", true},
+		"a week without a zone": {withFreeze(v1, "[{name: x, from: Fri 18:00, until: Mon 06:00}]"),
 			`5:34 freeze x: "Fri 18:00": want an instant such as 2026-12-24T18:00:00+01:00, or with zone a time of a week such as Fri 18:00`, false},
-		"an instant with a zone": {withFreeze(v2, "[{name: x, from: 2026-11-27T00:00:00Z, until: Mon 06:00, zone: UTC}]"),
+		"an instant with a zone": {withFreeze(v1, "[{name: x, from: 2026-11-27T00:00:00Z, until: Mon 06:00, zone: UTC}]"),
 			`5:34 freeze x: with zone it is weekly: "2026-11-27T00:00:00Z" is no time of a week: want a day and a time, such as Fri 18:00`, false},
-		"a date alone": {withFreeze(v2, "[{name: x, from: 2026-11-27, until: 2026-11-30}]"),
+		"a date alone": {withFreeze(v1, "[{name: x, from: 2026-11-27, until: 2026-11-30}]"),
 			`5:34 freeze x: "2026-11-27": want an instant such as 2026-12-24T18:00:00+01:00, or with zone a time of a week such as Fri 18:00`, false},
-		"backwards": {withFreeze(v2, "[{name: x, from: 2026-11-27T00:00:00Z, until: 2026-11-26T00:00:00Z}]"),
+		"backwards": {withFreeze(v1, "[{name: x, from: 2026-11-27T00:00:00Z, until: 2026-11-26T00:00:00Z}]"),
 			"5:34 freeze x: until 2026-11-26T00:00:00Z is not after from 2026-11-27T00:00:00Z: want a later instant", true},
-		"no extent": {withFreeze(v2, "[{name: x, from: Fri 18:00, until: Fri 18:00, zone: UTC}]"),
+		"no extent": {withFreeze(v1, "[{name: x, from: Fri 18:00, until: Fri 18:00, zone: UTC}]"),
 			"5:34 freeze x: from and until are both Fri 18:00: want two times of a week", true},
-		"an unknown zone": {withFreeze(v2, "[{name: x, from: Fri 18:00, until: Mon 06:00, zone: Berlin}]"),
+		"an unknown zone": {withFreeze(v1, "[{name: x, from: Fri 18:00, until: Mon 06:00, zone: Berlin}]"),
 			`5:34 freeze x: time zone "Berlin" is not known: want a name such as Europe/Berlin or UTC`, true},
-		"where builds go": {v2 + "registry: local\nenvironments:\n  staging: {freeze: [" + weekend + "]}\n" + trust,
+		"where builds go": {v1 + "registry: local\nenvironments:\n  staging: {freeze: [" + weekend + "]}\n" + trust,
 			"4:3 environment staging: freeze has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {

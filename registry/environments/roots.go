@@ -14,14 +14,7 @@ type root struct {
 }
 
 // checkRoots reads the roots and reports their mistakes.
-func checkRoots(doc *strictyaml.Document, version int, written []root) []registry.Root {
-	if version < version2 && doc.Root() != nil {
-		for _, e := range doc.Root().Entries() {
-			if e.Key == "roots" {
-				e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
-			}
-		}
-	}
+func checkRoots(doc *strictyaml.Document, written []root) []registry.Root {
 	var out []registry.Root
 	for i, r := range written {
 		read := registry.Root{Sigstore: r.Sigstore, Timestamps: r.Timestamps}

@@ -73,30 +73,27 @@ func LoadTrust(path string) (Trust, error) {
 	if err != nil {
 		return Trust{}, err
 	}
-	version := checkVersion(doc, f.Version)
+	checkVersion(doc, f.Version)
 	t := Trust{Registry: f.Registry, Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
 	if f.Follow != nil {
-		t.Follow = checkFollow(doc, version, *f.Follow, t.Dir)
+		t.Follow = checkFollow(doc, *f.Follow, t.Dir)
 	} else {
 		if !slices.ContainsFunc(doc.Root().Entries(), func(e strictyaml.Entry) bool { return e.Key == "trust" }) {
 			doc.Root().Problemf("key %q is missing, or %q", "trust", "follow")
 		} else {
-			t.Entries = checkTrust(doc, version, f.Trust)
+			t.Entries = checkTrust(doc, f.Trust)
 		}
-		t.Roots = checkRoots(doc, version, f.Roots)
+		t.Roots = checkRoots(doc, f.Roots)
 	}
 	checkEnvironments(doc, registry.Environments{Registry: f.Registry, List: []registry.Environment{{Name: "any"}}})
 	return t, doc.Err()
 }
 
 // checkFollow reads whom to follow, and reports mistakes.
-func checkFollow(doc *strictyaml.Document, version int, f follow, dir string) *Follow {
+func checkFollow(doc *strictyaml.Document, f follow, dir string) *Follow {
 	for _, e := range doc.Root().Entries() {
-		switch {
-		case e.Key == "trust" || e.Key == "roots":
+		if e.Key == "trust" || e.Key == "roots" {
 			e.Name.Problemf("%s stands beside follow: want one of them, since trust comes with the bundles that are followed", e.Key)
-		case e.Key == "follow" && version < version2:
-			e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
 		}
 	}
 	if len(f.Publishers) == 0 {
@@ -127,16 +124,13 @@ func readTrust(path string) ([]byte, error) {
 }
 
 // checkTrust reads the entries and reports their mistakes.
-func checkTrust(doc *strictyaml.Document, version int, written []entry) []registry.TrustEntry {
+func checkTrust(doc *strictyaml.Document, written []entry) []registry.TrustEntry {
 	if len(written) == 0 {
 		doc.At("trust").Problemf("trust is empty: want at least one key, because no signature can be verified without a key")
 	}
 	var out []registry.TrustEntry
 	for i, e := range written {
 		c := checker{doc, i}
-		if version < 2 {
-			c.refuseVersion2()
-		}
 		read := registry.TrustEntry{Roles: c.roles(e.Roles), Resources: c.resources(e.Resources), NodeTypes: c.nodeTypes(e)}
 		c.signer(e, &read)
 		c.attester(out, read)
@@ -157,20 +151,6 @@ type checker struct {
 
 func (c checker) at(path ...any) *strictyaml.Node {
 	return c.doc.At(append([]any{"trust", c.index}, path...)...)
-}
-
-// refuseVersion2 reports keys that a file of version 1 cannot have.
-func (c checker) refuseVersion2() {
-	for j, role := range c.at("roles").Items() {
-		if role.Text() == string(registry.RolePublisher) || role.Text() == string(registry.RoleAttester) {
-			c.at("roles", j).Problemf("role %q needs version 2 of the file: add the line \"version: 2\" at its top", role.Text())
-		}
-	}
-	for _, e := range c.at().Entries() {
-		if slices.Contains([]string{"identity", "state", "since", "from", "until", "nodeTypes"}, e.Key) {
-			e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
-		}
-	}
 }
 
 // signer reads the key or the identity of the entry.

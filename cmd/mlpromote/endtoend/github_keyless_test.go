@@ -49,7 +49,7 @@ func (h *hub) claims() signertest.Claims {
 	return c
 }
 
-const hubEnvironments = `version: 2
+const hubEnvironments = `version: 1
 registry: local
 environments:
   staging:
