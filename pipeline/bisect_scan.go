@@ -131,7 +131,7 @@ func (b *bisector) engineValues(ctx context.Context) (map[string]bool, error) {
 			return own, nil
 		}
 	}
-	b.madeAgain, b.turns = true, b.profile().Format == "tflite"
+	b.madeAgain, b.turns = true, b.profile().ChannelsLast
 	return b.sourceValues(ctx)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -109,30 +108,27 @@ func TestHintBF16(t *testing.T) {
 func TestHintThreads(t *testing.T) {
 	t.Parallel()
 	undecided := registry.Errorf(registry.CodeLimit, "is undecided")
-	stopped := registry.ConsistencyCheck{Verdict: registry.VerdictUndecided, Message: "stopped: " + consistency.ErrStopped.Error() + ", 1.7 s"}
-	none := registry.ConsistencyCheck{Verdict: registry.VerdictUndecided, Message: "not run: " + consistency.ErrNoTime.Error()}
 	for name, c := range map[string]struct {
-		tool    string
+		option  string // of the runtime
 		load    *registry.LoadProfile
-		check   registry.ConsistencyCheck
+		late    bool
 		failure error
 		hinted  bool
 	}{
-		"stopped":               {llamaCPP, nil, stopped, undecided, true},
-		"not begun":             {llamaCPP, nil, none, undecided, true},
-		"another option":        {llamaCPP, &registry.LoadProfile{Options: map[string]string{"n_ubatch": "64"}}, stopped, undecided, true},
-		"with the option":       {llamaCPP, &registry.LoadProfile{Options: map[string]string{"n_threads": "1"}}, stopped, undecided, false},
-		"another runtime":       {"openvino", nil, stopped, undecided, false},
-		"an engine that passes": {llamaCPP, nil, stopped, nil, false},
-		"another reason":        {llamaCPP, nil, registry.ConsistencyCheck{Verdict: registry.VerdictUndecided, Message: "not judged"}, undecided, false},
+		"out of time":           {"n_threads", nil, true, undecided, true},
+		"another option":        {"n_threads", &registry.LoadProfile{Options: map[string]string{"n_ubatch": "64"}}, true, undecided, true},
+		"with the option":       {"n_threads", &registry.LoadProfile{Options: map[string]string{"n_threads": "1"}}, true, undecided, false},
+		"another runtime":       {"", nil, true, undecided, false},
+		"an engine that passes": {"n_threads", nil, true, nil, false},
+		"another reason":        {"n_threads", nil, false, undecided, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var v verification
 			v.candidates = []candidate{{engine: registry.Engine{Load: c.load}}}
-			v.candidates[0].tool.Profile.Name = c.tool
+			v.candidates[0].tool.Profile.Spinning = c.option
 			failures := []error{c.failure}
-			v.hintThreads([]VerifiedEngine{{Parity: registry.ParityReport{Consistency: []registry.ConsistencyCheck{c.check}}}}, failures)
+			v.hintThreads([]VerifiedEngine{{late: c.late}}, failures)
 			if hinted := strings.Contains(strings.Join(registry.Hints(failures[0]), "\n"), "load: {options: {n_threads: 1}}"); hinted != c.hinted {
 				t.Errorf("hints %q, want one: %t", registry.Hints(failures[0]), c.hinted)
 			}

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/tempdir"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -290,7 +291,7 @@ func (d DraftModel) Draft(specFile, target string, imported *cases.Imported, cas
 		options.Quantized = precisionOf(q)
 	}
 	if d.gguf != nil {
-		options.Quantized, options.Toolchain = ggufPrecision(*d.gguf), llamaCPP
+		options.Quantized, options.Toolchain = ggufPrecision(*d.gguf), toolchains.AsIs(spec.FormatGGUF)
 	}
 	drafted := Drafted{Warnings: d.notes}
 	if imported == nil {

@@ -26,6 +26,7 @@ type extra struct {
 	load        time.Duration // that each run begins with
 	parts       int           // of these what is left has, a run may take one
 	now         registry.Clock
+	late        bool // a run did not begin or did not end for want of time
 }
 
 // extra begins extra runs of an engine. Each may take a part of what is left, so that one that hangs
@@ -53,6 +54,7 @@ func (e *extra) more(d time.Duration) { e.total, e.left = e.total+d, e.left+d }
 func (e *extra) do(ctx context.Context, run *engineRun, dir string) error {
 	part := e.left / time.Duration(e.parts)
 	if part < max(leastTime, e.load) {
+		e.late = true
 		return registry.Errorf(registry.CodeUnavailable, "%w of the %s for runs of an engine beyond its cases", consistency.ErrNoTime, e.said())
 	}
 	run.job.Budget.Time = part
@@ -61,6 +63,7 @@ func (e *extra) do(ctx context.Context, run *engineRun, dir string) error {
 	took := e.now().Sub(began)
 	e.left -= took
 	if took >= part && registry.HasCode(err, registry.CodeUnavailable) && ctx.Err() == nil {
+		e.late = true
 		return registry.Errorf(registry.CodeUnavailable, "%w, %.1f s: %w", consistency.ErrStopped, part.Seconds(), err)
 	}
 	return err

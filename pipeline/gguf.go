@@ -8,12 +8,10 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
-
-// llamaCPP is the toolchain whose engines are GGUF files as they are.
-const llamaCPP = "llama-cpp"
 
 // checkGGUF checks what a spec wants of a GGUF file.
 func checkGGUF(s *spec.Spec, header format.GGUFHeader) error {
@@ -26,7 +24,7 @@ func checkGGUF(s *spec.Spec, header format.GGUFHeader) error {
 // checkAsIs wants the variants of llama.cpp to be the file as it is, with the precision that llama.cpp computes with. Other
 // toolchains get the reference model, whose numbers are in full precision.
 func checkAsIs(s *spec.Spec, header format.GGUFHeader) error {
-	precision := ggufPrecision(header)
+	precision, asIsBy := ggufPrecision(header), toolchains.AsIs(spec.FormatGGUF)
 	for _, v := range s.Variants {
 		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone && v.Model.Written == ""
 		if asIs && v.Precision != precision {
@@ -37,16 +35,16 @@ func checkAsIs(s *spec.Spec, header format.GGUFHeader) error {
 			if !slices.Contains(t.Variants, v.Name) {
 				continue
 			}
-			switch taken := t.Toolchain.Name == llamaCPP; {
+			switch taken := t.Toolchain.Name == asIsBy; {
 			case asIs && !taken:
 				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
 					"%s: target %s, variant %s: %s has the numbers of %s in full precision, and only %s takes the file as it is",
-					s.File, t.Name, v.Name, t.Toolchain.Name, s.Source.Path.Written, llamaCPP),
-					"write toolchain: %s, or list variants of this target that are made of full precision, such as variants: [fp32, int4]", llamaCPP)
+					s.File, t.Name, v.Name, t.Toolchain.Name, s.Source.Path.Written, asIsBy),
+					"write toolchain: %s, or list variants of this target that are made of full precision, such as variants: [fp32, int4]", asIsBy)
 			case taken && v.Quantize == nil:
 				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
 					"%s: target %s, variant %s: %s takes %s as it is, which is %s, and computes in %s",
-					s.File, t.Name, v.Name, llamaCPP, s.Source.Path.Written, header, precision),
+					s.File, t.Name, v.Name, asIsBy, s.Source.Path.Written, header, precision),
 					"write variants: [{name: %s, quantize: {method: none}}]", precision)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 func checkTied(e plan.Engine, profile toolchain.Profile, files []toolchain.OutputFile) (format.Tie, error) {
 	for _, f := range files {
 		if f.Name == profile.Entry {
-			tie, err := format.OpenTie(f.Path, profile.Format)
+			tie, err := format.OpenTie(f.Path, profile.Reading.Tie)
 			if err != nil {
 				return tie, err
 			}
@@ -34,13 +34,12 @@ func compareTied(e plan.Engine, profile toolchain.Profile, tie format.Tie) error
 	if why := needsDriver(e.Target, tie); why != "" {
 		return registry.Errorf(registry.CodeInvalid, "%s", why)
 	}
-	device := map[string]string{"llvm-cpu": "local", "cuda": "cuda", "rocm": "hip"}[tie.Backend]
-	arch, where := asked("arch"), asked("device")
-	if device == "local" {
-		arch = asked("cpu")
+	device, arch, where := tie.Backend, asked("arch"), cmp.Or(asked("device"), profile.Device)
+	if profile.Devices != nil {
+		device = profile.Devices[tie.Backend]
 	}
-	if profile.Format == "jax-export" { // options say the device only where it is not the processor
-		device, where = tie.Backend, cmp.Or(where, "cpu")
+	if arch == "" {
+		arch = asked("cpu")
 	}
 	for _, c := range []struct{ what, is, want string }{
 		{"runtime version", tie.Runtime, e.Toolchain.Version},
@@ -103,11 +102,7 @@ func judgeTied(c candidate) ([]registry.Reason, error) {
 		if in.Name != c.model.entry || !profile.ONNXRuntime && c.engine.Target.Accelerator == nil {
 			continue
 		}
-		kind := profile.Format
-		if profile.ONNXRuntime {
-			kind = onnxFormat
-		}
-		tie, err := format.OpenTie(in.Path, kind)
+		tie, err := format.OpenTie(in.Path, profile.Reading.Tie)
 		if err != nil {
 			return nil, err
 		}

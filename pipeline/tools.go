@@ -158,24 +158,21 @@ func loadableOutput(profile toolchain.Profile, id string, files []toolchain.Outp
 // the toolchain, the others must not be of a kind that runs code when it is loaded. Native code
 // passes in engines that say that they hold it.
 func checkFormat(file, name string, profile toolchain.Profile) error {
-	kind := map[string]format.Kind{"onnx": format.ONNX, "tflite": format.TFLite, "jax-export": format.JAXExport}[profile.Format]
-	if name == profile.Entry && kind != format.Unknown {
-		return format.Check(file, kind, format.Limits{})
+	reading := profile.Reading
+	if name == profile.Entry && reading.Kind != format.Unknown {
+		return format.Check(file, reading.Kind, format.Limits{})
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := (format.Gate{NativeCode: profile.NativeCode, Beside: onDisk}).CheckFile(f); err != nil || name != profile.Entry || profile.Format != aotiFormat {
+	if err := (format.Gate{NativeCode: profile.NativeCode, Beside: onDisk}).CheckFile(f); err != nil || name != profile.Entry || !reading.Unpacked {
 		return err
 	}
-	_, err = format.OpenTie(file, profile.Format) // the loader unpacks it by the names of its entries
+	_, err = format.OpenTie(file, reading.Tie) // the loader unpacks it by the names of its entries
 	return err
 }
-
-// aotiFormat is that of packages of PyTorch's compiler.
-const aotiFormat = "torch-aoti"
 
 // onDisk is the size of a file that a model names, beside it on disk.
 func onDisk(file string) (int64, bool) {
@@ -215,10 +212,10 @@ func (t tools) runGroups(candidates []candidate) []runGroup {
 }
 
 // alone reports whether the engine must run in a process of its own, because it or its load profile
-// configures the process. ONNX Runtime Web has one number of threads for a process.
+// configures the process.
 func (c candidate) alone() bool {
 	load := c.engine.Load
-	return c.model.alone || load != nil && (len(load.Env) > 0 || load.Runtime == "onnxruntime-web")
+	return c.model.alone || load != nil && (len(load.Env) > 0 || c.tool.Profile.LoadsProcess)
 }
 
 // size is what the files of the models take, in bytes. What several members have counts

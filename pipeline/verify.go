@@ -35,6 +35,7 @@ type VerifiedEngine struct {
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 
 	figures []byte // the file of per-case figures that the parity report names; nil for none
+	late    bool   // a consistency check did not begin or did not end for want of time
 }
 
 // SkippedEngine is an engine that did not run here, and why.
@@ -336,7 +337,7 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 			found.Performance = v.performance(c, outputs, latencies)
 			return found, undecided(found.Label, broken), ctx.Err()
 		}
-	} else if found.figures, err = v.judgeRuns(ctx, c, outputs, checks, &found.Parity); err != nil {
+	} else if err = v.judgeRuns(ctx, c, outputs, checks, &found); err != nil {
 		return found, nil, err
 	}
 	latencies.checkTimed(c, &found.Parity)
@@ -345,22 +346,21 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 }
 
 // judgeRuns judges what an engine computed for the cases, without its load profile and beyond the cases.
-// It returns the file of per-case figures that the report names; nil for none.
-func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs,
-	checks consistencyChecks, report *registry.ParityReport) ([]byte, error) {
+func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs, checks consistencyChecks, engine *VerifiedEngine) error {
 	made, found, err := v.parity(ctx, c, outputs)
-	*report = made
-	if err != nil {
-		return nil, err
+	if engine.Parity, engine.figures = made, found.figures; err != nil {
+		return err
 	}
-	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), found.whole, report); err != nil {
-		return nil, err
+	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), found.whole, &engine.Parity); err != nil {
+		return err
 	}
-	if err := checks.run(ctx, c, v.extra(c.id, outputs, 2), found.whole, report); err != nil {
-		return nil, err
+	left := v.extra(c.id, outputs, 2)
+	err = checks.run(ctx, c, left, found.whole, &engine.Parity)
+	if engine.late = left.late; err != nil {
+		return err
 	}
-	v.contradicted(c, report)
-	return found.figures, nil
+	v.contradicted(c, &engine.Parity)
+	return nil
 }
 
 // passes reports whether an engine computes what the reference computes, and is as fast as its limits

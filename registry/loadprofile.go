@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // LoadProfile says how a runtime loads an engine: with which options, and in which environment.
@@ -153,8 +155,9 @@ func (p LoadProfile) checkOption(name, value string) error {
 	if err := checkLoadValue("option "+name, value); err != nil {
 		return err
 	}
-	if want, ok := loadOptions[p.Runtime][name]; ok && !want.pattern.MatchString(value) {
-		return Errorf(CodeInvalid, "load profile: option %s is %q: want %s", name, value, want.text)
+	runtime, _ := toolchains.Find(p.Runtime)
+	if want, ok := runtime.Options[name]; ok && !want.Takes(value) {
+		return Errorf(CodeInvalid, "load profile: option %s is %q: want %s", name, value, want.Text)
 	}
 	return nil
 }

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // snippets are what a reader would copy to use an engine, with the address of this service.
@@ -32,7 +32,8 @@ func (s *site) snippets(r *http.Request, in read, e registry.Engine, files []reg
 		"Mount it as an image volume (Kubernetes from 1.35, CRI-O alone: with containerd the folder is empty, and the pod starts all the same)",
 		"volumes:\n  - name: model\n    image:\n      reference: " + ref,
 	})
-	if !slices.Contains([]string{"onnxruntime", "openvino", "tensorrt"}, e.Toolchain.Name) {
+	known, _ := toolchains.Find(e.Toolchain.Name)
+	if !known.Triton && e.Toolchain.Name != "tensorrt" { // whose engines others build
 		return all
 	}
 	if file := loaded(files); file != "" {

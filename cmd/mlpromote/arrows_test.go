@@ -52,11 +52,11 @@ func arrows() []rule {
 		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 
-		{"web", []string{"registry", "validators", "web/chart"}}, // of validators, the words and units of figures
+		{"web", []string{"registry", "registry/toolchains", "validators", "web/chart"}}, // of validators, the words and units of figures
 		{"web/chart", nil}, // draws numbers
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/divergence", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/divergence", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "registry/tempdir", "registry/toolchains", "validators", "validators/accuracy",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/progress", nil},   // a leaf
@@ -68,17 +68,17 @@ func arrows() []rule {
 		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor"}},
 		{"pipeline/capture/inference", []string{"registry", "validators/tensor"}}, // reads what strangers send
 		// Decides what a build makes, and does nothing.
-		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
+		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
 		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
 		{"pipeline/origin", []string{"registry"}},   // runs git on what strangers wrote
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
 		{"pipeline/approver", []string{"registry"}},
 		{"pipeline/validation", nil}, // tests of the verifier from outside
-		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "validators"}},
+		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "registry/toolchains", "validators"}},
 		{"pipeline/tradeoff", nil},                              // a pure leaf
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
-		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/tensor"}},
+		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format", "validators/tensor"}}, // of format, how engines are read
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
@@ -89,8 +89,9 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
-		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
-		{"pipeline/toolchain/installed", []string{"registry"}}, // reads what install wrote
+		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry", "registry/toolchains", "validators/format"}},
+		{"pipeline/toolchain/drivers/internal/*", []string{"pipeline/toolchain/drivers", "registry/toolchains"}}, // writes the table of registry/toolchains
+		{"pipeline/toolchain/installed", []string{"registry", "registry/toolchains"}},                            // reads what install wrote
 		{"pipeline/toolchain/install", []string{
 			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/installed",
 			"pipeline/toolchain/sandbox", "registry", "registry/atomicfile",
@@ -120,7 +121,8 @@ func arrows() []rule {
 		{"signer/follow", []string{"registry", "registry/atomicfile", "registry/checkpoint", "signer"}},
 		{"signer/*", []string{"registry", "registry/atomicfile", "signer"}},
 
-		{"registry", nil}, // the ground floor
+		{"registry/toolchains", nil},                  // a leaf: plain facts
+		{"registry", []string{"registry/toolchains"}}, // the ground floor
 		{"registry/gc", []string{"registry"}},
 		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci"}},
 		{"registry/access", []string{"registry"}},
@@ -150,7 +152,7 @@ func arrows() []rule {
 		{"registry/internal/rounds", nil}, // a pure leaf
 		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
-		{"registry/node", []string{"registry"}},
+		{"registry/node", []string{"registry", "registry/toolchains"}},
 		{"registry/operations", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/oci/layout", []string{"registry"}},

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -200,7 +201,7 @@ func howTo(s toolchains.Status) string {
 func (a *app) driverCommand() *cobra.Command {
 	var exit int
 	onnxruntime := &cobra.Command{
-		Use: "onnxruntime",
+		Use: plan.ONNXRuntime,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if exit = toolchains.RunORT(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
 				os.Exit(exit)

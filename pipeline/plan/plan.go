@@ -8,12 +8,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // ONNXRuntime is the toolchain that runs the reference model and quantizes it.
-const ONNXRuntime = "onnxruntime"
+const ONNXRuntime = toolchains.Reference
 
 // Plan is what a build makes: the spec with every default and preset written out, and
 // digests in place of paths. Equal plans make equal releases on one class of machine.

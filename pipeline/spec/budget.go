@@ -3,6 +3,8 @@ package spec
 import (
 	"maps"
 	"slices"
+
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // Budget is what one step of a toolchain may take. Zero fields are the toolchain's own.
@@ -15,7 +17,7 @@ type Budget struct {
 
 // checkBudgets checks that budgets are of toolchains that there are.
 func (c checker) checkBudgets() {
-	known := slices.Concat(Toolchains(), unnamed(), c.others)
+	known := slices.Concat(toolchains.Names(func(toolchains.Toolchain) bool { return true }), c.others)
 	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
 		c.oneOf(at("budgets", name), "toolchain", name, known, nil)
 		b := c.Budgets[name]
@@ -30,8 +32,3 @@ func (c checker) checkBudgets() {
 
 // maxCores bounds what a step may be given.
 const maxCores = 4096
-
-// unnamed are the toolchains that no target names: they import and quantize.
-func unnamed() []string {
-	return []string{"scikit-learn", "safetensors", "tensorflow", "torch", "xgboost", "lightgbm", "pmml", ToolNNCF}
-}

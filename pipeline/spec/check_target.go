@@ -30,9 +30,9 @@ func (c checker) checkTargets() {
 // checkMachine checks what the target asks of machine and toolchain, and reports
 // whether all of it can be.
 func (c checker) checkMachine(i int, t Target) bool {
-	if t.Accelerator != nil && slices.Contains(Toolchains(), t.Toolchain.Name) && !slices.Contains(forGPUs(), t.Toolchain.Name) {
+	if t.Accelerator != nil && slices.Contains(Toolchains(), t.Toolchain.Name) && !slices.Contains(forAccelerators(), t.Toolchain.Name) {
 		c.problem(at("targets", i, "accelerator"), "target %s: %s builds engines for CPUs: for an accelerator want toolchain %s",
-			t.Name, t.Toolchain.Name, strings.Join(forGPUs(), " or "))
+			t.Name, t.Toolchain.Name, strings.Join(forAccelerators(), " or "))
 		return false
 	}
 	ok := c.oneOf(at("targets", i, "os"), "os", t.OS, []string{"linux", "darwin", "windows"}, nil)

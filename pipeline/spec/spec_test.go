@@ -278,7 +278,7 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64}, compatibility: exact}"), `6:18 target x: compatibility "exact" applies only to accelerators: remove it`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, memory_mib: -1}}"),
 			`6:18 target x: accelerator has 0 devices of -1 MiB: want both at least 0`},
-		{target("{name: x, cpu: {arch: amd64}, accelerator: {product: NVIDIA-L4}}"), `6:54 target x: onnxruntime builds engines for CPUs: for an accelerator want toolchain iree or torch-inductor or xla or tensorrt-rtx`},
+		{target("{name: x, cpu: {arch: amd64}, accelerator: {product: NVIDIA-L4}}"), `6:54 target x: onnxruntime builds engines for CPUs: for an accelerator want toolchain iree or xla or torch-inductor or tensorrt-rtx`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"),
 			`6:52 unknown toolchain "tensorrt": want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web, tvm, xla, torch-inductor, llama-cpp, tensorrt-rtx, coreml, or one with a manifest in the folder that --toolchains names`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, driver: '>= 550'}}"),

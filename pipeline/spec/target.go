@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // Target is a kind of machine to build for. "linux/amd64/v3" alone will do; it is
@@ -42,15 +43,17 @@ type Accelerator struct {
 }
 
 // ToolchainONNXRuntime is the toolchain where none is named.
-const ToolchainONNXRuntime = "onnxruntime"
+const ToolchainONNXRuntime = toolchains.Reference
 
 // Toolchains are the names that a target may ask for.
 func Toolchains() []string {
-	return []string{ToolchainONNXRuntime, "onnxruntime-openvino", "openvino", "iree", "litert", "onnxruntime-web", "tvm", "xla", "torch-inductor", "llama-cpp", "tensorrt-rtx", "coreml"}
+	return toolchains.Names(func(t toolchains.Toolchain) bool { return t.Engines })
 }
 
-// forGPUs are those of them that compile for accelerators.
-func forGPUs() []string { return []string{"iree", "torch-inductor", "xla", "tensorrt-rtx"} }
+// forAccelerators are the toolchains that compile for accelerators, too.
+func forAccelerators() []string {
+	return toolchains.Names(func(t toolchains.Toolchain) bool { return t.Accelerators })
+}
 
 // Toolchain is what is asked to make an engine. A name alone will do.
 type Toolchain struct {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // Profile has the fixed properties of the engines of a toolchain.
@@ -12,6 +13,13 @@ type Profile struct {
 	Name   string // of the toolchain, and of the runtime that a node must have: "openvino"
 	Format string // format of engines: "onnx", "openvino-ir"
 	Entry  string // the file of an engine that the runtime loads: "model.xml"
+	// Reading is how this program reads the entry.
+	Reading Reading
+	// Devices are the values of the compile option "device" by the backend that an engine names in its bytes. Nil if both have the
+	// same names.
+	Devices map[string]string
+	// Device is the device of compile options that name none, as an engine names it; empty if engines do not name it either.
+	Device string
 	// Level is the optimization that the runtime applies when it loads a model for a fixed run,
 	// for [RunOptions]; empty for runtimes without levels.
 	Level string
@@ -59,6 +67,13 @@ type Profile struct {
 	Reproducible registry.Reproducibility
 	// Cost is the default cost of a step.
 	Cost Cost
+	// Spinning is the load option with the number of threads of a runtime whose threads wait for one another without sleeping; empty for
+	// others.
+	Spinning string
+	// LoadsProcess is true if the options of a load profile hold for all engines of a process.
+	LoadsProcess bool
+	// ChannelsLast is true if the runtime may keep the channels of inner tensors last.
+	ChannelsLast bool
 	// KeepsFP32 is the option of a load profile, as name and value, with which the runtime keeps fp32 on processors with bf16, where by
 	// itself it computes in that; empty for runtimes that keep it.
 	KeepsFP32 [2]string
@@ -70,11 +85,23 @@ type Profile struct {
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
 }
 
+// Reading is how this program reads the entry of an engine. The zero Reading is for formats that it does not know.
+type Reading struct {
+	// Kind is the kind of file that the entry must be. With format.Unknown it may be any that runs no code, or native code if the
+	// profile says that.
+	Kind format.Kind
+	// Tie reads what an engine requires from its bytes. It is nil if they say nothing.
+	Tie format.TieReader
+	// Unpacked is true if the runtime unpacks the entry by the names in it. Tie must then find them safe before it is loaded.
+	Unpacked bool
+}
+
 // Form is another kind of engine of a toolchain. Its empty fields are as in the profile.
 type Form struct {
-	Name         string // "blob"
-	Format       string // empty: that of the profile
-	Entry        string // empty: that of the profile
+	Name         string  // "blob"
+	Format       string  // empty: that of the profile
+	Entry        string  // empty: that of the profile
+	Reading      Reading // of Format, if that is not empty
 	ExactRuntime bool
 	// Alone is true if an engine configures the process that loads it, so that no other engine
 	// may run in that process.
@@ -100,7 +127,10 @@ func (p Profile) In(form string) (Profile, error) {
 			names = append(names, f.Name)
 			continue
 		}
-		p.Format, p.Entry = cmp.Or(f.Format, p.Format), cmp.Or(f.Entry, p.Entry)
+		if f.Format != "" {
+			p.Format, p.Reading = f.Format, f.Reading
+		}
+		p.Entry = cmp.Or(f.Entry, p.Entry)
 		p.ExactRuntime = p.ExactRuntime || f.ExactRuntime
 		p.Alone, p.Intermediate, p.Calibrated = f.Alone, f.Intermediate, f.Calibrated
 		if f.CompileOptions != nil {

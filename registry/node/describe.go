@@ -15,6 +15,7 @@ import (
 	"runtime"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // SourceMachine is the Source of a Node that Describe read.
@@ -67,7 +68,7 @@ func Describe(ctx context.Context, o Options) (registry.Node, error) {
 func (o Options) runtimes() map[string]string {
 	found := make(map[string]string)
 	if version := findONNXRuntime(o); version != "" {
-		found["onnxruntime"] = version
+		found[toolchains.Reference] = version
 	}
 	maps.Copy(found, o.Runtimes)
 	if len(found) == 0 {

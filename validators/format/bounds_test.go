@@ -213,7 +213,7 @@ func TestBlobAtTheLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := format.ReadTie(bytes.NewReader(c.data), int64(len(c.data)), "openvino-blob")
+			_, err := format.BlobTie(bytes.NewReader(c.data), int64(len(c.data)))
 			if c.says == "" && err != nil {
 				t.Errorf("error %v, want none", err)
 			}

@@ -96,8 +96,8 @@ func isJAXExport(src *source) bool {
 	return ok && strings.HasPrefix(string(table.bytes(program+flatLen, len(mlirMagic))), mlirMagic)
 }
 
-// exportTie reads which platform a program of jax.export is for. It has no machine code, so it says no more.
-func exportTie(r io.ReaderAt, size int64) (Tie, error) {
+// ExportTie reads which platform a program of jax.export is for. It has no machine code, so it says no more.
+func ExportTie(r io.ReaderAt, size int64) (Tie, error) {
 	table, ok := rootTable(r, size)
 	if !ok {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not a program of jax.export")

@@ -45,11 +45,11 @@ func TestRuntime(t *testing.T) {
 
 func TestReadTieOfGraph(t *testing.T) {
 	t.Parallel()
-	tie, err := format.OpenTie("testdata/linear.onnx", "onnx")
+	tie, err := format.OpenTie("testdata/linear.onnx", format.GraphTie)
 	if want := (format.Need{Version: "1.12", Because: "operator set 17"}); err != nil || tie.ONNXRuntime != want {
 		t.Errorf("%+v, %v; want %+v", tie, err, want)
 	}
-	if _, err := format.OpenTie("testdata/make.py", "onnx"); !registry.HasCode(err, registry.CodeInvalid) {
+	if _, err := format.OpenTie("testdata/make.py", format.GraphTie); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("no graph: %v", err)
 	}
 }

@@ -27,8 +27,15 @@ type Tie struct {
 	ONNXRuntime  Need   `json:"onnxRuntime,omitzero"`   // of a graph: the oldest release that reads it
 }
 
-// OpenTie does ReadTie for a file.
-func OpenTie(path, format string) (Tie, error) {
+// A TieReader reads the requirements of an engine in the size bytes of r. Errors: CodeInvalid for bytes that are not in its
+// format.
+type TieReader func(r io.ReaderAt, size int64) (Tie, error)
+
+// OpenTie reads the requirements of the engine in a file. A nil reader gives the zero Tie.
+func OpenTie(path string, read TieReader) (Tie, error) {
+	if read == nil {
+		return Tie{}, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return Tie{}, err
@@ -38,35 +45,17 @@ func OpenTie(path, format string) (Tie, error) {
 	if err != nil {
 		return Tie{}, err
 	}
-	return ReadTie(f, info.Size(), format)
+	return read(f, info.Size())
 }
 
-// ReadTie reads the requirements of the engine in the size bytes of r. format is that of a
-// toolchain's profile; formats without such information give the zero Tie. Errors: CodeInvalid
-// for bytes that are not in the format.
-func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
-	switch format {
-	case "openvino-blob":
-		return blobTie(r, size)
-	case "iree-vmfb":
-		return moduleTie(r, size)
-	case "tvm-so":
-		return objectTie(r, size)
-	case "tensorrt-rtx-engine":
-		return rtxTie(r, size)
-	case "torch-aoti":
-		return packageTie(r, size)
-	case "jax-export":
-		return exportTie(r, size)
-	case "onnx":
-		model, err := ReadONNX(r, size, Limits{})
-		if err != nil {
-			return Tie{}, err
-		}
-		need, err := model.Runtime()
-		return Tie{ONNXRuntime: need}, err
+// GraphTie reads a graph of ONNX: it needs a release of ONNX Runtime that knows its operators.
+func GraphTie(r io.ReaderAt, size int64) (Tie, error) {
+	model, err := ReadONNX(r, size, Limits{})
+	if err != nil {
+		return Tie{}, err
 	}
-	return Tie{}, nil
+	need, err := model.Runtime()
+	return Tie{ONNXRuntime: need}, err
 }
 
 // Limits on what is read: the requirements of a blob, and the bytecode of a module, which is in
@@ -91,9 +80,9 @@ var blobISA = map[string]string{
 	"Intel AVX-512 with Intel DL Boost and bfloat16 support":         "AVX512_CORE_BF16",
 }
 
-// blobTie reads the header of a blob: the magic, a version of four bytes, a length of eight
+// BlobTie reads the header of a blob of OpenVINO: the magic, a version of four bytes, a length of eight
 // bytes, and a text of that length: "meta=1.0;ov=2026.4.1;isa=Intel AVX2".
-func blobTie(r io.ReaderAt, size int64) (Tie, error) {
+func BlobTie(r io.ReaderAt, size int64) (Tie, error) {
 	head := make([]byte, 20)
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), head); err != nil || !bytes.HasPrefix(head, blobMagic) {
 		return Tie{}, registry.Errorf(registry.CodeInvalid,
@@ -136,8 +125,8 @@ var (
 	moduleArch   = regexp.MustCompile(`\barch = "([A-Za-z0-9_.:+-]{1,64})"`)
 )
 
-// moduleTie reads an IREE module: a zip archive whose entry module.fb is bytecode.
-func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
+// ModuleTie reads an IREE module: a zip archive whose entry module.fb is bytecode.
+func ModuleTie(r io.ReaderAt, size int64) (Tie, error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not an IREE module: %w", err)

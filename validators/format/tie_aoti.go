@@ -31,9 +31,9 @@ type packageMetadata struct {
 	Torch      string `json:"torch"`
 }
 
-// packageTie reads a package of AOTInductor: a zip archive with one shared object, JSON about it, and for a GPU its kernels as
+// PackageTie reads a package of AOTInductor: a zip archive with one shared object, JSON about it, and for a GPU its kernels as
 // machine code. The loader unpacks it into a folder, so its entries have plain paths, and are stored as they are.
-func packageTie(r io.ReaderAt, size int64) (Tie, error) {
+func PackageTie(r io.ReaderAt, size int64) (Tie, error) {
 	archive, err := zip.NewReader(&budget{r: r, left: zipDirBytes}, size)
 	if err != nil {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not a package of AOTInductor: %w", err)
@@ -130,7 +130,7 @@ func (p *aotiPackage) tie() (Tie, error) {
 	if p.about == nil || p.object == nil || p.about.Torch == "" {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not a package of AOTInductor as mlpromote makes them: want a shared object, and metadata with the version of PyTorch")
 	}
-	host, err := objectTie(p.object, p.object.Size())
+	host, err := ObjectTie(p.object, p.object.Size())
 	if err != nil {
 		return Tie{}, err
 	}

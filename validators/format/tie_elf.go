@@ -22,9 +22,9 @@ const (
 // elfLevels are the levels of x86-64 by their bits in the property, as LLVM calls them.
 var elfLevels = [...]string{"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}
 
-// objectTie reads from a shared object for x86-64 which level of instructions it needs. The dynamic
+// ObjectTie reads from a shared object for x86-64 which level of instructions it needs. The dynamic
 // linker of glibc reads the same property, and does not load the object on a lesser processor.
-func objectTie(r io.ReaderAt, size int64) (Tie, error) {
+func ObjectTie(r io.ReaderAt, size int64) (Tie, error) {
 	var head [elfHeader]byte
 	if n, err := r.ReadAt(head[:], 0); n < len(head) || string(head[:6]) != "\x7fELF\x02\x01" || binary.LittleEndian.Uint16(head[18:]) != elfX8664 {
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -97,7 +97,7 @@ func TestReadTieOfPackages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := format.ReadTie(bytes.NewReader(c.data), int64(len(c.data)), "torch-aoti")
+			got, err := format.PackageTie(bytes.NewReader(c.data), int64(len(c.data)))
 			if got != c.want {
 				t.Errorf("tie %+v, want %+v", got, c.want)
 			}
@@ -148,7 +148,7 @@ func TestReadTieOfExports(t *testing.T) {
 		"without the field": {flat("cuda")[:10], "", "jax.export"},
 		"no flatbuffer":     {[]byte("JAX"), "", "not a program of jax.export"},
 	} {
-		got, err := format.ReadTie(bytes.NewReader(c.data), int64(len(c.data)), "jax-export")
+		got, err := format.ExportTie(bytes.NewReader(c.data), int64(len(c.data)))
 		if got != (format.Tie{Backend: c.want}) || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: tie %+v, error %v; want %q, or an error that says %q", name, got, err, c.want, c.says)
 		}
@@ -160,8 +160,8 @@ func FuzzPackages(f *testing.F) {
 	f.Add(pt2(f, "m/a.so", string(object(0xc0008002, 4)), "m/a_metadata.json", cudaSays, "m/k.cubin", kernel(7, 0x5a0d5a)))
 	f.Add(flat("cuda"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, kind := range []string{"torch-aoti", "jax-export"} {
-			if _, err := format.ReadTie(bytes.NewReader(data), int64(len(data)), kind); err != nil && registry.CodeOf(err) == "" {
+		for kind, read := range map[string]format.TieReader{"package": format.PackageTie, "export": format.ExportTie} {
+			if _, err := read(bytes.NewReader(data), int64(len(data))); err != nil && registry.CodeOf(err) == "" {
 				t.Errorf("%s: error %v has no code", kind, err)
 			}
 		}

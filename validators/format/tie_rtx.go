@@ -23,8 +23,8 @@ const (
 // rtxArchs are the architectures by their bits.
 var rtxArchs = [...]string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_120", "sm_121"}
 
-// rtxTie reads from an engine of TensorRT-RTX which version made it, and for which architecture.
-func rtxTie(r io.ReaderAt, size int64) (Tie, error) {
+// RTXTie reads from an engine of TensorRT-RTX which version made it, and for which architecture.
+func RTXTie(r io.ReaderAt, size int64) (Tie, error) {
 	var head [rtxHeader]byte
 	if n, err := r.ReadAt(head[:], 0); n < len(head) && err != nil && !errors.Is(err, io.EOF) {
 		return Tie{}, err

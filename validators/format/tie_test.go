@@ -89,43 +89,42 @@ const (
 func TestReadTie(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		format string
-		data   []byte
-		want   format.Tie
-		says   string // part of the error; empty for none
+		read format.TieReader
+		data []byte
+		want format.Tie
+		says string // part of the error; empty for none
 	}{
-		"blob":                     {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"), format.Tie{Runtime: "2026.4.1", Instructions: "AVX2"}, ""},
-		"blob of new instructions": {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX 99"), format.Tie{}, `"Intel AVX 99", which are not known`},
-		"blob without a version":   {"openvino-blob", blob("meta=1.0;isa=Intel AVX2"), format.Tie{}, "want a version"},
-		"blob with a long header":  {"openvino-blob", blob(strings.Repeat("x", 5000)), format.Tie{}, "at most 4096"},
-		"blob cut short":           {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2")[:30], format.Tie{}, "less than the file"},
-		"not a blob":               {"openvino-blob", []byte("<?xml version"), format.Tie{}, "does not begin with RR_UPCVO"},
-		"module for a CPU":         {"iree-vmfb", module(t, cpuTarget), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
-		"module for CUDA":          {"iree-vmfb", module(t, cudaTarget), format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
-		"module with PTX":          {"iree-vmfb", module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "8.4", Driver: "550"}, ""},
-		"PTX of a step between":    {"iree-vmfb", module(t, cudaTarget, ".version 7.9\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "7.9", Driver: "525"}, ""},
-		"PTX for another device":   {"iree-vmfb", module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_90a"), format.Tie{}, "says that it is for sm_80, and main_dispatch_1_cuda_nvptx_fb.fb of it is for sm_90a"},
-		"PTX of the future":        {"iree-vmfb", module(t, cudaTarget, ".version 19.0\n.target sm_80"), format.Tie{}, "PTX 19.0, and which drivers"},
-		"module for both":          {"iree-vmfb", module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
-		"module for nothing":       {"iree-vmfb", module(t, ""), format.Tie{}, "does not say which device"},
-		"no module":                {"iree-vmfb", []byte("IREE"), format.Tie{}, "not an IREE module"},
-		"object":                   {"tvm-so", object(0xc0008002, 4), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
-		"object of two levels":     {"tvm-so", object(0xc0008002, 3), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v2"}, ""},
-		"object for any processor": {"tvm-so", object(0xc0008002, 1), format.Tie{Backend: "llvm-cpu", Arch: "x86-64"}, ""},
-		"object of no level":       {"tvm-so", object(0xc0000002, 4), format.Tie{}, "does not say which level"},
-		"object of a new level":    {"tvm-so", object(0xc0008002, 16), format.Tie{}, "does not say which level"},
-		"object cut short":         {"tvm-so", object(0xc0008002, 4)[:140], format.Tie{}, "does not say which level"},
-		"no object":                {"tvm-so", []byte("\x7fELF"), format.Tie{}, "not a shared object"},
-		"engine of RTX":            {"tensorrt-rtx-engine", rtxEngine(1 << 2), format.Tie{Runtime: "1.7.1.116", Backend: "cuda", Arch: "sm_86"}, ""},
-		"engine for several":       {"tensorrt-rtx-engine", rtxEngine(0x7e), format.Tie{}, "for the set 0x7e of architectures"},
-		"engine for a new one":     {"tensorrt-rtx-engine", rtxEngine(1 << 6), format.Tie{}, "for the set 0x40 of architectures"},
-		"engine cut short":         {"tensorrt-rtx-engine", rtxEngine(1)[:50], format.Tie{}, "says that it has 60 bytes, and has 50"},
-		"plan of TensorRT":         {"tensorrt-rtx-engine", []byte("ftrt\x00\x00\x00\x00"), format.Tie{}, "not an engine of TensorRT-RTX"},
-		"a format that says none":  {"tflite", []byte("TFL3"), format.Tie{}, ""},
+		"blob":                     {format.BlobTie, blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"), format.Tie{Runtime: "2026.4.1", Instructions: "AVX2"}, ""},
+		"blob of new instructions": {format.BlobTie, blob("meta=1.0;ov=2026.4.1;isa=Intel AVX 99"), format.Tie{}, `"Intel AVX 99", which are not known`},
+		"blob without a version":   {format.BlobTie, blob("meta=1.0;isa=Intel AVX2"), format.Tie{}, "want a version"},
+		"blob with a long header":  {format.BlobTie, blob(strings.Repeat("x", 5000)), format.Tie{}, "at most 4096"},
+		"blob cut short":           {format.BlobTie, blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2")[:30], format.Tie{}, "less than the file"},
+		"not a blob":               {format.BlobTie, []byte("<?xml version"), format.Tie{}, "does not begin with RR_UPCVO"},
+		"module for a CPU":         {format.ModuleTie, module(t, cpuTarget), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
+		"module for CUDA":          {format.ModuleTie, module(t, cudaTarget), format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
+		"module with PTX":          {format.ModuleTie, module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "8.4", Driver: "550"}, ""},
+		"PTX of a step between":    {format.ModuleTie, module(t, cudaTarget, ".version 7.9\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "7.9", Driver: "525"}, ""},
+		"PTX for another device":   {format.ModuleTie, module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_90a"), format.Tie{}, "says that it is for sm_80, and main_dispatch_1_cuda_nvptx_fb.fb of it is for sm_90a"},
+		"PTX of the future":        {format.ModuleTie, module(t, cudaTarget, ".version 19.0\n.target sm_80"), format.Tie{}, "PTX 19.0, and which drivers"},
+		"module for both":          {format.ModuleTie, module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
+		"module for nothing":       {format.ModuleTie, module(t, ""), format.Tie{}, "does not say which device"},
+		"no module":                {format.ModuleTie, []byte("IREE"), format.Tie{}, "not an IREE module"},
+		"object":                   {format.ObjectTie, object(0xc0008002, 4), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
+		"object of two levels":     {format.ObjectTie, object(0xc0008002, 3), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v2"}, ""},
+		"object for any processor": {format.ObjectTie, object(0xc0008002, 1), format.Tie{Backend: "llvm-cpu", Arch: "x86-64"}, ""},
+		"object of no level":       {format.ObjectTie, object(0xc0000002, 4), format.Tie{}, "does not say which level"},
+		"object of a new level":    {format.ObjectTie, object(0xc0008002, 16), format.Tie{}, "does not say which level"},
+		"object cut short":         {format.ObjectTie, object(0xc0008002, 4)[:140], format.Tie{}, "does not say which level"},
+		"no object":                {format.ObjectTie, []byte("\x7fELF"), format.Tie{}, "not a shared object"},
+		"engine of RTX":            {format.RTXTie, rtxEngine(1 << 2), format.Tie{Runtime: "1.7.1.116", Backend: "cuda", Arch: "sm_86"}, ""},
+		"engine for several":       {format.RTXTie, rtxEngine(0x7e), format.Tie{}, "for the set 0x7e of architectures"},
+		"engine for a new one":     {format.RTXTie, rtxEngine(1 << 6), format.Tie{}, "for the set 0x40 of architectures"},
+		"engine cut short":         {format.RTXTie, rtxEngine(1)[:50], format.Tie{}, "says that it has 60 bytes, and has 50"},
+		"plan of TensorRT":         {format.RTXTie, []byte("ftrt\x00\x00\x00\x00"), format.Tie{}, "not an engine of TensorRT-RTX"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := format.ReadTie(bytes.NewReader(c.data), int64(len(c.data)), c.format)
+			got, err := c.read(bytes.NewReader(c.data), int64(len(c.data)))
 			if got != c.want {
 				t.Errorf("tie %+v, want %+v", got, c.want)
 			}
@@ -133,6 +132,14 @@ func TestReadTie(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, c.says)
 			}
 		})
+	}
+}
+
+// A format that says nothing of what it requires has no reader, and the file is not opened.
+func TestOpenTieWithoutReader(t *testing.T) {
+	t.Parallel()
+	if got, err := format.OpenTie("none", nil); got != (format.Tie{}) || err != nil {
+		t.Errorf("tie %+v, error %v, want none", got, err)
 	}
 }
 
@@ -154,7 +161,7 @@ func TestReadTieMuchCode(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := format.ReadTie(bytes.NewReader(out.Bytes()), int64(out.Len()), "iree-vmfb")
+	_, err := format.ModuleTie(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "more than 67108864 bytes of code for CUDA") {
 		t.Errorf("error %v, want that it has too much code", err)
 	}
@@ -168,8 +175,10 @@ func FuzzReadTie(f *testing.F) {
 	f.Add(object(0xc0008002, 4))
 	f.Add(rtxEngine(1 << 2))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite", "tvm-so", "tensorrt-rtx-engine"} {
-			tie, err := format.ReadTie(io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), int64(len(data)), name)
+		for name, read := range map[string]format.TieReader{
+			"blob": format.BlobTie, "module": format.ModuleTie, "graph": format.GraphTie, "object": format.ObjectTie, "rtx": format.RTXTie,
+		} {
+			tie, err := read(io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), int64(len(data)))
 			if err != nil && tie != (format.Tie{}) {
 				t.Errorf("%s: %+v with %v", name, tie, err)
 			}

@@ -20,6 +20,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 //go:embed */*.py */requirements.lock */*.mjs */package.json */package-lock.json
@@ -54,6 +55,16 @@ type Source struct {
 	// Drives are the versions of packages that the program knows how to drive, where they are more than the
 	// version of Package in the lock. Installs of a host are held against it.
 	Drives []Versions
+	// Accelerators is true if it compiles for GPUs or other devices, too.
+	Accelerators bool
+	// AsIs are the formats of sources whose files are its engines, byte for byte, as package spec names them.
+	AsIs []string
+	// Triton is true if Triton has a backend of the same name for its engines.
+	Triton bool
+	// Options are the load options of its runtime, by their own names.
+	Options map[string]toolchains.Setting
+	// Example is a target that it compiles for; the zero Target is any processor with Linux.
+	Example registry.Target
 	// Installed is the approximate size of an install in MiB, measured on linux/amd64.
 	Installed int64
 	// Profile describes the engines that the program makes. It has no name if it makes none.
@@ -155,6 +166,19 @@ func Importer(format string) (string, error) {
 		}
 	}
 	return "", registry.Errorf(registry.CodeNotFound, "no toolchain imports format %q", format)
+}
+
+// Reading returns how engines in a format are read, for toolchains without a row, such as those of manifests. It is the zero
+// Reading for a format that no row has.
+func Reading(format string) toolchain.Reading {
+	for _, s := range known() {
+		for _, p := range s.Profile.Entries() {
+			if p.Format == format {
+				return p.Reading
+			}
+		}
+	}
+	return toolchain.Reading{}
 }
 
 // Find returns a program by name. Errors: CodeNotFound, with the known names.

@@ -6,6 +6,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // known returns the properties of each program that its files do not have.
@@ -18,9 +20,9 @@ func runtimes() []Source {
 	return []Source{
 		{
 			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266,
-			Imports: []string{"onnx"},
+			Imports: []string{"onnx"}, Options: onnxRuntimeOptions(), Triton: true,
 			Profile: toolchain.Profile{
-				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:     "disable_all", // of a fixed run, such as that of the reference
 				Providers: registry.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
@@ -28,8 +30,9 @@ func runtimes() []Source {
 		},
 		{
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11", Installed: 451,
+			Options: onnxRuntimeOptions(),
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
@@ -37,11 +40,13 @@ func runtimes() []Source {
 		},
 		{
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266,
+			Options: openvinoOptions(), Triton: true,
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				KeepsFP32:      [2]string{"INFERENCE_PRECISION_HINT", "f32"},
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
-				Forms:          []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
+				Forms: []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", Reading: toolchain.Reading{Tie: format.BlobTie},
+					ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
 			},
 		},
 	}
@@ -51,15 +56,17 @@ func runtimes() []Source {
 func unproven() []Source {
 	return []Source{
 		{
-			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351,
+			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351, Accelerators: true,
+			Example: registry.Target{OS: "linux", CPU: registry.TargetCPU{Arch: "amd64"}, Accelerator: &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}},
 			Profile: toolchain.Profile{
-				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
+				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", Reading: toolchain.Reading{Tie: format.RTXTie}, NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
 				Reproducible: registry.ReproducibleNone, // names of buffers can differ
 				Cost:         allCores(), CompileOptions: rtxOptions,
 			},
 		},
 		{
 			Name: "coreml", Package: "coremltools", Language: Python, Oldest: "3.11", Installed: 224,
+			Example: registry.Target{OS: "darwin", CPU: registry.TargetCPU{Arch: "arm64"}},
 			Profile: toolchain.Profile{
 				Name: "coreml", Format: "coreml-mlpackage", Entry: "model.mlpackage/Manifest.json", CompileOnly: true, Sizes: true,
 				Reproducible: registry.ReproducibleBytes, Cost: oneThread(), CompileOptions: coremlOptions,
@@ -72,18 +79,24 @@ func unproven() []Source {
 func compilers() []Source {
 	return []Source{
 		{
-			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587,
-			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
+			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587, Accelerators: true,
+			Options: map[string]toolchains.Setting{"driver": words("local-sync (one thread) or local-task", "local-sync", "local-task")},
+			Needs:   []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
-				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", Reading: toolchain.Reading{Tie: format.ModuleTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Tuning: "tuning.mlir", CompileOptions: ireeOptions, Driver: ireeDriver,
 			},
 		},
 		{
 			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12", Installed: 589,
 			Needs: []Need{{Library: "libGL.so.1", Package: "libgl1"}}, // of OpenCV, which onnx2tf imports
+			Options: map[string]toolchains.Setting{ // arguments of tf.lite.Interpreter
+				"num_threads": positive(),
+				"experimental_op_resolver_type": words("AUTO, or BUILTIN_WITHOUT_DEFAULT_DELEGATES to run without XNNPACK",
+					"AUTO", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"),
+			},
 			Profile: toolchain.Profile{
-				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "litert", Format: "tflite", Entry: "model.tflite", Reading: toolchain.Reading{Kind: format.TFLite}, ChannelsLast: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
 				Sizes:          true,
 				Forms:          []toolchain.Form{{Name: "int8", Calibrated: true}},
@@ -91,26 +104,32 @@ func compilers() []Source {
 		},
 		{
 			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20", Installed: 145,
+			Options: map[string]toolchains.Setting{ // SessionOptions, and ort.env
+				"graphOptimizationLevel": words("disabled, basic, extended, layout or all", "disabled", "basic", "extended", "layout", "all"),
+				"numThreads":             count(),
+			},
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reading: graph(), ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				LoadsProcess:   true,      // it has one number of threads for a process
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
 		{
 			Name: "tvm", Package: "apache-tvm", Language: Python, Oldest: "3.11", Installed: 427,
-			Needs: []Need{{Program: "cc", Package: "gcc libc6-dev"}}, // which links engines
+			Needs:   []Need{{Program: "cc", Package: "gcc libc6-dev"}},        // which links engines
+			Options: map[string]toolchains.Setting{"num_threads": positive()}, // runtime.config_threadpool
 			Profile: toolchain.Profile{
-				Name: "tvm", Format: "tvm-so", Entry: "model.so", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleSemantic, Cost: allCores(),
+				Name: "tvm", Format: "tvm-so", Entry: "model.so", Reading: toolchain.Reading{Tie: format.ObjectTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleSemantic, Cost: allCores(),
 				CompileOptions: tvmOptions, Sizes: true,
 			},
 		},
 		{
-			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599,
+			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599, Accelerators: true,
 			Imports: []string{"jax"},
 			Drives:  []Versions{{Package: "jax", Oldest: "0.11", Newest: "0.12"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
 			Profile: toolchain.Profile{
-				Name: "xla", Format: "jax-export", Entry: "model.jax", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "xla", Format: "jax-export", Entry: "model.jax", Reading: toolchain.Reading{Kind: format.JAXExport, Tie: format.ExportTie}, Device: "cpu", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: xlaOptions, Sizes: true,
 				Forms: []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
 			},
@@ -122,7 +141,8 @@ func compilers() []Source {
 func fromSources() []Source {
 	return []Source{
 		{
-			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
+			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483, Accelerators: true,
+			Options: map[string]toolchains.Setting{"num_threads": positive()},
 			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"},
 				{Package: "torchao", Oldest: "0.18", Newest: "0.18", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs: []Need{
@@ -130,16 +150,17 @@ func fromSources() []Source {
 				{GPUs: []string{"nvidia"}, For: "compiling and running engines for GPUs"},
 			},
 			Profile: toolchain.Profile{
-				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", Reading: toolchain.Reading{Tie: format.PackageTie, Unpacked: true}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Sources: []string{"torch-export", "huggingface"}, Quantizes: []string{"huggingface"}, NeedsDevice: true,
 				CompileOptions: inductorOptions, Driver: inductorDriver,
 			},
 		},
 		{
-			Name: "llama-cpp", Package: "xllamacpp", Language: Python, Oldest: "3.11", Installed: 190,
+			Name: "llama-cpp", Package: "xllamacpp", Language: Python, Oldest: "3.11", Installed: 190, AsIs: []string{"gguf"},
+			Options: map[string]toolchains.Setting{"n_threads": positive(), "n_ubatch": positive()}, // llama_context_params
 			Profile: toolchain.Profile{
 				Name: "llama-cpp", Format: "gguf", Entry: "model.gguf", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Sources: []string{"gguf"}, CompileOptions: llamaOptions,
+				Sources: []string{"gguf"}, Spinning: "n_threads", CompileOptions: llamaOptions,
 			},
 		},
 	}
@@ -181,6 +202,16 @@ func importers() []Source {
 			Imports: []string{"torch-export", "torchscript", "huggingface", "gguf"},
 		},
 	}
+}
+
+// graph is how an ONNX model is read.
+func graph() toolchain.Reading {
+	return toolchain.Reading{Kind: format.ONNX, Tie: format.GraphTie}
+}
+
+// devices are the devices of compilers that name them by their backends of LLVM.
+func devices() map[string]string {
+	return map[string]string{"llvm-cpu": "local", "cuda": "cuda", "rocm": "hip"}
 }
 
 // Costs of steps. All of them hold the model two or three times in memory: as it was read, as a

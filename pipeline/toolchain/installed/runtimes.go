@@ -3,9 +3,9 @@ package installed
 import (
 	"os"
 	"path/filepath"
-	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // Root returns the default folder of installs and other caches: cache, the value of
@@ -39,9 +39,9 @@ func In(root string) string { return filepath.Join(root, "toolchains") }
 // damaged do not count, nor do versions that no target can ask for, such as 1.0rc1: no engine needs them.
 func Runtimes(folder string) map[string]string {
 	runtimes := make(map[string]string)
-	installs, _ := records(folder, func(name string) bool { return IsRuntime(name) || sharers[name] != "" })
+	installs, _ := records(folder, func(name string) bool { return IsRuntime(name) || sharer(name) != "" })
 	for _, r := range installs {
-		if sharing := sharers[r.Name]; sharing != "" && r.Host == nil {
+		if sharing := sharer(r.Name); sharing != "" && r.Host == nil {
 			r.Name = sharing
 		}
 		if !IsRuntime(r.Name) {
@@ -57,11 +57,18 @@ func Runtimes(folder string) map[string]string {
 	return runtimes
 }
 
-// sharers are the runtimes that share the installs of other toolchains, by these. Package drivers has the same.
-var sharers = map[string]string{"torch": "torch-inductor"}
+// sharer returns the runtime that shares the install of another toolchain, or "".
+func sharer(toolchain string) string {
+	for _, t := range toolchains.All() {
+		if t.Shares != "" && t.Shares == toolchain {
+			return t.Name
+		}
+	}
+	return ""
+}
 
-// IsRuntime reports whether a toolchain runs engines. The others only import or quantize models. Package drivers has
-// the same in its profiles, which programs that only read installs do not carry.
+// IsRuntime reports whether a toolchain runs engines. Toolchains without a driver count: they come with a manifest.
 func IsRuntime(toolchain string) bool {
-	return !slices.Contains([]string{"nncf", "safetensors", "scikit-learn", "tensorflow", "torch", "xgboost", "lightgbm", "pmml"}, toolchain)
+	t, known := toolchains.Find(toolchain)
+	return t.Engines || !known
 }

@@ -3,7 +3,6 @@
 package ort
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -18,22 +17,15 @@ import (
 // outOfRange finds the index in the library's error about an index that is out of range.
 var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
 
-// inCase adds to an error of a run the case in which it happened: case c of a shard. If an
-// index is out of range, it also adds the input with that index.
-func inCase(s *shard, c int64, e *engine, err error) error {
-	var failure *driverproc.Error
-	if !errors.As(err, &failure) {
-		return err
-	}
-	subject := "engine " + e.id
-	text := strings.TrimPrefix(strings.TrimPrefix(failure.Message, subject+": "), "Error running network: ")
-	at := fmt.Sprintf("case %d (row %d of %s)", s.first+int(c), c, s.name)
-	if failure.Code == driverproc.BadInput {
+// inCase is the error of a run, with the case in which it happened: case c of a shard. text is the
+// library's. If an index is out of range, the error also has the input with that index.
+func inCase(s *shard, c int64, e *engine, text string) error {
+	text = strings.TrimPrefix(text, "Error running network: ")
+	code, at := codeOf(text), fmt.Sprintf("case %d (row %d of %s)", s.first+int(c), c, s.name)
+	if code == driverproc.BadInput {
 		at += indexIn(e, text)
 	}
-	said := *failure
-	said.Message = subject + ": " + at + ": " + text
-	return &said
+	return driverproc.Errorf(code, "engine %s: %s: %s", e.id, at, text)
 }
 
 // indexIn returns the integer input that has the index of an error, or "" if not exactly one

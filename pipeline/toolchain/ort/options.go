@@ -60,7 +60,7 @@ func (s settings) open() (*rt.SessionOptions, error) {
 	for _, p := range s.providers {
 		// A provider that is missing here is skipped, as ONNX Runtime does: the result reports
 		// which provider runs the engine. An existing provider must accept the options.
-		if failed := prefer(options, p); failed != nil && len(p.Options) > 0 && !absent(failed) {
+		if failed := prefer(options, p); failed != nil && len(p.Options) > 0 && !absent(failed.Error()) {
 			return nil, release(options, driverproc.Errorf(driverproc.BadInput,
 				"execution provider %s does not accept its options: %s", p, failed))
 		}
@@ -132,11 +132,11 @@ func prefer(options *rt.SessionOptions, p registry.Provider) error {
 	return options.AppendExecutionProvider(strings.TrimSuffix(p.Name, "ExecutionProvider"), p.Options)
 }
 
-// absent reports whether an error says that the library does not have a provider, or that the
+// absent reports whether an error of the library says that it does not have a provider, or that the
 // machine does not have its hardware or libraries. ONNX Runtime has no error code for this.
-func absent(err error) bool {
+func absent(text string) bool {
 	for _, part := range []string{"in this build", "Failed to load shared library", "Unknown provider name"} {
-		if strings.Contains(err.Error(), part) {
+		if strings.Contains(text, part) {
 			return true
 		}
 	}
@@ -150,12 +150,12 @@ func release(options *rt.SessionOptions, err error) error {
 
 // loadError returns why a model does not load, without the model's temporary path.
 func loadError(name, path string, err error) error {
-	return fault("model "+name,
-		strings.TrimPrefix(strings.ReplaceAll(err.Error(), path, name), "Error loading temporary session: "))
+	text := strings.TrimPrefix(strings.ReplaceAll(err.Error(), path, name), "Error loading temporary session: ")
+	return driverproc.Errorf(codeOf(text), "model %s: %s", name, text)
 }
 
-// fault classifies an error of the library by its text, because the library gives no codes.
-func fault(subject, text string) error {
+// codeOf classifies an error of the library by its text, because the library has no codes.
+func codeOf(text string) driverproc.ErrorCode {
 	for _, known := range []struct {
 		part string
 		code driverproc.ErrorCode
@@ -176,8 +176,8 @@ func fault(subject, text string) error {
 		{"Out of range value in index tensor", driverproc.BadInput}, // GatherElements
 	} {
 		if strings.Contains(text, known.part) {
-			return driverproc.Errorf(known.code, "%s: %s", subject, text)
+			return known.code
 		}
 	}
-	return driverproc.Errorf(driverproc.ToolFailed, "%s: %s", subject, text)
+	return driverproc.ToolFailed
 }

@@ -177,7 +177,7 @@ func (g *runner) one(ctx context.Context, n int, s *shard, c int64, keep bool) (
 	g.tell()
 	elapsed, err := e.run()
 	if err != nil {
-		return 0, inCase(s, c, e, err)
+		return 0, inCase(s, c, e, err.Error())
 	}
 	if keep {
 		err = g.writers[n].append(s, e)

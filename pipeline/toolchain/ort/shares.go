@@ -83,9 +83,10 @@ func (e *engine) profile(s *shard, runs int) (string, error) {
 		if err = profiled.feed(s, 0); err != nil {
 			break
 		}
-		_, err = profiled.run()
+		_, failed := profiled.run()
 		profiled.bound.free()
-		if err != nil {
+		if failed != nil {
+			err = driverproc.Errorf(codeOf(failed.Error()), "engine %s: %v", e.id, failed)
 			break
 		}
 	}

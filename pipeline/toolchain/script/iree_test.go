@@ -38,7 +38,7 @@ func TestCompileForGPUs(t *testing.T) {
 			if err := compile(device, arch, dir); err != nil {
 				t.Fatal(err)
 			}
-			if tie, err := format.OpenTie(filepath.Join(dir, "model.vmfb"), "iree-vmfb"); err != nil || tie != want {
+			if tie, err := format.OpenTie(filepath.Join(dir, "model.vmfb"), format.ModuleTie); err != nil || tie != want {
 				t.Errorf("tie %+v (%v), want %+v", tie, err, want)
 			}
 			job := toolchain.Job{Verb: toolchain.VerbRun, Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "e", Path: "e/model.vmfb", Load: map[string]string{}}}},

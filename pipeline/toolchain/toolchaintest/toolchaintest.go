@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -79,11 +78,9 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		t.Fatal(err)
 	}
 	target := registry.Target{Name: "any", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}
-	switch name {
-	case "tensorrt-rtx":
-		target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}
-	case "coreml":
-		target.OS, target.CPU = "darwin", registry.TargetCPU{Arch: "arm64"}
+	if source.Example.OS != "" {
+		target = source.Example
+		target.Name = "any"
 	}
 	options, err := source.Profile.CompileOptions(target, "fp32")
 	if err != nil {
@@ -101,7 +98,7 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		Model: digits + "digits.onnx", Cases: digits + "cases/cases-00000.safetensors", Count: 360,
 	}
 	switch {
-	case slices.Contains(source.Profile.Sources, "gguf"):
+	case len(source.AsIs) > 0:
 		c.Model, c.Input = "../../../cmd/mlpromote/testdata/models/gguf/q8_0.gguf", "source.gguf"
 		c.Cases, c.Count = tokens(t, 12, 7, 60), 12
 	case len(source.Profile.Sources) > 0:

@@ -65,7 +65,9 @@ func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, 
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}
-	tools := pipeline.Toolchain{Profile: m.Profile(), Engines: w.driver(driver, m.Profile().Cost), Timing: driver}
+	profile := m.Profile()
+	profile.Reading = drivers.Reading(profile.Format)
+	tools := pipeline.Toolchain{Profile: profile, Engines: w.driver(driver, profile.Cost), Timing: driver}
 	if m.Compile.From != nil {
 		err = c.chain(ctx, &tools, *m.Compile.From, names, open)
 	}
