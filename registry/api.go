@@ -196,6 +196,8 @@ type Candidate struct {
 	Label   string   `json:"label"`
 	Chosen  bool     `json:"chosen"`
 	Reasons []string `json:"reasons,omitempty"` // why it was not chosen
+	// MissingRuntimes has, by name, what the engine needs of each runtime that the node does not have, if that is all that speaks against it.
+	MissingRuntimes map[string]string `json:"missingRuntimes,omitempty"`
 }
 
 // Publication names a release that was built in the first environment.

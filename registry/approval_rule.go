@@ -205,11 +205,16 @@ func (g GivenApproval) why() string {
 
 // CheckApprovals decides whether enough approvers agreed to a promotion to the policy's resource.
 func (p Policy) CheckApprovals(r Release, claims []Claim) Requirement {
-	req := Requirement{Name: requireApprovals, Subject: "release"}
-	a := p.approvers(r, claims)
+	req := Requirement{Name: requireApprovals, Subject: subjectRelease}
+	judgeApprovals(judging{policy: p, release: r, claims: claims}, &req)
+	return req
+}
+
+func judgeApprovals(j judging, req *Requirement) {
+	rule, a := j.policy.Approvals, j.policy.approvers(j.release, j.claims)
 	req.Evidence, req.until = a.bundles, a.until
-	missing := p.Approvals.missing(a)
-	req.Met = p.Approvals.Count > 0 && len(missing) == 0
+	missing := rule.missing(a)
+	req.Met = rule.Count > 0 && len(missing) == 0
 	var said []string
 	if len(a.names) > 0 {
 		said = append(said, "approved by "+strings.Join(a.names, ", "))
@@ -220,9 +225,8 @@ func (p Policy) CheckApprovals(r Release, claims []Claim) Requirement {
 	}
 	req.Detail = strings.Join(said, "; ")
 	if !req.Met {
-		req.Detail += p.howToApprove(r)
+		req.Detail += j.policy.howToApprove(j.release)
 	}
-	return req
 }
 
 // missing lists what is missing of the rule.

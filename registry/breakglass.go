@@ -29,17 +29,6 @@ const MaxBreakGlass = 24 * time.Hour
 // breakGlassApprovers is how many must agree.
 const breakGlassApprovers = 2
 
-// requireBreakGlass applies to promotions that skip requirements.
-const requireBreakGlass = "break-glass"
-
-// Skippable lists the requirements that can be skipped: proofs that are missing, and rules of
-// time and consent. What is known against a release never is, nor is who made it and its native code:
-// quarantines, failing reports, signatures, provenance, separate roles, operator libraries.
-func Skippable() []string {
-	return []string{RequireParity, RequireRecordedCases, requireAccuracy, requireCeilings, RequireNoLooser, RequireCompatibleInterface,
-		RequireReproducibleBytes, RequireReproducibleSemantic, requireReports, requireCoverage, requireApprovals, requireNoFreeze}
-}
-
 // NewBreakGlass returns a statement about a release, ready to sign. Errors: CodeInvalid for one that
 // [BreakGlass.Validate] refuses.
 func NewBreakGlass(subject StatementSubject, b BreakGlass) ([]byte, error) {

@@ -33,42 +33,39 @@ type agreed struct {
 	given []GivenBreakGlass
 }
 
-// breakGlass marks unmet requirements as skipped, if enough approvers agreed to skip just these, or a
-// list that has them. It adds a requirement that says so, and one for each engine that no failing
-// report stands against it, which a missing proof may hide. If all is met, it does nothing.
-func (p Policy) breakGlass(d *Decision, r Release, claims []Claim) {
-	unmet := d.Unmet()
-	if len(unmet) == 0 {
-		return
-	}
-	req := Requirement{Name: requireBreakGlass, Subject: "release"}
-	chosen, others := p.chooseSkips(r, claims, unmet)
+// skipsUnmet reports whether a promotion may skip requirements, and there are some to skip.
+func skipsUnmet(j judging) bool { return j.policy.Promotion.BreakGlass && len(j.decided.Unmet()) > 0 }
+
+// skipped reports whether it was decided what a promotion skips. Then each failing report is looked at by itself, since a missing
+// proof may hide it.
+func skipped(j judging) bool {
+	return slices.ContainsFunc(j.decided.Requirements, func(req Requirement) bool { return req.Name == requireBreakGlass })
+}
+
+// judgeBreakGlass marks unmet requirements as skipped, if enough approvers agreed to skip just these, or a
+// list that has them.
+func judgeBreakGlass(j judging, req *Requirement) {
+	unmet := j.decided.Unmet()
+	chosen, others := j.policy.chooseSkips(j.release, j.claims, unmet)
 	names := make(map[string]bool)
-	for i, u := range d.Requirements {
+	for i, u := range j.decided.Requirements {
 		if !u.Met && slices.Contains(chosen.skips, u.Name) {
-			d.Requirements[i].Skipped = true
+			j.decided.Requirements[i].Skipped = true
 			names[u.Name] = true
 		}
 	}
-	if len(names) > 0 {
-		req.Met = true
-		s := Skipped{Requirements: sortedKeys(names)}
-		for _, g := range chosen.given {
-			s.Approvers, s.Comments = append(s.Approvers, g.by()), append(s.Comments, g.Comment)
-			req.Evidence = append(req.Evidence, g.Bundle)
-			req.until = earlier(req.until, g.ExpiresOn)
-		}
-		d.Skipped, req.Detail = &s, s.String()
-	} else {
-		req.Detail = p.howToBreak(r, unmet, others)
+	if len(names) == 0 {
+		req.Detail = j.policy.howToBreak(j.release, unmet, others)
+		return
 	}
-	counted, _ := count(r, claims)
-	d.Requirements = append(d.Requirements, req)
-	for _, e := range r.Engines {
-		standing := Requirement{Name: requireNoFailure, Subject: e.Label()}
-		judgeFailures(&standing, r, e, counted)
-		d.Requirements = append(d.Requirements, standing)
+	req.Met = true
+	s := Skipped{Requirements: sortedKeys(names)}
+	for _, g := range chosen.given {
+		s.Approvers, s.Comments = append(s.Approvers, g.by()), append(s.Comments, g.Comment)
+		req.Evidence = append(req.Evidence, g.Bundle)
+		req.until = earlier(req.until, g.ExpiresOn)
 	}
+	j.decided.Skipped, req.Detail = &s, s.String()
 }
 
 // chooseSkips returns the approvers whose common list leaves the fewest requirements unmet, and what

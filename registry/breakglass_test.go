@@ -170,7 +170,7 @@ func TestBreakGlassWithoutNeed(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	p := emergency()
-	p.Require = []string{"signature", "parity"}
+	p.Require, p.Accuracy = []string{"signature", "parity"}, nil
 	d := p.Check(r, append(enough(r), breakGlass(r, "first", 9, nil), breakGlass(r, "second", 9, nil)))
 	if !d.Allowed() || d.Skipped != nil || slices.ContainsFunc(d.Requirements,
 		func(r registry.Requirement) bool { return r.Name == "break-glass" || r.Skipped }) {

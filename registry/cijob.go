@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// requireCIJob applies in every environment with a [CIJob].
-const requireCIJob = "ci-job"
-
 // CIJob is the CI job that must have built what is promoted to an environment. Only claims count that the builder read from a token
 // which Issuer signed for that job: what variables of a job say, any step of it can set. It is the builder's word that it saw the
 // token. The zero CIJob is invalid.
@@ -105,16 +102,17 @@ func cmpText(text, otherwise string) string {
 }
 
 // judgeCIJob requires that a provenance that counts names the job.
-func (p Policy) judgeCIJob(req *Requirement, provenances []Claim) {
-	req.Detail = "no provenance of a trusted builder: run mlpromote build in " + p.CIJob.String()
-	for _, c := range provenances {
-		why := p.CIJob.differs(c.Statement.Origin())
+func judgeCIJob(j judging, req *Requirement, s Subject) {
+	job := j.policy.CIJob
+	req.Detail = "no provenance of a trusted builder: run mlpromote build in " + job.String()
+	for _, c := range j.counted.of(PredicateProvenance, s.Digest) {
+		why := job.differs(c.Statement.Origin())
 		if why == "" {
-			req.Met, req.Detail, req.Evidence = true, "built in "+p.CIJob.String(), nil
+			req.Met, req.Detail, req.Evidence = true, "built in "+job.String(), nil
 			req.cite(c)
 			return
 		}
-		req.Detail = "want that it was built in " + p.CIJob.String() + ": " + why
+		req.Detail = "want that it was built in " + job.String() + ": " + why
 		req.cite(c)
 	}
 }

@@ -8,12 +8,6 @@ import (
 	"strings"
 )
 
-// The requirements that follow from keys of an environment of their own, and not from its list.
-const (
-	requireAccuracy = "accuracy" // AccuracyRequirement
-	requireCeilings = "ceilings" // Ceilings
-)
-
 // programMetric is the metric that a program of the release computes.
 const programMetric = "program"
 
@@ -115,21 +109,21 @@ func (c Ceilings) Validate() error {
 }
 
 // judgeAccuracy decides whether every kind of hardware has a pass that shows the accuracy.
-func (p Policy) judgeAccuracy(req *Requirement, r Release, e Engine, cs counted) {
-	if p.Accuracy == nil {
+func judgeAccuracy(j judging, req *Requirement, e Engine) {
+	if j.policy.Accuracy == nil {
 		req.Detail = "the policy does not say which accuracy"
 		return
 	}
-	p.judgePasses(req, r, e, cs, func(pass report) string { return p.lacksAccuracy(pass, e) })
+	judgePasses(j, req, e, "shown by a verifier", passAccuracy)
 }
 
 // judgeCeilings decides whether no limit on an output is looser than the ceiling of its precision.
-func (p Policy) judgeCeilings(req *Requirement, r Release, e Engine, cs counted) {
-	if _, listed := p.Ceilings[e.Precision]; !listed {
+func judgeCeilings(j judging, req *Requirement, e Engine) {
+	if _, listed := j.policy.Ceilings[e.Precision]; !listed {
 		req.Detail = fmt.Sprintf("there are ceilings, but not for %s: add %s to ceilings in environments.yaml, {} for no ceiling", e.Precision, e.Precision)
 		return
 	}
-	p.judgePasses(req, r, e, cs, func(pass report) string { return p.Ceilings.above(pass, e.Precision) })
+	judgePasses(j, req, e, "shown by a verifier", passCeilings)
 }
 
 // ownCeilings has the precisions that numbers of an output have by their type.
@@ -145,23 +139,6 @@ func (c Ceilings) of(precision, dtype string) map[string]Figure {
 		}
 	}
 	return looser
-}
-
-// judgePasses holds the newest passes against what lacks says of one: empty if nothing.
-func (p Policy) judgePasses(req *Requirement, r Release, e Engine, cs counted, lacks func(report) string) {
-	parity := cs.proofs(r, e)
-	passes := parity.newest(p.compared)
-	req.Met, req.Detail = true, "shown by a verifier"
-	parity.refuse(req)
-	if len(passes) == 0 {
-		req.deny("%s", noPass(parity.stale))
-	}
-	for _, kind := range sortedKeys(passes) {
-		req.cite(passes[kind].claim)
-		if why := lacks(passes[kind]); why != "" {
-			req.deny("%s", why)
-		}
-	}
 }
 
 func (p Policy) lacksAccuracy(pass report, e Engine) string {

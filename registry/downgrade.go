@@ -1,53 +1,19 @@
 package registry
 
-import (
-	"cmp"
-	"fmt"
-	"strings"
-
-	"golang.org/x/mod/semver"
-)
-
-// RequireNoDowngrade applies where a promotion would replace a newer version. A rollback goes back; what
-// replaces a newer version otherwise is mostly a job that comes late.
-const RequireNoDowngrade = "no-downgrade"
+import "fmt"
 
 // replacesNewer reports whether the release is of an older version than the head that it would replace.
-func (p Policy) replacesNewer(r Release) bool {
-	there := p.Promotion
-	return !there.Replay && there.HeadVersion != "" && there.Head != r.Digest && CompareTags(r.Tag(), there.HeadVersion) < 0
+func replacesNewer(j judging) bool {
+	there := j.policy.Promotion
+	return !there.Replay && there.HeadVersion != "" && there.Head != j.release.Digest && CompareTags(j.release.Tag(), there.HeadVersion) < 0
 }
 
-// judgeDowngrade decides about a release that would replace a newer version: only who asks for it gets it.
-func (p Policy) judgeDowngrade() Requirement {
-	there := p.Promotion
-	req := Requirement{Name: RequireNoDowngrade, Subject: "release", Met: there.Downgrade}
-	req.Detail = fmt.Sprintf("%s has %s, which is newer", there.Environment, there.HeadVersion)
+// judgeDowngrade decides about a release that would replace a newer version: only who asks for it gets it. A rollback goes back;
+// what replaces a newer version otherwise is mostly a job that comes late.
+func judgeDowngrade(j judging, req *Requirement) {
+	there := j.policy.Promotion
+	req.Met, req.Detail = there.Downgrade, fmt.Sprintf("%s has %s, which is newer", there.Environment, there.HeadVersion)
 	if req.Met {
 		req.Detail += ": replacing it was asked for"
 	}
-	return req
-}
-
-// CompareTags compares the versions that two tags of releases name, as SemVer 2.0.0 orders them (section 11), and of
-// equal versions their revisions. A tag that is no version is equal to every other: it has no order.
-func CompareTags(a, b string) int {
-	x, xRevision := cutRevision(a)
-	y, yRevision := cutRevision(b)
-	if !versionPattern.MatchString(x) || !versionPattern.MatchString(y) {
-		return 0
-	}
-	return cmp.Or(semver.Compare("v"+x, "v"+y), compareNumbers(xRevision, yRevision))
-}
-
-// cutRevision splits the tag of a later revision of a version; a first one has no revision.
-func cutRevision(tag string) (version, revision string) {
-	suffix := revisionPattern.FindString(tag)
-	return strings.TrimSuffix(tag, suffix), strings.TrimPrefix(suffix, "-r")
-}
-
-// compareNumbers compares digits by value, however many they are. No digits are less than any.
-func compareNumbers(a, b string) int {
-	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

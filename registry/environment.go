@@ -65,22 +65,7 @@ func (e Environment) Policy() Policy {
 		return Policy{Operators: e.Operators}
 	}
 	p := e.rules()
-	p.Require = append(slices.Clone(e.Require), requireOperators, requireUnrestricted)
-	if e.Accuracy != nil {
-		p.Require = append(p.Require, requireAccuracy)
-	}
-	if len(e.Ceilings) > 0 {
-		p.Require = append(p.Require, requireCeilings)
-	}
-	if e.CIJob != nil {
-		p.Require = append(p.Require, requireCIJob)
-	}
-	if !e.Reports.IsZero() {
-		p.Require = append(p.Require, requireReports)
-	}
-	if !e.Coverage.IsZero() {
-		p.Require = append(p.Require, requireCoverage)
-	}
+	p.Require = append(slices.Clone(e.Require), requirementsWith(func(row requirementRow) bool { return row.common })...)
 	return p
 }
 

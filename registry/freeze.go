@@ -8,9 +8,6 @@ import (
 	_ "time/tzdata" // machines without a table of time zones judge freezes too
 )
 
-// requireNoFreeze applies in every environment with freezes.
-const requireNoFreeze = "no-freeze"
-
 // Freeze is a window in which nothing is promoted to an environment: once, between two instants, or
 // every week by the clock of a time zone. The zero Freeze is refused by [Freeze.Validate].
 type Freeze struct {
@@ -194,44 +191,4 @@ func validateFreezes(all []Freeze) error {
 		}
 	}
 	return nil
-}
-
-// judgeFreeze decides whether the moment of the promotion is outside all freezes.
-func (p Policy) judgeFreeze(r Release) Requirement {
-	req := Requirement{Name: requireNoFreeze, Subject: "release"}
-	c := p.Promotion
-	if c.Replay || c.Head == r.Digest && c.Environment != "" {
-		req.Met, req.Detail = true, "no head moves"
-		return req
-	}
-	if why := c.unknownTime(); why != "" {
-		req.Detail = why
-		return req
-	}
-	req.Met, req.Detail = true, "no freeze now, and no more to come"
-	for _, f := range p.Freeze {
-		frozen, change := f.InForce(c.Now)
-		switch {
-		case frozen:
-			req.deny("%s of %s lasts until %s: wait, or go back with mlpromote rollback, which is allowed", f, c.Environment, change.Format(time.RFC3339))
-		case !earlier(req.until, change).Equal(req.until):
-			req.until = change
-			if req.Met {
-				req.Detail = fmt.Sprintf("no freeze now; %s is next, from %s", f.Name, change.Format(time.RFC3339))
-			}
-		}
-	}
-	return req
-}
-
-// unknownTime returns why the time of the promotion is not known, or "". A clock that was turned
-// back would end freezes and revive what expired.
-func (c PromotionContext) unknownTime() string {
-	switch {
-	case c.Now.IsZero():
-		return "the time of the promotion is not known"
-	case ClaimsFuture(c.Newest, c.Now):
-		return fmt.Sprintf("the clock here says %s, but the newest event of the history is of %s: set the clock", utc(c.Now), utc(c.Newest))
-	}
-	return ""
 }

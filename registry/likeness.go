@@ -85,6 +85,17 @@ func (r report) keepsFrom(n Node) bool {
 	return r.fault != nil || !slices.ContainsFunc(r.on(n), func(f fact) bool { return f.decides && f.differs() && !f.partOf(n) })
 }
 
+// whyKeptFrom says why a report that did not pass keeps its engine from a node; empty if it does not.
+func (r report) whyKeptFrom(n Node) string {
+	if !r.keepsFrom(n) {
+		return ""
+	}
+	if open := r.unstated(n); open != "" {
+		return fmt.Sprintf("%s; the node may be like the machine of that report: it does not state %s", r.failure(), PlainText(open))
+	}
+	return r.failure() + "; the node is like the machine of that report"
+}
+
 // unstated names the deciding facts that the report states and the node does not.
 func (r report) unstated(n Node) string {
 	var names []string

@@ -14,28 +14,13 @@ type Mismatch struct {
 	Requirement string `json:"requirement"` // "cpu.level", "runtimes.onnxruntime"
 	Need        string `json:"need"`        // empty: nothing
 	Have        string `json:"have"`        // empty: nothing
+
+	runtime string // that the requirement is about; empty: another one
 }
 
 // String writes the mismatch as a clause: "cpu.level: needs v3, has v2".
 func (m Mismatch) String() string {
 	return fmt.Sprintf("%s: needs %s, has %s", m.Requirement, cmp.Or(m.Need, "none"), cmp.Or(m.Have, "none"))
-}
-
-// MissingRuntimes returns what the candidate needs of each runtime that the node does not have at
-// all, by name: "onnxruntime": ">= 1.30.0". It is empty if that is not all that speaks against the
-// candidate.
-func (c Candidate) MissingRuntimes() map[string]string {
-	missing := make(map[string]string)
-	for _, reason := range c.Reasons {
-		text, runtime := strings.CutPrefix(reason, "runtimes.")
-		name, need, named := strings.Cut(text, ": needs ")
-		need, lacks := strings.CutSuffix(need, ", has none")
-		if !runtime || !named || !lacks {
-			return nil
-		}
-		missing[name] = need
-	}
-	return missing
 }
 
 // Match lists every requirement of the target that the node with the runtime does not meet, in
@@ -46,22 +31,22 @@ func (t Target) Match(n Node, r Runtime) []Mismatch {
 		if why == "" {
 			why = "the target document has no known version"
 		}
-		return []Mismatch{{"target", why, ""}}
+		return []Mismatch{{Requirement: "target", Need: why}}
 	}
 	var out []Mismatch
 	differ := func(requirement, need, have string) {
 		if need != have {
-			out = append(out, Mismatch{requirement, need, have})
+			out = append(out, Mismatch{Requirement: requirement, Need: need, Have: have})
 		}
 	}
 	differ("os", t.OS, n.OS)
 	differ("cpu.arch", t.CPU.Arch, n.CPU.Arch)
 	if levelRank(t.CPU.Level) > levelRank(n.CPU.Level) {
-		out = append(out, Mismatch{"cpu.level", t.CPU.Level, n.CPU.Level})
+		out = append(out, Mismatch{Requirement: "cpu.level", Need: t.CPU.Level, Have: n.CPU.Level})
 	}
 	for _, f := range t.CPU.Features {
 		if !slices.Contains(n.CPU.Features, f) {
-			out = append(out, Mismatch{"cpu.features", f, ""})
+			out = append(out, Mismatch{Requirement: "cpu.features", Need: f})
 		}
 	}
 	if t.Accelerator != nil {
@@ -91,7 +76,7 @@ func (t Target) matchRuntimes(r Runtime) []Mismatch {
 	for _, name := range sortedKeys(t.Runtimes) {
 		have, ok := r.Runtimes[name]
 		if !ok || !t.Runtimes[name].Allows(have) {
-			out = append(out, Mismatch{"runtimes." + name, t.Runtimes[name].String(), have})
+			out = append(out, Mismatch{Requirement: "runtimes." + name, Need: t.Runtimes[name].String(), Have: have, runtime: name})
 		}
 	}
 	return out
@@ -102,7 +87,7 @@ func (t Target) matchRuntimes(r Runtime) []Mismatch {
 func (t Target) matchAccelerator(n Node) []Mismatch {
 	want := max(t.Accelerator.Count, 1)
 	found := 0
-	best := []Mismatch{{"accelerator", t.Accelerator.String(), ""}}
+	best := []Mismatch{{Requirement: "accelerator", Need: t.Accelerator.String()}}
 	for i, device := range n.Accelerators {
 		lacks := t.matchDevice(device)
 		if len(lacks) == 0 {
@@ -118,7 +103,7 @@ func (t Target) matchAccelerator(n Node) []Mismatch {
 	if len(best) > 0 {
 		return best
 	}
-	return []Mismatch{{"accelerator.count", strconv.Itoa(want), strconv.Itoa(found)}}
+	return []Mismatch{{Requirement: "accelerator.count", Need: strconv.Itoa(want), Have: strconv.Itoa(found)}}
 }
 
 func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
@@ -126,7 +111,7 @@ func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
 	var out []Mismatch
 	differ := func(requirement, need, have string) {
 		if need != have {
-			out = append(out, Mismatch{"accelerator." + requirement, need, have})
+			out = append(out, Mismatch{Requirement: "accelerator." + requirement, Need: need, Have: have})
 		}
 	}
 	differ("vendor", a.Vendor, d.Vendor)
@@ -140,10 +125,10 @@ func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
 	}
 	if a.MemoryMiB > d.MemoryMiB {
 		out = append(out,
-			Mismatch{"accelerator.memoryMiB", strconv.FormatInt(a.MemoryMiB, 10), strconv.FormatInt(d.MemoryMiB, 10)})
+			Mismatch{Requirement: "accelerator.memoryMiB", Need: strconv.FormatInt(a.MemoryMiB, 10), Have: strconv.FormatInt(d.MemoryMiB, 10)})
 	}
 	if a.Driver != nil && !a.Driver.Allows(d.Driver) {
-		out = append(out, Mismatch{"accelerator.driver", a.Driver.String(), d.Driver})
+		out = append(out, Mismatch{Requirement: "accelerator.driver", Need: a.Driver.String(), Have: d.Driver})
 	}
 	return out
 }

@@ -95,18 +95,15 @@ func (n NodeEngine) String() string { return n.NodeType + " -> " + cmp.Or(n.Labe
 // nothing that holds for such a node.
 func (r Release) NodesGet(types []Named[Node], unmet func(Engine) []Requirement) []NodeEngine {
 	ranked := r.Ranked()
-	objections := make([][]Requirement, len(ranked))
-	for i, e := range ranked {
-		objections[i] = unmet(e)
+	objections := make(map[Digest][]Requirement)
+	for _, e := range ranked {
+		objections[e.Digest] = unmet(e)
 	}
 	get := make([]NodeEngine, 0, len(types))
 	for _, t := range types {
 		n := NodeEngine{NodeType: t.Name}
-		for i, e := range ranked {
-			if len(e.Target.Match(t.Document, t.Document.Runtime())) == 0 && len(unmetOn(t.Document, objections[i])) == 0 {
-				n.Engine, n.Label = e.Digest, e.Label()
-				break
-			}
+		if at, _ := FirstFit(t.Document, ranked, func(e Engine) []Requirement { return objections[e.Digest] }); at >= 0 {
+			n.Engine, n.Label = ranked[at].Digest, ranked[at].Label()
 		}
 		get = append(get, n)
 	}

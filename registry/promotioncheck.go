@@ -2,9 +2,7 @@ package registry
 
 import (
 	"context"
-	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -187,25 +185,6 @@ func parts(err error) []error {
 // oneLine is text without newlines and control characters.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(PlainText(strings.ReplaceAll(text, "\n", " "))), " ")
-}
-
-// Command is the command that meets a requirement which is unmet; empty where several could, none, or something speaks
-// against the release. ref
-// names the release, and to the destination.
-func (req Requirement) Command(ref, to string) string {
-	approve := fmt.Sprintf("mlpromote approve %s --env %s ", ref, to)
-	switch {
-	case req.Met || req.Skipped || req.Objects():
-		return ""
-	case slices.Contains([]string{RequireParity, RequireRecordedCases, requireReports}, req.Name),
-		req.Name == requireCoverage && strings.Contains(req.Detail, "mlpromote verify"):
-		return "mlpromote verify " + ref
-	case req.Name == requireApprovals:
-		return approve + "--comment TEXT"
-	case req.Name == RequireNoLooser, req.Name == RequireCompatibleInterface:
-		return approve + "--accept LINE --comment TEXT"
-	}
-	return ""
 }
 
 // subjectPage is the page of the subject of a requirement: that of an engine, or else of the release.

@@ -79,16 +79,6 @@ const (
 	readinessSubjectAll = "release"
 )
 
-// askedBy names the requirements of a policy that are about an item.
-func askedBy(name string) []string {
-	return map[string][]string{
-		readySignature: {RequireSignature}, readyProvenance: {RequireProvenance, requireCIJob}, readyParity: {RequireParity, RequireRecordedCases, requireReports},
-		readyRecorded: {RequireRecordedCases}, readyReproducible: {RequireReproducibleBytes, RequireReproducibleSemantic},
-		readyUnrestricted: {requireQuarantine, requireUnrestricted}, readyApprovals: {requireApprovals}, readyCoverage: {requireCoverage},
-		readyAccuracy: {requireAccuracy}, readySafe: {requireOperators},
-	}[name]
-}
-
 // Readiness lists what a release is proven to be, with the proof, and what is missing. It decides nothing: only
 // [Policy.Check] does, and what the policy of the destination says is beside each item that it asks for. It depends
 // only on its argument.
@@ -113,7 +103,7 @@ func (item *ReadinessItem) ask(d *Decision) {
 	for _, req := range d.Requirements {
 		// The release's own signature is one thing, those of its engines are others.
 		about := req.Subject == item.Subject || item.Subject == readinessSubjectAll && item.Name != readySignature
-		if !about || !slices.Contains(askedBy(item.Name), req.Name) {
+		if !about || !slices.Contains(requirementsAbout(item.Name), req.Name) {
 			continue
 		}
 		if !slices.Contains(item.Asked, req.Name) {

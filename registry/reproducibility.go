@@ -1,9 +1,6 @@
 package registry
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Reproducibility is the result of running a step twice, in two processes, on the same inputs.
 // The zero Reproducibility means that this was not tried.
@@ -61,28 +58,4 @@ func (s Statement) Reproducible() Reproducibility {
 		return ""
 	}
 	return class
-}
-
-// judgeReproducible decides whether builders found the wanted class for the engine. The worst
-// of several findings counts.
-func judgeReproducible(req *Requirement, want Reproducibility, provenance []Claim) {
-	found := Reproducibility("")
-	for _, c := range provenance {
-		class := c.Statement.Reproducible()
-		if class == "" {
-			continue
-		}
-		req.cite(c)
-		if found == "" || found.AtLeast(class) {
-			found = class
-		}
-	}
-	switch {
-	case found == "":
-		req.Detail = "it was not built twice: run mlpromote build --check-reproducible"
-	case found.AtLeast(want):
-		req.Met, req.Detail = true, fmt.Sprintf("built twice with the class %s", found)
-	default:
-		req.refuse("two builds gave the class %s, but %s is required: choose a toolchain or variant that reaches it", found, want)
-	}
 }

@@ -1,10 +1,70 @@
 package registry_test
 
 import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
 )
+
+// Each row says in words what it requires, how it is asked for and who can meet it by which command. The page of environments lists it.
+func TestRequirementRows(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/reference/environments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := map[bool]string{true: "yes", false: "-"}
+	seen := make(map[string]bool)
+	for _, row := range registry.RequirementRows() {
+		t.Run(row.Name, func(t *testing.T) {
+			if seen[row.Name] {
+				t.Error("it is there twice")
+			}
+			seen[row.Name] = true
+			if row.Words == "" || row.Per == "" || row.Listed == row.Asked {
+				t.Errorf("%+v: want words, what it is judged of, and one way in which it is asked for", row)
+			}
+			if (row.Command == "") == (row.NoCommand == "") {
+				t.Errorf("command %q, reason for none %q: want one of them", row.Command, row.NoCommand)
+			}
+			if row.Skippable && row.Objects {
+				t.Error("it can be skipped, though it is unmet only if something speaks against the release")
+			}
+			unmet := []registry.Requirement{{Name: row.Name}, {Name: row.Name}}
+			hints := registry.RequirementHints("prod", unmet)
+			if len(hints) != min(len(row.Hint), 1) || strings.Contains(strings.Join(hints, ""), "%") {
+				t.Errorf("hints %q, want one if there is one, without verbs of a format", hints)
+			}
+			unmet[0].Unshown = true
+			if command := unmet[0].Command("staging/m:1", "prod"); strings.Contains(command, "%") || (command == "") != (row.Command == "") {
+				t.Errorf("command %q, want that of the row, %q, filled in", command, row.Command)
+			}
+			for _, item := range row.Items {
+				if !slices.Contains(registry.ReadinessNames(), item) {
+					t.Errorf("the checklist has no item %q", item)
+				}
+			}
+			line := fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", row.Name, row.Words, row.Per, cmp.Or(string(row.Role), "-"), mark[row.Listed], mark[row.Skippable])
+			if !strings.Contains(string(page), line+"\n") {
+				t.Errorf("docs/reference/environments.md lacks the line:\n%s", line)
+			}
+		})
+	}
+	if got := registry.Requirements(); len(got) != len(seen) {
+		t.Errorf("%q are listed, and there are %d rows", got, len(seen))
+	}
+	known := registry.Policy{Require: []string{"unknown"}}.Validate().Error()
+	for _, row := range registry.RequirementRows() {
+		if strings.Contains(known, row.Name) != row.Listed {
+			t.Errorf("%s: environments.yaml can list it is %t, and the refusal of an unknown one is %q", row.Name, row.Listed, known)
+		}
+	}
+}
 
 // Who has to act follows from the role whose evidence is missing. What speaks against a release awaits nobody.
 func TestRolesOfRequirements(t *testing.T) {

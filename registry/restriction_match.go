@@ -48,28 +48,30 @@ func (rs Restrictions) match(r Release, e Engine, cs counted) []RestrictionMatch
 func (rs Restrictions) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 	r.Engines = []Engine{e}
 	counted, _ := count(r, claims)
-	return Decision{Requirements: rs.check(r, counted)}
+	j := judging{policy: Policy{Promotion: PromotionContext{Restrictions: rs}}, release: r, counted: counted, decided: new(Decision)}
+	j.decide(requirementNamed(requireUnrestricted))
+	return *j.decided
 }
 
-// check returns a requirement for each engine of the release: that nothing restricts it. Without
+// judgeRestrictions decides for each engine whether nothing restricts it. Without
 // restrictions there is nothing to show, so it returns none.
-func (rs Restrictions) check(r Release, cs counted) []Requirement {
-	if !rs.known {
-		return []Requirement{{Name: requireUnrestricted, Subject: "release",
-			Detail: "it is unknown what is restricted here: read the restriction list of the environment"}}
+func judgeRestrictions(j judging) []Requirement {
+	in := j.policy.Promotion.Restrictions
+	if !in.known {
+		return []Requirement{{Subject: subjectRelease, Detail: "it is unknown what is restricted here: read the restriction list of the environment"}}
 	}
-	if len(rs.entries) == 0 {
+	if len(in.entries) == 0 {
 		return nil
 	}
-	var out []Requirement
-	for _, e := range r.Engines {
-		req := Requirement{Name: requireUnrestricted, Subject: e.Label(), Met: true, Detail: "nothing that it was made from is restricted"}
-		for _, m := range rs.match(r, e, cs) {
+	var all []Requirement
+	for _, e := range j.release.Engines {
+		req := Requirement{Subject: e.Label(), Met: true, Detail: "nothing that it was made from is restricted"}
+		for _, m := range in.match(j.release, e, j.counted) {
 			req.refuse("%s, and %s is restricted (%.200q): choose another version", m.Why, m.Restriction, m.Restriction.Reason)
 		}
-		out = append(out, req)
+		all = append(all, req)
 	}
-	return out
+	return all
 }
 
 // ingredients is what an engine was made from and with.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"iter"
 	"regexp"
 )
 
@@ -24,6 +25,32 @@ type Table[T any] interface {
 type Named[T any] struct {
 	Name     string `json:"name"`
 	Document T      `json:"document"`
+}
+
+// Rows reads all documents of a table in the order of their names, page by page. It ends with the first error.
+func Rows[T any](ctx context.Context, t Table[T]) iter.Seq2[Named[T], error] {
+	return RowsAfter(ctx, t, "")
+}
+
+// RowsAfter is [Rows] of the documents after a name.
+func RowsAfter[T any](ctx context.Context, t Table[T], after string) iter.Seq2[Named[T], error] {
+	return func(yield func(Named[T], error) bool) {
+		for {
+			page, err := t.List(ctx, after, MaxPage)
+			if err != nil {
+				yield(Named[T]{}, err)
+				return
+			}
+			for _, row := range page {
+				if after = row.Name; !yield(row, nil) {
+					return
+				}
+			}
+			if len(page) < MaxPage {
+				return
+			}
+		}
+	}
 }
 
 // NodeTypes stores nodes by name, so that a scheduler can ask for "g6.xlarge".

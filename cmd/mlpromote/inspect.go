@@ -95,29 +95,24 @@ func inspectText(i inspection.Result) string {
 // nodesGet asks for each registered node type which engine of a release it gets. Who may not read node types sees none.
 func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r registry.Release) ([]registry.NodeEngine, error) {
 	var all []registry.NodeEngine
-	for after := ""; ; {
-		page, err := i.NodeTypes.List(ctx, after, registry.MaxPage)
+	for t, err := range registry.Rows(ctx, i.NodeTypes) {
 		if registry.HasCode(err, registry.CodeForbidden) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range page {
-			answer, err := i.Resolve(ctx, registry.ResolveQuery{Environment: environment, Model: r.Model, Version: string(r.Digest), Node: t.Document})
-			if err != nil && !registry.HasCode(err, registry.CodeNoEngine) && !registry.HasCode(err, registry.CodePolicy) {
-				return nil, err
-			}
-			n := registry.NodeEngine{NodeType: t.Name}
-			if answer.Engine != nil {
-				n.Engine, n.Label = answer.Engine.Digest, answer.Engine.Label()
-			}
-			all, after = append(all, n), t.Name
+		answer, err := i.Resolve(ctx, registry.ResolveQuery{Environment: environment, Model: r.Model, Version: string(r.Digest), Node: t.Document})
+		if err != nil && !registry.HasCode(err, registry.CodeNoEngine) && !registry.HasCode(err, registry.CodePolicy) {
+			return nil, err
 		}
-		if len(page) < registry.MaxPage {
-			return all, nil
+		n := registry.NodeEngine{NodeType: t.Name}
+		if answer.Engine != nil {
+			n.Engine, n.Label = answer.Engine.Digest, answer.Engine.Label()
 		}
+		all = append(all, n)
 	}
+	return all, nil
 }
 
 // nodesGetText lists what node types get; without any, the order in which nodes get the engines.

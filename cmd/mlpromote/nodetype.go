@@ -83,17 +83,13 @@ func (a *app) nodeTypeListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				var all []registry.Named[registry.Node]
-				for after := ""; ; {
-					page, err := i.NodeTypes.List(c.Context(), after, registry.MaxPage)
+				for t, err := range registry.Rows(c.Context(), i.NodeTypes) {
 					if err != nil {
 						return err
 					}
-					all = append(all, page...)
-					if len(page) < registry.MaxPage {
-						return a.ui.Result(nodeTypesText(all), listed(all))
-					}
-					after = page[len(page)-1].Name
+					all = append(all, t)
 				}
+				return a.ui.Result(nodeTypesText(all), listed(all))
 			})
 		},
 	}

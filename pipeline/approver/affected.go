@@ -110,7 +110,7 @@ func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrict
 func loses(r registry.Release, t registry.Named[registry.Node], restricted map[registry.Digest]bool) (AffectedNodeType, bool) {
 	found := AffectedNodeType{Name: t.Name}
 	for _, e := range r.Ranked() {
-		if len(e.Target.Match(t.Document, t.Document.Runtime())) > 0 {
+		if !e.FitOn(t.Document, nil).Fits() {
 			continue
 		}
 		if found.Engine == "" {
@@ -130,16 +130,11 @@ func loses(r registry.Release, t registry.Named[registry.Node], restricted map[r
 // nodeTypes reads all node types.
 func (r Restricter) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node], error) {
 	var all []registry.Named[registry.Node]
-	for after := ""; ; {
-		page, err := r.NodeTypes.List(ctx, after, registry.MaxPage)
+	for t, err := range registry.Rows(ctx, r.NodeTypes) {
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range page {
-			after = t.Name
-		}
-		if all = append(all, page...); len(page) < registry.MaxPage {
-			return all, nil
-		}
+		all = append(all, t)
 	}
+	return all, nil
 }

@@ -45,9 +45,13 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head registry.He
 	if m.Node != nil {
 		visit("this node", *m.Node)
 	}
-	if err := s.eachNodeType(ctx, func(name string, node registry.Node) { visit("node type "+name, node) }); err != nil {
+	types, err := s.nodeTypes(ctx)
+	if err != nil {
 		warnings = append(warnings,
 			fmt.Sprintf("the node types cannot be read, so those that lose their engine are unknown: %v", err))
+	}
+	for _, t := range types {
+		visit("node type "+t.Name, t.Document)
 	}
 	return warnings, changes
 }

@@ -101,25 +101,18 @@ func (n NodeReports) each(ctx context.Context, prefix, after string, do func(nam
 	if after == "" {
 		after = prefix
 	}
-	for {
-		page, err := n.Table.List(ctx, after, registry.MaxPage)
+	for d, err := range registry.RowsAfter(ctx, n.Table, after) {
 		if err != nil {
 			return err
 		}
-		for _, d := range page {
-			if !strings.HasPrefix(d.Name, prefix) {
-				return nil
-			}
-			more, err := do(d.Name, d.Document)
-			if err != nil || !more {
-				return err
-			}
-			after = d.Name
-		}
-		if len(page) < registry.MaxPage {
+		if !strings.HasPrefix(d.Name, prefix) {
 			return nil
 		}
+		if more, err := do(d.Name, d.Document); err != nil || !more {
+			return err
+		}
 	}
+	return nil
 }
 
 // NodeReports lists the reports that count.

@@ -8,24 +8,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// eachNodeType calls visit for every registered node type.
-func (s *Service) eachNodeType(ctx context.Context, visit func(name string, node registry.Node)) error {
+// nodeTypes reads all registered node types.
+func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node], error) {
 	if s.NodeTypes == nil {
-		return nil
+		return nil, nil
 	}
-	for after := ""; ; {
-		page, err := s.NodeTypes.List(ctx, after, registry.MaxPage)
+	var all []registry.Named[registry.Node]
+	for t, err := range registry.Rows(ctx, s.NodeTypes) {
 		if err != nil {
-			return errors.Join(err, ctx.Err())
+			return nil, errors.Join(err, ctx.Err())
 		}
-		for _, n := range page {
-			visit(n.Name, n.Document)
-			after = n.Name
-		}
-		if len(page) < registry.MaxPage {
-			return nil
-		}
+		all = append(all, t)
 	}
+	return all, nil
 }
 
 // tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.
@@ -33,10 +28,7 @@ func (s *Service) tellNodes(ctx context.Context, m move, p *registry.Promotion) 
 	if m.standing == nil {
 		return
 	}
-	var all []registry.Named[registry.Node]
-	err := s.eachNodeType(ctx, func(name string, node registry.Node) {
-		all = append(all, registry.Named[registry.Node]{Name: name, Document: node})
-	})
+	all, err := s.nodeTypes(ctx)
 	if err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the node types cannot be read, so what they get is unknown: %v", err))
 		return
@@ -48,10 +40,7 @@ func (s *Service) tellNodes(ctx context.Context, m move, p *registry.Promotion) 
 
 // knownNodeTypes reads all node types, and their digest. Without a table they are unknown.
 func (s *Service) knownNodeTypes(ctx context.Context) (registry.KnownNodeTypes, registry.Digest, error) {
-	var all []registry.Named[registry.Node]
-	err := s.eachNodeType(ctx, func(name string, node registry.Node) {
-		all = append(all, registry.Named[registry.Node]{Name: name, Document: node})
-	})
+	all, err := s.nodeTypes(ctx)
 	if err != nil || s.NodeTypes == nil {
 		return registry.KnownNodeTypes{}, "", err
 	}

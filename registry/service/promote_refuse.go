@@ -39,20 +39,10 @@ func unmet(environment string, d registry.Decision) error {
 	}
 	refusal := withoutFailing(d, registry.Errorf(registry.CodePolicy,
 		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  ")))
-	if older := func(r registry.Requirement) bool { return r.Name == registry.RequireNoDowngrade }; slices.ContainsFunc(unmet, older) {
-		refusal = registry.WithHint(refusal, "mlpromote rollback MODEL --env %s --to-version VERSION --reason TEXT goes back to a release that was there, "+
-			"and holds it; mlpromote promote --downgrade promotes an older version that is meant", environment)
+	for _, hint := range registry.RequirementHints(environment, unmet) {
+		refusal = registry.WithHint(refusal, "%s", hint)
 	}
-	compared := func(r registry.Requirement) bool {
-		return r.Name == registry.RequireNoLooser || r.Name == registry.RequireCompatibleInterface
-	}
-	if !slices.ContainsFunc(unmet, compared) {
-		return refusal
-	}
-	return registry.WithHint(refusal,
-		"if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT --keys DIR. "+
-			"The key of a builder does not count; for another one: "+
-			"mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s", environment)
+	return refusal
 }
 
 // distinctReasons lists the unmet requirements, without those that are unmet for the reason of an earlier one: they are met with it.

@@ -47,25 +47,26 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 	return answer, nil
 }
 
-// consider evaluates one engine. The first engine without objections wins.
+// consider evaluates one engine. The first engine without objections wins, as [registry.FirstFit] chooses among all.
 func consider(answer *registry.Resolution, e *ratedEngine, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
-	node := q.Machine()
-	for _, m := range e.Target.Match(node, node.Runtime()) {
+	fit, asked := e.FitOn(q.Machine(), e.unmet), q.Variant == "" || e.Variant == q.Variant
+	for _, m := range fit.Lacks {
 		c.Reasons = append(c.Reasons, m.String())
 	}
-	if q.Variant != "" && e.Variant != q.Variant {
+	if !asked {
 		c.Reasons = append(c.Reasons, fmt.Sprintf("variant %s was requested", q.Variant))
 	}
-	for _, unmet := range e.unmet {
-		var met bool
-		if met, unmet.Detail = unmet.On(node); !met {
-			c.Reasons = append(c.Reasons, reason(unmet))
-		}
+	for _, unmet := range fit.Unmet {
+		c.Reasons = append(c.Reasons, reason(unmet))
 	}
-	if len(c.Reasons) == 0 && answer.Engine == nil {
+	switch {
+	case !asked:
+	case !fit.Fits():
+		c.MissingRuntimes = fit.MissingRuntimes()
+	case answer.Engine == nil:
 		c.Chosen, answer.Engine = true, &e.Engine
-	} else if len(c.Reasons) == 0 {
+	default:
 		c.Reasons = append(c.Reasons, registry.WhyPreferred(*answer.Engine, e.Engine))
 	}
 	return c

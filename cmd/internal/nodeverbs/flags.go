@@ -58,7 +58,7 @@ func withRuntimeHint(err error, query registry.ResolveQuery, answer registry.Res
 		return err
 	}
 	for _, c := range answer.Candidates {
-		missing := c.MissingRuntimes()
+		missing := c.MissingRuntimes
 		if len(missing) == 0 {
 			continue
 		}

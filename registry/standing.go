@@ -1,49 +1,12 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 )
 
-// The checks of a promoted release. No policy can turn them off.
-const (
-	requireSummary   = "summary"    // a promoter's summary allows it in this repository
-	requireNoFailure = "no-failure" // every failing report of a verifier was healed
-)
-
-// Objects reports whether the requirement is unmet because of something that speaks against the release,
-// rather than because a proof is missing. Older services do not say it of all requirements.
-func (req Requirement) Objects() bool {
-	always := req.Name == requireQuarantine || req.Name == requireUnrestricted || req.Name == requireNoFailure
-	return !req.Met && (req.Refused || always)
-}
-
-// Failed reports whether a report about the engine is in the way that did not pass. Other engines of the release may have passed.
-func (req Requirement) Failed() bool { return !req.Met && req.Name == requireNoFailure }
-
-// What to do about a signature that is missing, for who can build and promote.
-const (
-	adviceBuild   = ": run mlpromote build"
-	advicePromote = ": promote it again"
-)
-
-// Missing is Detail without the advice to build or promote, for a machine that does neither.
-func (req Requirement) Missing() string {
-	return strings.TrimSuffix(strings.TrimSuffix(req.Detail, adviceBuild), advicePromote)
-}
-
-// State is how a decision stands to the requirement, in a word: met, unmet, refused or skipped.
-func (req Requirement) State() string {
-	switch {
-	case req.Met:
-		return "met"
-	case req.Skipped:
-		return "skipped"
-	case req.Objects():
-		return "refused"
-	}
-	return "unmet"
-}
+// requireSummary is only asked of releases that were promoted: a promoter's summary allows it in this repository.
+const requireSummary = "summary"
 
 // CheckStanding decides whether a release that was promoted to the resource may still be used.
 // It requires that:
@@ -101,22 +64,20 @@ func CheckReturn(resource string, r Release, claims []Claim, in Restrictions) De
 func CheckUnpromoted(r Release, e Engine, claims []Claim, in Restrictions) Decision {
 	r.Engines = []Engine{e}
 	counted, ignored := count(r, claims)
-	d := Decision{Requirements: append(objections(r, counted, in), signatures(r.Subjects()[1:], counted)...)}
+	d := Decision{Requirements: append(objections(r, counted, in), signatures(r, counted, r.Subjects()[1:])...)}
 	d.Ignore(ignored...)
 	return onUnknownNode(d)
 }
 
 func standing(resource string, r Release, signed []Subject, claims []Claim, in Restrictions) Decision {
 	counted, ignored := count(r, outliveRetirement(claims))
-	summary := Requirement{
-		Name: requireSummary, Subject: "release",
-		Detail: "no verification summary of a trusted promoter for " + resource + advicePromote,
+	summary := Requirement{Name: requireSummary, Subject: subjectRelease}
+	var found []Claim
+	if c, _, ok := FindVSA(claims, r, resource); ok {
+		found = append(found, c)
 	}
-	if found, _, ok := FindVSA(claims, r, resource); ok {
-		summary.Met, summary.Detail = true, "a promoter's summary allows it"
-		summary.cite(found)
-	}
-	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted, in), signatures(signed, counted)),
+	summary.present(found, "a promoter's summary allows it", "no verification summary of a trusted promoter for "+resource, ": promote it again")
+	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted, in), signatures(r, counted, signed)),
 		Withheld: counted.withheld(r)}
 	d.Ignore(ignored...)
 	return d
@@ -142,33 +103,36 @@ func outliveRetirement(claims []Claim) []Claim {
 // objections returns the requirements that the release and its engines are not in quarantine,
 // that no restriction concerns an engine, and that all failures are healed.
 func objections(r Release, cs counted, in Restrictions) []Requirement {
-	var out []Requirement
-	for _, s := range r.Subjects() {
-		req := Requirement{Name: requireQuarantine, Subject: s.Name}
-		req.absent(cs.quarantines(s.Digest))
-		out = append(out, req)
+	j := judging{policy: Policy{Promotion: PromotionContext{Restrictions: in}}, release: r, counted: cs, decided: new(Decision)}
+	for _, name := range []string{requireQuarantine, requireUnrestricted} {
+		j.decide(requirementNamed(name))
 	}
-	out = append(out, in.check(r, cs)...)
-	for _, e := range r.Engines {
-		req := Requirement{Name: requireNoFailure, Subject: e.Label()}
-		judgeFailures(&req, r, e, cs)
-		out = append(out, req)
+	if len(r.Engines) > 0 {
+		j.decide(requirementNamed(requireNoFailure))
 	}
-	return out
+	return j.decided.Requirements
 }
 
-func signatures(subjects []Subject, cs counted) []Requirement {
-	var out []Requirement
+func signatures(r Release, cs counted, subjects []Subject) []Requirement {
+	var all []Requirement
 	for _, s := range subjects {
 		req := Requirement{Name: RequireSignature, Subject: s.Name}
-		req.signed(s.Digest, cs)
-		out = append(out, req)
+		judgeSignature(judging{release: r, counted: cs}, &req, s)
+		all = append(all, req)
 	}
-	return out
+	return all
 }
 
-// signed decides whether a builder signed the subject.
-func (req *Requirement) signed(subject Digest, cs counted) {
-	req.present(cs.of(PredicateSign, subject), "signed by a builder",
-		"no signature of a trusted builder"+adviceBuild)
+// judgeQuarantine decides whether nothing quarantines the subject.
+func judgeQuarantine(j judging, req *Requirement, s Subject) {
+	claims := j.counted.quarantines(s.Digest)
+	req.Met, req.Detail = true, "not in quarantine"
+	if len(claims) > 0 {
+		said := ""
+		if q, _ := claims[0].Quarantine(); q.Reason != "" {
+			said = fmt.Sprintf(" (%.200q)", q.Reason)
+		}
+		req.refuse("in quarantine%s: choose another version", said)
+	}
+	req.cite(claims...)
 }

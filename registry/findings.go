@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/opencontainers/go-digest"
 )
 
 // report has the fields of a parity or performance report that policy reads.
@@ -189,8 +186,6 @@ func (r report) contradiction() string {
 	return ""
 }
 
-func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 // heals reports whether a pass outweighs a report that did not pass. It must come from a machine of the same
 // kind, and its verifier must have been able to know of the failure. The history
 // shows when that was. The times in the reports count only if the history names neither report.
@@ -213,20 +208,6 @@ func (r report) heals(against report) bool {
 	}
 }
 
-// HistorySeen returns the hash of the newest event that the verifier of a report could see when
-// it began, or that the signer of an approval saw, or "".
-func (c Claim) HistorySeen() Digest {
-	read, _ := readReport(c)
-	if a, ok := c.Approval(); ok {
-		read.History = a.History
-	}
-	hex, ok := read.History[string(digest.SHA256)]
-	if !ok {
-		return ""
-	}
-	return digest.NewDigestFromEncoded(digest.SHA256, hex)
-}
-
 // newest returns the newest pass of each kind of hardware: of those that are preferred, if any are.
 func (f findings) newest(preferred func(report) bool) map[string]report {
 	newest := make(map[string]report)
@@ -244,6 +225,25 @@ func (f findings) newest(preferred func(report) bool) map[string]report {
 // older than those that it names.
 func (r report) compareAge(other report) int {
 	return cmp.Or(cmp.Compare(other.claim.Recorded, r.claim.Recorded), other.FinishedOn.Compare(r.FinishedOn))
+}
+
+// noPass says why no pass counts.
+func (f findings) noPass() string {
+	if len(f.stale) > 0 {
+		return "no report counts: " + f.stale[0]
+	}
+	return "no report of a trusted verifier: run mlpromote verify on a machine that meets the target"
+}
+
+// age returns since when a report can have been known: the earlier of the time at which it says that
+// its verifier was done, and of what [Claim.Time] shows. What was recorded today can be years old. It
+// is zero if either is unknown.
+func (r report) age() time.Time {
+	at, _ := r.claim.Time()
+	if at.IsZero() || r.FinishedOn.Before(at) {
+		return r.FinishedOn
+	}
+	return at
 }
 
 // refuse marks the requirement as refused for every report that did not pass, unless a pass counts: then they only keep the engine
@@ -282,59 +282,4 @@ func (cs counted) withheld(r Release) []Withheld {
 		}
 	}
 	return all
-}
-
-// CheckTexts checks the texts of a new claim that others will read: the reasons of reports and
-// quarantines, and what approvals say. It skips unreadable claims, which CheckNew refuses; break-glass
-// approvals with a bad text are among them. Errors: CodeInvalid.
-func (c Claim) CheckTexts() error {
-	if q, ok := c.Quarantine(); ok {
-		return ValidateText("quarantine: the reason", q.Reason)
-	}
-	var a Approval
-	if c.Statement.PredicateType == PredicateApproval && DecodeSigned(c.Statement.Predicate, &a) == nil {
-		return a.Validate()
-	}
-	read, _ := readReport(c)
-	for i, r := range read.Reasons {
-		for _, text := range []string{r.Message, r.Code, r.Output, r.Figure} {
-			if err := ValidateText(fmt.Sprintf("report: reason %d", i+1), text); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// CheckNew checks a new claim, at its RecordedAt. It must be readable, the state of its key
-// must let it count, and a pass must not end after it is recorded. Errors: CodeTrust.
-func (c Claim) CheckNew() error {
-	c.Recorded = math.MaxInt64 // it gets a number when it is recorded
-	read, isReport := readReport(c)
-	switch {
-	case isReport && read.fault != nil:
-		return Errorf(CodeTrust, "report: %w", read.fault)
-	case isReport && read.passes() && !c.RecordedAt.IsZero() && ClaimsFuture(read.FinishedOn, c.RecordedAt):
-		return WithHint(
-			Errorf(CodeTrust, "report: it says that it passed on %s, but now it is %s", utc(read.FinishedOn), utc(c.RecordedAt)),
-			"set the clock of the verifier, or of this machine, and verify again")
-	}
-	var err error
-	switch c.Statement.PredicateType {
-	case PredicateVSA:
-		_, err = c.vsa()
-	case PredicateQuarantine:
-		err = DecodeSigned(c.Statement.Predicate, &Quarantine{})
-	case PredicateApproval:
-		err = c.checkNewApproval()
-	case PredicateBreakGlass:
-		err = c.checkNewBreakGlass()
-	}
-	if err != nil {
-		return Errorf(CodeTrust, "predicate %s: %w", c.Statement.PredicateType, err)
-	}
-	if why := c.keyRefuses(); why != "" {
-		return WithHint(Errorf(CodeTrust, "%s", why), "sign with the key that replaced it")
-	}
-	return nil
 }

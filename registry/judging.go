@@ -1,0 +1,73 @@
+package registry
+
+// judging is what requirements are judged by: a policy, a release with its claims, and the decision so far.
+type judging struct {
+	policy  Policy
+	release Release
+	claims  []Claim
+	counted counted // those of the claims that count
+	decided *Decision
+}
+
+// judge judges a requirement. all returns it once for each of its subjects, without a name.
+type judge struct {
+	per subjects
+	all func(judging) []Requirement
+}
+
+// subjects says what a requirement is judged of.
+type subjects string
+
+const (
+	perRelease  subjects = "release"
+	perEngine   subjects = "engine"
+	perBoth     subjects = "release and engine"
+	perNodeType subjects = "node type"
+)
+
+// theRelease judges the release as a whole.
+func theRelease(one func(judging, *Requirement)) judge {
+	return judge{perRelease, func(j judging) []Requirement {
+		req := Requirement{Subject: subjectRelease}
+		one(j, &req)
+		return []Requirement{req}
+	}}
+}
+
+// eachEngine judges each engine by itself. A release without engines does not meet it.
+func eachEngine(one func(judging, *Requirement, Engine)) judge {
+	return judge{perEngine, func(j judging) []Requirement {
+		if len(j.release.Engines) == 0 {
+			return []Requirement{{Subject: subjectRelease, Detail: "the release has no engine"}}
+		}
+		var all []Requirement
+		for _, e := range j.release.Engines {
+			req := Requirement{Subject: e.Label()}
+			one(j, &req, e)
+			all = append(all, req)
+		}
+		return all
+	}}
+}
+
+// releaseAndEngines judges the release, and then each engine.
+func releaseAndEngines(one func(judging, *Requirement, Subject)) judge {
+	return judge{perBoth, func(j judging) []Requirement {
+		var all []Requirement
+		for _, s := range j.release.Subjects() {
+			req := Requirement{Subject: s.Name}
+			one(j, &req, s)
+			all = append(all, req)
+		}
+		return all
+	}}
+}
+
+// decide adds a requirement to the decision.
+func (j judging) decide(row requirementRow) {
+	for _, req := range row.judge.all(j) {
+		req.Name = row.name
+		j.decided.Requirements = append(j.decided.Requirements, req)
+		j.decided.Until = earlier(j.decided.Until, req.until)
+	}
+}

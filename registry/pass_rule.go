@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// passRule is a rule of a policy on one pass.
+type passRule int
+
+const (
+	passFresh    passRule = iota + 1 // it is young enough
+	passCompared                     // it compared with what the promotion replaces, if it compared at all
+	passCases                        // it shows something of enough cases
+	passRecorded                     // its cases were recorded
+	passAccuracy                     // it shows the accuracy
+	passCeilings                     // no limit is looser than its ceiling
+)
+
+// passRules are the rules on passes of an engine that a policy has.
+func (p Policy) passRules(e Engine) []passRule {
+	rules := []passRule{passFresh, passCompared, passCases}
+	if slices.Contains(p.Require, RequireRecordedCases) {
+		rules = append(rules, passRecorded)
+	}
+	if p.Accuracy != nil {
+		rules = append(rules, passAccuracy)
+	}
+	if _, listed := p.Ceilings[e.Precision]; listed {
+		rules = append(rules, passCeilings)
+	}
+	return rules
+}
+
+// brokenRule returns the first of the rules that a pass of an engine does not keep, and what that is; 0 if it keeps all. It is the only
+// place that decides whether a pass counts for a policy.
+func (p Policy) brokenRule(pass report, e Engine, rules ...passRule) (broken passRule, why string) {
+	for _, rule := range rules {
+		if why := p.breaks(pass, e, rule); why != "" {
+			return rule, why
+		}
+	}
+	return 0, ""
+}
+
+func (p Policy) breaks(pass report, e Engine, rule passRule) string {
+	switch rule {
+	case passFresh:
+		if p.aged(pass) {
+			return "a report is too old"
+		}
+	case passCompared:
+		if !p.compared(pass) {
+			return p.comparedWithAnother(pass)
+		}
+	case passCases:
+		if shown := casesOf(pass); shown < p.Reports.Cases {
+			return fmt.Sprintf("a report shows %s of the %d that are wanted", Count(shown, "case"), p.Reports.Cases)
+		}
+	case passRecorded:
+		return unrecorded(pass.Cases.Origin)
+	case passAccuracy:
+		return p.lacksAccuracy(pass, e)
+	case passCeilings:
+		return p.Ceilings.above(pass, e.Precision)
+	}
+	return ""
+}
+
+// unrecorded says what to do about cases that were not recorded, or is "".
+func unrecorded(origin string) string {
+	if origin == OriginRecorded {
+		return ""
+	}
+	return fmt.Sprintf("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", PlainText(origin))
+}
+
+// judgePasses holds the newest pass of each kind of hardware against rules. Reports count only if they are about this release's limits,
+// sources and reference, on hardware that meets the target. A pass must be complete. A report that did not pass, even an incomplete
+// one, keeps the engine from nodes like its machine until a later pass on a machine of the same kind heals it, and denies if no pass on
+// another machine counts. A performance report that failed its limits does the same.
+func judgePasses(j judging, req *Requirement, e Engine, met string, rules ...passRule) findings {
+	found := j.counted.proofs(j.release, e)
+	passes := found.newest(j.policy.compared)
+	req.Met, req.Detail = true, met
+	found.refuse(req)
+	if len(passes) == 0 {
+		req.deny("%s", found.noPass())
+	}
+	for _, kind := range sortedKeys(passes) {
+		req.cite(passes[kind].claim)
+		if _, why := j.policy.brokenRule(passes[kind], e, rules...); why != "" {
+			req.deny("%s", why)
+		}
+	}
+	return found
+}
+
+// compared reports whether a pass compared with what the promotion replaces, if it compared at all.
+func (p Policy) compared(pass report) bool {
+	if p.Promotion.Replay || pass.Destination == nil {
+		return true
+	}
+	d := *pass.Destination
+	none := p.Promotion.Head == "" && len(d.Release) == 0
+	return d.Environment == p.Promotion.Environment && (none || d.Release.Names(p.Promotion.Head))
+}
+
+func (p Policy) comparedWithAnother(pass report) string {
+	d := pass.Destination
+	return fmt.Sprintf("it was compared with %s of %s, and %s has %s now: run mlpromote verify again",
+		shown(d.Release.SHA256()), PlainText(d.Environment), p.Promotion.Environment, shown(p.Promotion.Head))
+}
+
+func shown(release Digest) string {
+	if release == "" {
+		return "no release"
+	}
+	return "release " + string(release)
+}
+
+// aged reports whether a report is too old for the promotion, or nothing shows when it was made.
+func (p Policy) aged(pass report) bool {
+	if p.Reports.MaxAge == 0 {
+		return false
+	}
+	shown, _ := pass.claim.Time()
+	at := pass.age()
+	return shown.IsZero() || at.IsZero() || p.Promotion.Now.IsZero() || !p.Promotion.Now.Before(at.Add(p.Reports.MaxAge))
+}
+
+// agesAt returns when fewer than want of the reports are young enough; zero: never.
+func (p Policy) agesAt(fresh map[string]report, want int) time.Time {
+	if p.Reports.MaxAge == 0 || len(fresh) < want {
+		return time.Time{}
+	}
+	var ends []time.Time
+	for _, r := range fresh {
+		ends = append(ends, r.age().Add(p.Reports.MaxAge))
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[want-1]
+}
