@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // programMetric is the metric that a program of the release computes.
@@ -75,33 +77,15 @@ func (a *AccuracyRequirement) String() string {
 // there are ceilings, engines of a precision that is not listed are refused.
 type Ceilings map[string]map[string]Figure
 
-// ceilingFigures are the figures that can have one; true: the limit must be at least the ceiling.
-var ceilingFigures = map[string]bool{
-	"cosine": true, figureTop1: true, figureEqual: true, figureClose: true, "snrDb": true, "maxAbs": false, "maxError": false, "caseError": false, "systematic": false,
-}
-
-// The figures of limits that not all outputs have.
-const (
-	figureEqual = "equal" // the only one of outputs whose values are answers, which no others have
-	figureTop1  = "top1"  // of outputs whose largest value in a row is the answer
-	figureClose = "close" // of outputs of few values
-)
-
-// CeilingFigures lists the figures that ceilings can bound.
-func CeilingFigures() []string { return sortedKeys(ceilingFigures) }
-
-// CeilingAtLeast reports whether limits on the figure have to be at least its ceiling.
-func CeilingAtLeast(figure string) bool { return ceilingFigures[figure] }
-
 // Validate checks precisions and figures. Errors: CodeInvalid.
 func (c Ceilings) Validate() error {
 	for _, precision := range sortedKeys(c) {
 		if !knownPrecision(precision) {
 			return Errorf(CodeInvalid, "ceilings: precision %.40q: want one such as fp32, fp16, int8 or int4", precision)
 		}
-		for _, figure := range sortedKeys(c[precision]) {
-			if _, known := ceilingFigures[figure]; !known {
-				return Errorf(CodeInvalid, "ceilings of %s: figure %.40q: want one of %q", precision, figure, CeilingFigures())
+		for _, name := range sortedKeys(c[precision]) {
+			if row, _ := figure.Find(name); row.Key == "" {
+				return Errorf(CodeInvalid, "ceilings of %s: figure %.40q: want one of %q", precision, name, figure.Names())
 			}
 		}
 	}
@@ -133,9 +117,10 @@ var ownCeilings = map[string]string{"float16": "fp16", "bfloat16": "bf16"}
 // that limits of their own precision are enough. What only the engine's precision bounds stays bounded.
 func (c Ceilings) of(precision, dtype string) map[string]Figure {
 	looser := maps.Clone(c[precision])
-	for figure, ceiling := range c[ownCeilings[dtype]] {
-		if limit, bounded := looser[figure]; bounded && stricter(ceilingFigures[figure], limit, ceiling) {
-			looser[figure] = ceiling
+	for name, ceiling := range c[ownCeilings[dtype]] {
+		if limit, bounded := looser[name]; bounded {
+			row, _ := figure.Find(name)
+			looser[name] = Figure(row.Looser(float64(limit), float64(ceiling)))
 		}
 	}
 	return looser
@@ -166,9 +151,9 @@ func (r report) otherRules() string {
 // lacksBound says which bound a report does not have.
 func (a AccuracyRequirement) lacksBound(pass report) string {
 	switch want := a; {
-	case want.Min != nil && !pass.keeps("accuracy", true, *want.Min):
+	case want.Min != nil && !pass.keeps(figure.Accuracy, true, *want.Min):
 		return fmt.Sprintf("it has no limit on %s of at least %v: set limits.accuracy.min, build and verify", want.Metric, *want.Min)
-	case want.Max != nil && !pass.keeps("accuracy", false, *want.Max):
+	case want.Max != nil && !pass.keeps(figure.Accuracy, false, *want.Max):
 		return fmt.Sprintf("it has no limit on %s of at most %v: set limits.accuracy.max, build and verify", want.Metric, *want.Max)
 	}
 	return ""
@@ -181,7 +166,7 @@ func (p Policy) lacksRegression(pass report, e Engine) string {
 		return ""
 	}
 	switch {
-	case pass.replaces(e) && !pass.keeps("regression", false, *want.Regression):
+	case pass.replaces(e) && !pass.keeps(figure.Regression, false, *want.Regression):
 		return fmt.Sprintf("it has no limit of at most %v on what it loses against the engine there now: set limits.accuracy.regression, build and verify", *want.Regression)
 	case p.Promotion.Head != "" && pass.Destination == nil:
 		return "it was not compared with the engine there now: set limits.accuracy.regression, build and verify"
@@ -204,9 +189,9 @@ func (r report) replaces(e Engine) bool {
 }
 
 // keeps reports whether a report has a limit on the engine as a whole, at least as strict as one, that held.
-func (r report) keeps(figure string, atLeast bool, limit Figure) bool {
+func (r report) keeps(name string, atLeast bool, limit Figure) bool {
 	return slices.ContainsFunc(r.Checks, func(c Check) bool {
-		return c.Figure == figure && c.Output == "" && c.Slice == "" && c.AtLeast == atLeast && c.Verdict == VerdictPass &&
+		return c.Figure == name && c.Output == "" && c.Slice == "" && c.AtLeast == atLeast && c.Verdict == VerdictPass &&
 			stricter(atLeast, c.Limit, limit)
 	})
 }
@@ -225,13 +210,13 @@ func (o OutputFigures) answers() bool {
 
 // bound reports whether a ceiling on a figure is one for the output. It goes by what the output is, and not by the limits that it has: a
 // builder could leave those out.
-func (o OutputFigures) bound(figure string) bool {
+func (o OutputFigures) bound(row figure.Row) bool {
 	switch ranks := slices.Contains([]string{"scores", "probability", "tokens", ""}, o.Kind); {
-	case o.answers() || figure == figureEqual:
-		return o.answers() && figure == figureEqual
-	case figure == figureTop1:
+	case o.answers() || row.Scope == figure.Classes:
+		return o.answers() && row.Scope == figure.Classes
+	case row.Scope == figure.Ranks:
 		return ranks
-	case figure == figureClose:
+	case row.Scope == figure.FewValues:
 		return o.Few && !ranks
 	}
 	return true
@@ -251,17 +236,18 @@ func (c Ceilings) above(pass report, precision string) string {
 	}
 	for _, output := range sortedKeys(pass.Outputs) {
 		ceilings := c.of(precision, pass.Outputs[output].DType)
-		for _, figure := range sortedKeys(ceilings) {
-			if !pass.Outputs[output].bound(figure) {
+		for _, name := range sortedKeys(ceilings) {
+			row, _ := figure.Find(name)
+			if !pass.Outputs[output].bound(row) {
 				continue
 			}
-			limit, limited := limits[[2]string{output, figure}]
+			limit, limited := limits[[2]string{output, name}]
 			switch {
 			case !limited:
-				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", PlainText(output), figure, ceilings[figure])
-			case !stricter(ceilingFigures[figure], limit, ceilings[figure]):
-				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", PlainText(output), limit, figure, ceilings[figure]) +
-					fewHint(figure)
+				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", PlainText(output), name, ceilings[name])
+			case !row.Keeps(float64(limit), float64(ceilings[name])):
+				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", PlainText(output), limit, name, ceilings[name]) +
+					fewHint(row)
 			}
 		}
 	}
@@ -269,9 +255,9 @@ func (c Ceilings) above(pass report, precision string) string {
 }
 
 // fewHint says why a default limit on a share of cases is low, and how to raise it.
-func fewHint(figure string) string {
-	if !slices.Contains([]string{figureEqual, figureTop1, figureClose}, figure) {
+func fewHint(row figure.Row) string {
+	if !row.Rate {
 		return ""
 	}
-	return fmt.Sprintf(": set limits.outputs.NAME.%s, or give more cases, which prove more", figure)
+	return fmt.Sprintf(": set limits.outputs.NAME.%s, or give more cases, which prove more", row.Key)
 }

@@ -3,10 +3,13 @@ package registry
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // ReportHead has the fields that all reports of a verifier share: how the report was made.
@@ -241,6 +244,29 @@ type OutputFigures struct {
 	NewNaN int    `json:"newNaN"`
 	NewInf int    `json:"newInf"`
 	Worst  *Worst `json:"worst,omitempty"`
+}
+
+// Figure returns a figure by its name in package figure; NaN for one that the output does not have.
+func (o OutputFigures) Figure(name string) Figure {
+	switch name {
+	case figure.Cosine:
+		return o.CosineMin
+	case figure.SNR:
+		return o.SpreadSNRdB
+	case figure.MaxAbs:
+		return o.MaxAbs
+	case figure.MaxError:
+		return o.MaxError
+	case figure.CaseError:
+		return o.CaseError
+	case figure.Systematic:
+		return o.Systematic
+	case figure.Skill:
+		if o.Skill != nil {
+			return *o.Skill
+		}
+	}
+	return Figure(math.NaN())
 }
 
 // OtherChannels are figures of some channels of an output, relative to their own spread.

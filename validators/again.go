@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -48,7 +49,7 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 		if limit := limits[name].SNRdB; limit != nil && found[name].Elements > 0 {
 			least := min(own.SpreadSNR-more, limit.Min+granted)
 			if got := found[name].SpreadSNR; !(got >= least) {
-				reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: "snrDb",
+				reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: figure.SNR,
 					Limit: registry.Figure(least), Value: registry.Figure(got), Message: fmt.Sprintf(
 						"output %s: what differs has a signal to noise ratio of %.3g dB, and the engine's own error %.3g dB: want at least %.3g dB",
 						name, got, own.SpreadSNR, least)})
@@ -72,13 +73,16 @@ type answersAgain struct {
 	cases, ownCases int
 }
 
-// answersOf lists the answers that limits bound: the largest of rows, and equal elements.
+// answersOf lists the answers that limits bound.
 func answersOf(o OutputLimits, found, own tensor.Result) (all []answersAgain) {
-	if o.Top1 != nil && o.Top1.Min > 0 && own.Top1Cases > 0 {
-		all = append(all, answersAgain{"top1", o.Top1.Min, found.Top1Misses, own.Top1Misses, found.Top1Cases, own.Top1Cases})
-	}
-	if o.Equal != nil && own.FullCases > 0 {
-		all = append(all, answersAgain{"equal", o.Equal.Min, found.EqualMisses, own.EqualMisses, found.FullCases, own.FullCases})
+	for _, row := range figure.OfOutputs() {
+		limit, there := o.Bound(row)
+		missed, ownCases := own.Misses(row.Name)
+		if !there || !row.Rate || row.Whole || row.ZeroIsNone && limit == 0 || ownCases == 0 {
+			continue
+		}
+		differ, cases := found.Misses(row.Name)
+		all = append(all, answersAgain{row.Name, limit, differ, missed, cases, ownCases})
 	}
 	return all
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -42,40 +42,25 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	if limits.RTol != nil || limits.ATol != nil {
 		j.elements(name, limits.Tolerance(), r)
 	}
-	j.exact(name, "cosine", least(limits.Cosine), r.CosineMin, r.CosineMinCase)
-	j.exact(name, "snrDb", least(limits.SNRdB), r.SpreadSNR, -1)
-	j.exact(name, "maxAbs", most(limits.MaxAbs), r.MaxAbs, r.MaxAbsCase)
-	j.exact(name, "maxError", most(limits.MaxError), r.MaxError, r.MaxAbsCase)
-	j.exact(name, "caseError", most(limits.CaseError), r.CaseError, r.CaseErrorCase)
-	j.exact(name, "systematic", most(limits.Systematic), r.Systematic, -1)
-	if limits.Top1 != nil && limits.Top1.Min > 0 {
-		misses := r.Top1Misses
-		if r.Top1Rows == 0 {
-			misses = math.NaN()
+	for _, row := range figure.OfOutputs() {
+		limit, there := limits.Bound(row)
+		switch {
+		case !there || row.ZeroIsNone && limit == 0:
+		case row.Name == figure.Close && r.NoFar:
+			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
+				"output %s has no share of close cases: its channels are more than 16, or another number in each case; per_channel: false takes all values together", name)})
+		case row.Rate:
+			misses, cases := r.Misses(row.Name)
+			j.rate(name, row.Name, limit, misses, cases)
+		default:
+			value, worst := r.Figure(row.Name)
+			j.exact(name, row, limit, value, worst)
 		}
-		j.rate(name, "top1", limits.Top1.Min, misses, r.Top1Cases)
-	}
-	if limits.Equal != nil {
-		j.rate(name, "equal", limits.Equal.Min, r.EqualMisses, r.FullCases)
-		j.skill(name, r)
-	}
-	if limits.Close != nil {
-		j.close(name, limits.Close.Min, r)
+		if there && row.Name == figure.Equal {
+			j.skill(name, r)
+		}
 	}
 }
-
-// close checks the share of cases that are close to the reference.
-func (j *judgement) close(output string, limit float64, r tensor.Result) {
-	if r.NoFar {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Output: output, Message: fmt.Sprintf(
-			"output %s has no share of close cases: its channels are more than 16, or another number in each case; per_channel: false takes all values together", output)})
-		return
-	}
-	j.rate(output, "close", limit, float64(r.FarCases), r.FullCases)
-}
-
-// figureSkill is by how much an engine misses fewer answers than a constant.
-const figureSkill = "skill"
 
 // An engine must be right about what the reference does not always say: it may miss half of what one misses that always
 // gives the most frequent answer. With fewer other answers than these, one that is right may miss more by chance.
@@ -90,7 +75,7 @@ func (j *judgement) skill(output string, r tensor.Result) {
 	if math.IsNaN(skill) {
 		return
 	}
-	check := registry.Check{Output: output, Figure: figureSkill, Value: registry.Figure(skill), Limit: leastSkill,
+	check := registry.Check{Output: output, Figure: figure.Skill, Value: registry.Figure(skill), Limit: leastSkill,
 		AtLeast: true, Cases: r.FullCases, Verdict: registry.VerdictPass}
 	if !(skill >= leastSkill) {
 		check.Verdict = registry.VerdictFail
@@ -100,53 +85,21 @@ func (j *judgement) skill(output string, r tensor.Result) {
 		if r.OtherCases < fewOthers {
 			message += fmt.Sprintf("; %d of %s have other answers, too few to tell: add more of these", r.OtherCases, registry.Count(r.FullCases, "case"))
 		}
-		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figureSkill, Limit: check.Limit, Value: check.Value, Message: message})
+		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure.Skill, Limit: check.Limit, Value: check.Value, Message: message})
 	}
 	j.checks = append(j.checks, check)
 }
 
-// limit is one bound of a figure; the zero limit is none.
-type limit struct {
-	value   float64
-	atLeast bool
-	there   bool
-}
-
-func least(a *AtLeast) limit {
-	if a == nil {
-		return limit{}
-	}
-	return limit{a.Min, true, true}
-}
-
-func most(a *AtMost) limit {
-	if a == nil {
-		return limit{}
-	}
-	return limit{a.Max, false, true}
-}
-
-// keeps reports whether a value is within the limit; NaN never is.
-func (l limit) keeps(v float64) bool {
-	if l.atLeast {
-		return v >= l.value
-	}
-	return v <= l.value
-}
-
 // exact checks a limit that must hold for every case that ran. worst is the number of the worst
 // case, or -1.
-func (j *judgement) exact(output, figure string, l limit, measured float64, worst int) {
-	if !l.there {
-		return
-	}
-	check := registry.Check{Output: output, Figure: figure, Value: registry.Figure(measured), Limit: registry.Figure(l.value),
-		AtLeast: l.atLeast, Verdict: registry.VerdictPass, Cases: j.full}
+func (j *judgement) exact(output string, row figure.Row, limit, measured float64, worst int) {
+	check := registry.Check{Output: output, Figure: row.Name, Value: registry.Figure(measured), Limit: registry.Figure(limit),
+		AtLeast: row.AtLeast, Verdict: registry.VerdictPass, Cases: j.full}
 	if worst >= 0 {
 		check.Case = &worst
 	}
-	if l.keeps(measured) {
-		if figure != "snrDb" && figure != "systematic" { // of all cases together, so that it proves nothing of single ones
+	if row.Keeps(measured, limit) {
+		if !row.Overall {
 			check.Proves = figureOf(stats.UpperRate(0, j.full, j.confidence))
 		}
 		j.checks = append(j.checks, check)
@@ -155,28 +108,15 @@ func (j *judgement) exact(output, figure string, l limit, measured float64, wors
 	check.Verdict = registry.VerdictFail
 	j.checks = append(j.checks, check)
 	how := "above"
-	if l.atLeast {
+	if row.AtLeast {
 		how = "below"
 	}
-	j.exceeded(output, figure, l.value, measured, worst, how)
-	last := &j.reasons[len(j.reasons)-1]
-	last.Message = strings.Replace(last.Message, ": "+figure+" is ", ": "+words[figure]+" is ", 1)
-}
-
-// words are what figures are called in messages.
-var words = map[string]string{
-	"cosine":     "the cosine of the worst case",
-	"snrDb":      "the signal to noise ratio in dB",
-	"maxAbs":     "the largest error",
-	"maxError":   "the largest error, in standard deviations of the reference's values,",
-	"systematic": "the offset or factor in the errors, in standard deviations of the reference's values,",
-	"close":      "the share of cases that are close to the reference",
-	"caseError":  "the error of the worst case, in standard deviations of the reference's values,",
+	j.exceeded(output, row.Name, row.Phrase, limit, measured, worst, how)
 }
 
 // elements checks the tolerances of elements.
 func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.Result) {
-	check := registry.Check{Output: output, Figure: "elements", Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.full}
+	check := registry.Check{Output: output, Figure: figure.Elements, Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.full}
 	if r.Worst != nil {
 		check.Case = &r.Worst.Case
 	}
@@ -191,8 +131,9 @@ func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.R
 
 // rate checks a limit on a share of cases by its bounds: it holds if the lower one does, and
 // fails if the upper one does not.
-func (j *judgement) rate(output, figure string, limit, misses float64, cases int) {
-	check := registry.Check{Output: output, Figure: figure, Limit: registry.Figure(limit), AtLeast: true,
+func (j *judgement) rate(output, name string, limit, misses float64, cases int) {
+	row, _ := figure.Find(name)
+	check := registry.Check{Output: output, Figure: name, Limit: registry.Figure(limit), AtLeast: true,
 		Misses: figureOf(misses), Cases: cases, Verdict: registry.VerdictUndecided}
 	value := 1 - misses/float64(max(cases, 1))
 	low, high := 1-stats.UpperRate(misses, cases, j.confidence), 1-stats.LowerRate(misses, cases, j.confidence)
@@ -201,21 +142,21 @@ func (j *judgement) rate(output, figure string, limit, misses float64, cases int
 	if output != "" {
 		subject = "output " + output + ": "
 	}
-	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(words[figure], figure), share(value), registry.Count(cases, "case"))
+	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(row.Phrase, name), share(value), registry.Count(cases, "case"))
 	switch {
 	case math.IsNaN(misses):
 		check.Value, check.Verdict = registry.Figure(math.NaN()), registry.VerdictFail
-		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
-			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, figure)})
+		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
+			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, name)})
 	case low >= limit:
 		check.Verdict = registry.VerdictPass
 	case j.sameBits(&check, misses != 0, 0):
 	case high < limit:
 		check.Verdict = registry.VerdictFail
-		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
+		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s: with %s confidence at most %s, below the limit of %s", said, share(j.confidence), share(high), share(limit))})
 	default:
-		j.undecided(registry.Reason{Code: ReasonNotEnough, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
+		j.undecided(registry.Reason{Code: ReasonNotEnough, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: %s",
 				said, proven(low), share(j.confidence), share(limit), enough(misses, cases, 1-limit, j.confidence))})
 	}
@@ -246,10 +187,10 @@ func figureOf(v float64) *registry.Figure {
 
 // drop checks by how much the engine may be less accurate than the reference, or than the engine
 // that the destination has now: the answers that only one of them has right decide.
-func (j *judgement) drop(figure, other string, limit float64, a *registry.Accuracy) {
+func (j *judgement) drop(name, other string, limit float64, a *registry.Accuracy) {
 	lost, won := int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won)))
 	low, high := stats.PairedDrop(lost, won, a.Cases, j.confidence)
-	check := registry.Check{Figure: figure, Value: registry.Figure(float64(a.Lost-a.Won) / float64(a.Cases)), Limit: registry.Figure(limit),
+	check := registry.Check{Figure: name, Value: registry.Figure(float64(a.Lost-a.Won) / float64(a.Cases)), Limit: registry.Figure(limit),
 		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
 	said := fmt.Sprintf("accuracy (%s) is %.2f %%, %s is %.2f %%: a drop of %.2f points in %s", a.Metric,
 		100*a.Engine, other, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))

@@ -7,15 +7,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
-)
-
-// The figures of checks on accuracy.
-const (
-	figureAccuracy   = "accuracy"
-	figureDrop       = "drop"
-	figureRegression = "regression"
-	figureRelative   = "relative"
 )
 
 // accuracy judges accuracy.
@@ -45,9 +38,9 @@ func (j *judgement) accuracy(limit *AccuracyLimit, m Measured) {
 		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: "the accuracy of the engine that the destination has now is not known: " + m.CurrentFault})
 	case m.CurrentFigures != nil:
-		j.figure(figureRegression, most(limit.Regression), *m.CurrentFigures, m.CurrentFigures.Drop(j.confidence))
+		j.figure(figure.Regression, most(limit.Regression), *m.CurrentFigures, m.CurrentFigures.Drop(j.confidence))
 	case m.Current != nil:
-		j.drop(figureRegression, "that of the engine there now", limit.Regression.Max, m.Current)
+		j.drop(figure.Regression, "that of the engine there now", limit.Regression.Max, m.Current)
 	}
 }
 
@@ -99,10 +92,10 @@ func boundsOf(a registry.Accuracy, f *accuracy.Figures, confidence float64) (low
 // counts judges a rate by the counts of its cases.
 func (j *judgement) counts(limit *AccuracyLimit, a *registry.Accuracy) {
 	if limit.Min != nil {
-		j.rate("", figureAccuracy, limit.Min.Min, float64(a.Cases)-float64(a.Right), a.Cases)
+		j.rate("", figure.Accuracy, limit.Min.Min, float64(a.Cases)-float64(a.Right), a.Cases)
 	}
 	if limit.Drop != nil {
-		j.drop(figureDrop, "the reference's", limit.Drop.Max, a)
+		j.drop(figure.Drop, "the reference's", limit.Drop.Max, a)
 	}
 	if limit.Relative != nil {
 		j.relative(limit.Relative.Min, a)
@@ -112,7 +105,7 @@ func (j *judgement) counts(limit *AccuracyLimit, a *registry.Accuracy) {
 // relative checks what share of the answers that the reference has right the engine has.
 func (j *judgement) relative(limit float64, a *registry.Accuracy) {
 	value, low, high := relativeRate(*a, j.confidence)
-	check := registry.Check{Figure: figureRelative, Value: registry.Figure(value), Limit: registry.Figure(limit), AtLeast: true,
+	check := registry.Check{Figure: figure.Relative, Value: registry.Figure(value), Limit: registry.Figure(limit), AtLeast: true,
 		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
 	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(value), registry.Count(a.Cases, "case"))
 	reason := registry.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
@@ -143,16 +136,16 @@ func relativeRate(a registry.Accuracy, confidence float64) (value, low, high flo
 // figures judges a metric that is no rate.
 func (j *judgement) figures(limit *AccuracyLimit, f accuracy.Figures) {
 	if limit.Min != nil {
-		j.figure(figureAccuracy, least(limit.Min), f, f.Absolute(j.confidence))
+		j.figure(figure.Accuracy, least(limit.Min), f, f.Absolute(j.confidence))
 	}
 	if limit.Max != nil {
-		j.figure(figureAccuracy, most(limit.Max), f, f.Absolute(j.confidence))
+		j.figure(figure.Accuracy, most(limit.Max), f, f.Absolute(j.confidence))
 	}
 	if limit.Drop != nil {
-		j.figure(figureDrop, most(limit.Drop), f, f.Drop(j.confidence))
+		j.figure(figure.Drop, most(limit.Drop), f, f.Drop(j.confidence))
 	}
 	if limit.Relative != nil {
-		j.figure(figureRelative, least(limit.Relative), f, f.Relative(j.confidence))
+		j.figure(figure.Relative, least(limit.Relative), f, f.Relative(j.confidence))
 	}
 }
 
@@ -173,7 +166,7 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 		return
 	}
 	code := ReasonLimit
-	if name != figureAccuracy {
+	if name != figure.Accuracy {
 		code = ReasonAccuracy
 	}
 	reason := registry.Reason{Code: code, Figure: f.Metric.Name, Limit: check.Limit, Value: check.Value}
@@ -203,13 +196,13 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 }
 
 // ofRarest says of which class cases help most, of a limit on what an engine loses.
-func ofRarest(figure string, limit float64, f accuracy.Figures, confidence float64) string {
+func ofRarest(name string, limit float64, f accuracy.Figures, confidence float64) string {
 	class := f.Rarest()
-	if class.Cases == 0 || figure == figureAccuracy {
+	if class.Cases == 0 || name == figure.Accuracy {
 		return ""
 	}
 	text := fmt.Sprintf(" of class %d: %d of these %d have it, and the bound follows from them", class.Number, class.Cases, len(f.Reference.Each))
-	if figure == figureRelative {
+	if name == figure.Relative {
 		reference, _ := f.Sides()
 		limit = reference * (1 - limit)
 	}
@@ -242,16 +235,16 @@ func (l limit) decide(reference, engine, worse, better float64) registry.Verdict
 func (j *judgement) saidOf(name string, f accuracy.Figures, b accuracy.Bounded) string {
 	reference, engine := f.Sides()
 	cases := registry.Count(len(f.Engine.Each), "case")
-	if name == figureAccuracy {
+	if name == figure.Accuracy {
 		return fmt.Sprintf("%s is %.6g in %s", f.Metric.Name, engine, cases)
 	}
 	other := "the reference's"
-	if name == figureRegression {
+	if name == figure.Regression {
 		other = "that of the engine there now"
 	}
 	what := "a drop of"
 	switch {
-	case name == figureRelative:
+	case name == figure.Relative:
 		what = "a share of"
 	case f.Metric.Loss:
 		what = "a rise of"
@@ -260,16 +253,16 @@ func (j *judgement) saidOf(name string, f accuracy.Figures, b accuracy.Bounded) 
 }
 
 // amount writes a value of a figure with its unit: a share, or a number in that of the labels.
-func amount(v float64, figure string, m accuracy.Metric) string {
-	if figure == figureAccuracy || figure != figureRelative && !m.Loss {
+func amount(v float64, name string, m accuracy.Metric) string {
+	if name == figure.Accuracy || name != figure.Relative && !m.Loss {
 		return fmt.Sprintf("%.4g", v)
 	}
 	return share(v)
 }
 
-func bound(atLeast bool, v float64, figure string, m accuracy.Metric) string {
+func bound(atLeast bool, v float64, name string, m accuracy.Metric) string {
 	if atLeast {
-		return "at least " + amount(v, figure, m)
+		return "at least " + amount(v, name, m)
 	}
-	return "at most " + amount(v, figure, m)
+	return "at most " + amount(v, name, m)
 }

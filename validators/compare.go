@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // Documents are what a release promises: its limits, and the interface of its engines.
@@ -89,15 +90,25 @@ func (l *loosening) output(where string, now, was OutputLimits) {
 			l.add(where, "rtol %v and atol %v, were %v and %v", tolerance(now.RTol), tolerance(now.ATol), tolerance(was.RTol), tolerance(was.ATol))
 		}
 	}
-	l.least(where, "cosine", now.Cosine, was.Cosine)
-	l.least(where, "top1", now.Top1, was.Top1)
-	l.least(where, "snr", now.SNRdB, was.SNRdB)
-	l.least(where, "equal", now.Equal, was.Equal)
-	l.least(where, "close", now.Close, was.Close)
-	l.most(where, "max_abs", now.MaxAbs, was.MaxAbs)
-	l.most(where, "max_error", now.MaxError, was.MaxError)
-	l.most(where, "case_error", now.CaseError, was.CaseError)
-	l.most(where, "systematic", now.Systematic, was.Systematic)
+	for _, row := range figure.OfOutputs() {
+		limit, there := now.Bound(row)
+		before, had := was.Bound(row)
+		switch {
+		case !had:
+		case !there:
+			l.add(where, "%s not limited, was at %s %v", row.Key, boundWord(row.AtLeast), before)
+		case !row.Keeps(limit, before):
+			l.add(where, "%s at %s %v, was %v", row.Key, boundWord(row.AtLeast), limit, before)
+		}
+	}
+}
+
+// boundWord is what a limit is the "at least" or "at most" of.
+func boundWord(atLeast bool) string {
+	if atLeast {
+		return "least"
+	}
+	return "most"
 }
 
 // tolerance is 0 where it is absent, beside one that is there.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // Few says where the cases are so few that a default limit on a share of them allows more than twice
@@ -14,41 +15,24 @@ import (
 func (l Limits) Few(cases int) string {
 	text, most := "", 0
 	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
-		t, ok := defaults[precision]
-		if !ok {
-			continue
-		}
 		outputs := l.Precisions[precision].Outputs
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
-			for _, d := range outputs[name].defaultRates(t) {
-				proven := ProvableRate(d.rate, d.usual, cases)
-				if 1-proven <= 2*(1-d.rate)+1e-9 || !isRate(d.limit, proven) {
+			for _, row := range figure.OfOutputs() {
+				d := rateOf(row, precision)
+				proven := ProvableRate(d.limit, d.usual, cases)
+				if limit, there := outputs[name].Bound(row); !row.Rate || !there || limit != proven || 1-proven <= 2*(1-d.limit)+1e-9 {
 					continue
 				}
-				if need := casesForDefault(d.rate, d.usual); need > most {
+				if need := casesForDefault(d.limit, d.usual); need > most {
 					most = need
 					text = fmt.Sprintf("%s prove so little that the default limit on %s of output %q in %s is %s; with %d it is %s",
-						registry.Count(cases, "case"), d.what, name, precision, share(proven), need, share(d.rate))
+						registry.Count(cases, "case"), row.Counts, name, precision, share(proven), need, share(d.limit))
 				}
 			}
 		}
 	}
 	return text
 }
-
-// defaultRate is a limit on a share of cases beside what the preset gives where the cases prove it.
-type defaultRate struct {
-	what        string
-	limit       *AtLeast
-	rate, usual float64
-}
-
-func (o OutputLimits) defaultRates(t tolerances) []defaultRate {
-	return []defaultRate{{"equal answers", o.Top1, t.rate, t.usual}, {"equal answers", o.Equal, t.rate, t.usual},
-		{"close cases", o.Close, t.close, usuallyFar * (1 - t.close)}}
-}
-
-func isRate(limit *AtLeast, rate float64) bool { return limit != nil && limit.Min == rate }
 
 // casesForDefault returns a number of cases, with two digits that say something, that prove the
 // default rate.

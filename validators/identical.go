@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -66,7 +67,7 @@ func (j *judgement) sameBits(c *registry.Check, differs bool, rarest int) bool {
 // passesBySameBits is the rule of [judgement.sameBits]. A limit on the accuracy itself is none on a difference, and a regression is one from
 // another engine.
 func passesBySameBits(c registry.Check, differs bool, identical int) bool {
-	return identical > 0 && c.Cases >= FewestIdentical && !differs && c.Verdict == registry.VerdictUndecided && c.Figure != figureAccuracy && c.Figure != figureRegression
+	return identical > 0 && c.Cases >= FewestIdentical && !differs && c.Verdict == registry.VerdictUndecided && c.Figure != figure.Accuracy && c.Figure != figure.Regression
 }
 
 // IdenticalText says of a check that passed since no bit differs what it rests on; empty for others.

@@ -189,8 +189,8 @@ func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Re
 	j.fail(reason)
 }
 
-func (j *judgement) exceeded(name, figure string, limit, measured float64, worst int, how string) {
-	message := fmt.Sprintf("output %s: %s is %.6g, %s the limit of %g", name, figure, measured, how, limit)
+func (j *judgement) exceeded(name, figure, phrase string, limit, measured float64, worst int, how string) {
+	message := fmt.Sprintf("output %s: %s is %.6g, %s the limit of %g", name, phrase, measured, how, limit)
 	if worst >= 0 {
 		message += fmt.Sprintf(" (case %d)", worst)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -34,10 +35,10 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	for i, r := range j.Reasons {
-		if own := limits[r.Output].Cosine; r.Figure == "cosine" && own.Min != float64(r.Limit) {
+		if own := limits[r.Output].Cosine; r.Figure == figure.Cosine && own.Min != float64(r.Limit) {
 			j.Reasons[i].Message += fmt.Sprintf(", which is %g with %.2g dB more noise, since a single case may be so much worse", own.Min, mostChance)
 		}
-		if more := chance[r.Output]; more > 0 && r.Figure == "snrDb" {
+		if more := chance[r.Output]; more > 0 && r.Figure == figure.SNR {
 			how := "that chance explains"
 			if more == mostChance {
 				how = "at most for chance"
@@ -57,7 +58,8 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) []registry.Check {
 	judged := l.Judge(precision, Measured{Outputs: withoutSkill(outputs), Cases: 1})
 	return slices.DeleteFunc(judged.Checks, func(c registry.Check) bool {
-		return boundedFigures[c.Figure].rate || c.Figure == "systematic"
+		row, _ := figure.Find(c.Figure)
+		return row.Rate || row.Whole
 	})
 }
 
@@ -77,7 +79,11 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 	p := l.Precisions[precision]
 	outputs, chance := maps.Clone(p.Outputs), make(map[string]float64)
 	for name, o := range outputs {
-		o.Systematic, o.Close = nil, nil
+		for _, row := range figure.OfOutputs() {
+			if row.Whole {
+				o.unbound(row)
+			}
+		}
 		if m.Outputs[name].Top1Rows == 0 { // at another size of an open dimension a row can have one value
 			o.Top1 = nil
 		}

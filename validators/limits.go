@@ -5,10 +5,12 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // LimitsVersion is the version of limits.json that this program reads and writes, and with it of the
@@ -205,18 +207,22 @@ func (l Limits) validateOutputs() error {
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
 	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel}) {
-		return registry.Errorf(registry.CodeInvalid,
-			"no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic, close")
+		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, %s", strings.Join(figure.Keys(), ", "))
 	}
 	if o.Where != "" && !isName(o.Where) {
 		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)
 	}
-	return cmp.Or(within("rtol", o.RTol, 0, math.MaxFloat64), within("atol", o.ATol, 0, math.MaxFloat64),
-		o.Cosine.within("cosine.min", -1, 1), o.Top1.within("top1.min", 0, 1),
-		o.SNRdB.within("snr.min", -math.MaxFloat64, math.MaxFloat64),
-		o.MaxAbs.within("max_abs.max", math.MaxFloat64), o.Equal.within("equal.min", 0, 1),
-		o.MaxError.within("max_error.max", math.MaxFloat64), o.CaseError.within("case_error.max", math.MaxFloat64),
-		o.Systematic.within("systematic.max", math.MaxFloat64), o.Close.within("close.min", 0, 1))
+	if err := cmp.Or(within("rtol", o.RTol, 0, math.MaxFloat64), within("atol", o.ATol, 0, math.MaxFloat64)); err != nil {
+		return err
+	}
+	for _, row := range figure.OfOutputs() {
+		if limit, there := o.Bound(row); there {
+			if err := within(row.Key+"."+boundKey(row.AtLeast), &limit, row.Low, row.High); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Validate checks that there is something to keep, and that the metric can keep it. Errors: CodeInvalid.
@@ -250,6 +256,14 @@ func (l LatencyLimits) Validate() error {
 		}
 	}
 	return l.Regression.within("latency.regression.max", math.MaxFloat64)
+}
+
+// boundKey is the key of a bound in YAML and JSON.
+func boundKey(atLeast bool) string {
+	if atLeast {
+		return "min"
+	}
+	return "max"
 }
 
 func (a *AtLeast) within(what string, low, high float64) error {

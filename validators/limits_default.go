@@ -2,62 +2,18 @@ package validators
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// tolerances are the limits of PresetDefault in one precision. They are this project's choice,
-// since no standard has any: docs/validation.md has how often they let faults pass, and refuse
-// engines that are right.
-type tolerances struct {
-	snr      float64 // dB, at least
-	maxError float64 // of any element / spread, at most
-	// caseError is of the worst case / spread, at most; for outputs of few values maxError is.
-	caseError float64
-	// systematic is the offset or factor in the errors / spread, at most: see [tensor.Result].
-	systematic float64
-	// perChannel is how many times as much that may be where each channel is held to a spread of its
-	// own: the channels of an output that is quantized share one grid.
-	perChannel float64
-	cosine     float64 // of an embedding, at least
-	// close is the rate of cases that are close to the reference, at least, of outputs of few values, where the cases prove so much; 0
-	// where the SNR says more.
-	close float64
-	rate  float64 // of cases with the same answer, at least, where the cases prove so much
-	// usual is the rate of cases that an engine that is right gives another answer for, since
-	// two classes have almost the same score.
-	usual float64
-}
-
-// usuallyFar is how much of 1 - close are cases that are far from the reference in an engine that is right: where activations exceed the
-// range that calibration saw.
-const usuallyFar = 0.5
-
-// stateSNR is how much more SNR a state has, in dB: it is an input of the next run, so that its
-// errors add up.
-const stateSNR = 6
-
-var defaults = map[string]tolerances{
-	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, perChannel: 1, cosine: 0.9999, rate: 0.99, usual: 0.001},
-	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, perChannel: 1, cosine: 0.995, rate: 0.97, usual: 0.01},
-	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, systematic: 0.01, perChannel: 1, cosine: 0.999, rate: 0.98, usual: 0.003},
-	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, close: 0.96, systematic: 0.08, perChannel: 2, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, close: 0.96, systematic: 0.03, perChannel: 1.5, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt4: {snr: 6, maxError: 2.5, caseError: 1.2, close: 0.93, systematic: 0.15, perChannel: 1, cosine: 0.95, rate: 0.85, usual: 0.04},
-}
-
 // ownPrecision has the precisions that numbers of an output have by their type. Engines that are right differ by a last
 // place of it, whatever they compute in.
 var ownPrecision = map[tensor.DType]string{tensor.Float16: PrecisionFP16, tensor.BFloat16: PrecisionBF16}
-
-// orLooser takes the looser of each two.
-func (t tolerances) orLooser(o tolerances) tolerances {
-	return tolerances{snr: min(t.snr, o.snr), maxError: max(t.maxError, o.maxError), caseError: max(t.caseError, o.caseError),
-		systematic: max(t.systematic, o.systematic), perChannel: t.perChannel, cosine: min(t.cosine, o.cosine), close: max(t.close, o.close), rate: min(t.rate, o.rate), usual: max(t.usual, o.usual)}
-}
 
 // DefaultLimits gives the limits of [PresetDefault] for an output, by its kind: errors relative to
 // the spread of the reference's values, per channel for quantities with units of their own; the
@@ -67,77 +23,125 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 	return presetLimits(PresetDefault, precision, output, cases)
 }
 
-// strict is half of the errors: 6 dB, half of what the figures allow, and half of the answers that may
-// differ.
-func (t tolerances) strict() tolerances {
-	return tolerances{snr: t.snr + 6, maxError: t.maxError / 2, caseError: t.caseError / 2, systematic: t.systematic / 2, perChannel: t.perChannel,
-		cosine: halfway(t.cosine), close: halfway(t.close), rate: halfway(t.rate), usual: t.usual}
+// limitedAs is the precision whose default limits an engine has. A compressed engine computes another
+// function than the reference model, whatever its numbers are, so all compressed engines have
+// the limits of int8.
+func limitedAs(precision string) string {
+	if numbers, compressed := registry.NumberFormat(precision); compressed && slices.Contains(Precisions(), numbers) {
+		return PrecisionInt8
+	}
+	return precision
 }
 
-// halfway is between a share and 1; 0, which asks for nothing, stays.
-func halfway(share float64) float64 {
-	if share == 0 {
-		return 0
+// A defaultRate is a default limit on a share of cases, and the part of the cases in which engines
+// without a fault differ. The zero defaultRate is none.
+type defaultRate struct{ limit, usual float64 }
+
+// rateOf returns the default limit on a share in a precision, before cases have to prove it.
+func rateOf(row figure.Row, precision string) defaultRate {
+	limit := row.Defaults[precision]
+	if row.UsualPart > 0 {
+		return defaultRate{limit, row.UsualPart * (1 - limit)}
 	}
-	return (1 + share) / 2
+	return defaultRate{limit, row.Usual[precision]}
 }
 
-// tolerancesOf returns those of a precision. A compressed engine computes another function than the reference model, whatever its
-// numbers are, so all compressed engines have those of int8.
-func tolerancesOf(precision string) (tolerances, bool) {
-	numbers, compressed := registry.NumberFormat(precision)
-	t, ok := defaults[numbers]
-	if ok && compressed {
-		t = defaults[PrecisionInt8]
-	}
-	return t, ok
+// preset is what the default limits of an output follow from.
+type preset struct {
+	name, precision string
+	output          TensorInfo
+	kind            Kind
+	cases           int
 }
 
 // presetLimits gives the limits of a preset for an output: see [DefaultLimits].
-func presetLimits(preset, precision string, output TensorInfo, cases int) (OutputLimits, error) {
-	t, ok := tolerancesOf(precision)
-	if !ok {
+func presetLimits(name, precision string, output TensorInfo, cases int) (OutputLimits, error) {
+	p := preset{name, limitedAs(precision), output, output.Kind, cases}
+	if !slices.Contains(Precisions(), p.precision) {
 		return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
 			"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
 	}
-	if own, ok := ownPrecision[output.DType]; ok {
-		t = t.orLooser(defaults[own])
+	if p.kind == "" {
+		p.kind, _ = GuessKind(output, "")
 	}
-	if preset == PresetStrict {
-		t = t.strict()
-	}
-	kind := output.Kind
-	if kind == "" {
-		kind, _ = GuessKind(output, "")
-	}
-	rate := &AtLeast{ProvableRate(t.rate, t.usual, cases)}
-	if kind.Names() || kind.Ranks() && output.DType.Class() != tensor.ClassFloat || output.DType.Class() == tensor.ClassBool {
-		return OutputLimits{Equal: rate}, nil
-	}
-	limits := OutputLimits{SNRdB: &AtLeast{t.snr}, MaxError: &AtMost{t.maxError}, CaseError: &AtMost{t.caseError}}
-	if output.Few() {
-		limits.CaseError = &AtMost{t.maxError}
-		if t.close > 0 && !kind.Ranks() {
-			limits.Close = &AtLeast{ProvableRate(t.close, usuallyFar*(1-t.close), cases)}
+	var limits OutputLimits
+	for _, row := range figure.OfOutputs() {
+		if limit, ok := p.limit(row); ok && p.has(row) {
+			limits.SetBound(row, limit)
 		}
 	}
-	if kind != KindMask { // whose last axis is a place, not a channel
-		limits.Systematic = &AtMost{t.systematic}
-	}
-	switch kind {
-	case KindScores, KindProbability, KindTokens:
-		limits.Top1 = rate
-	case KindState:
-		limits.SNRdB = &AtLeast{t.snr + stateSNR}
-	case KindEmbedding:
-		limits.Cosine = &AtLeast{t.cosine}
-	case KindValue, KindBoxes:
-		if output.channels() {
-			limits.PerChannel = new(true)
-			limits.Systematic = &AtMost{t.perChannel * t.systematic}
-		}
+	if p.apart() {
+		limits.PerChannel = new(true)
 	}
 	return limits, nil
+}
+
+// has reports whether the output has a default limit on a figure.
+func (p preset) has(row figure.Row) bool {
+	answers := p.kind.Names() || p.kind.Ranks() && p.output.DType.Class() != tensor.ClassFloat || p.output.DType.Class() == tensor.ClassBool
+	switch row.Scope {
+	case figure.Classes:
+		return answers
+	case figure.Numbers:
+		return !answers
+	case figure.Channels:
+		return !answers && p.kind != KindMask
+	case figure.Ranks:
+		return !answers && p.kind.Ranks()
+	case figure.Embeddings:
+		return !answers && p.kind == KindEmbedding
+	case figure.FewValues:
+		return !answers && p.output.Few() && !p.kind.Ranks()
+	}
+	return false
+}
+
+// apart reports whether each channel of the output is held to a spread of its own.
+func (p preset) apart() bool {
+	return (p.kind == KindValue || p.kind == KindBoxes) && p.output.channels() && p.output.DType.Class() != tensor.ClassBool
+}
+
+// limit is the default limit on a figure; false if there is none.
+func (p preset) limit(row figure.Row) (float64, bool) {
+	if row.Rate {
+		r := p.rate(row)
+		return ProvableRate(r.limit, r.usual, p.cases), r.limit != 0
+	}
+	if other, ok := figure.Find(row.Few); ok && p.output.Few() {
+		return p.limit(other)
+	}
+	limit, ok := row.Defaults[p.precision]
+	if own, has := row.Defaults[ownPrecision[p.output.DType]]; has {
+		limit = row.Looser(limit, own)
+	}
+	if p.name == PresetStrict {
+		limit = row.Half(limit)
+	}
+	if p.kind == KindState {
+		limit += row.State
+	}
+	if factor, has := row.Channels[p.precision]; has && p.apart() {
+		limit *= factor
+	}
+	return limit, ok
+}
+
+// rate is the default limit on a share, before cases have to prove it.
+func (p preset) rate(row figure.Row) defaultRate {
+	r, own := rateOf(row, p.precision), rateOf(row, ownPrecision[p.output.DType])
+	switch {
+	case r.limit == 0:
+		r = own
+	case own.limit != 0:
+		r = defaultRate{row.Looser(r.limit, own.limit), max(r.usual, own.usual)}
+	}
+	if p.name == PresetStrict && r.limit != 0 {
+		r.limit = row.Half(r.limit)
+	}
+	if row.UsualPart > 0 {
+		r.usual = row.UsualPart * (1 - r.limit)
+	}
+	return r
 }
 
 // channels reports whether each index along the last dimension can have a spread of its own: cases may

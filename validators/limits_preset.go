@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // The presets. [DefaultLimits] gives the limits of PresetDefault, which is meant where none is named.
@@ -217,15 +218,11 @@ func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	o.Where = cmp.Or(other.Where, o.Where)
 	override(&o.RTol, other.RTol)
 	override(&o.ATol, other.ATol)
-	override(&o.Cosine, other.Cosine)
-	override(&o.Top1, other.Top1)
-	override(&o.SNRdB, other.SNRdB)
-	override(&o.MaxAbs, other.MaxAbs)
-	override(&o.Equal, other.Equal)
-	override(&o.MaxError, other.MaxError)
-	override(&o.CaseError, other.CaseError)
-	override(&o.Systematic, other.Systematic)
-	override(&o.Close, other.Close)
+	for _, row := range figure.OfOutputs() {
+		if own := other.field(row); !own.IsNil() {
+			o.field(row).Set(own)
+		}
+	}
 	override(&o.PerChannel, other.PerChannel)
 	if !o.perChannel() {
 		o.PerChannel = nil // stored limits have true or nothing

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // looseRate is the share of equal answers below which a limit says next to nothing.
@@ -15,16 +17,13 @@ const looseRate = 0.5
 func (l Limits) Loose(cases int) string {
 	var found []string
 	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
-		t, _ := tolerancesOf(precision)
-		proven := ProvableRate(t.rate, t.usual, cases) // of few cases: see Few
 		outputs := l.Precisions[precision].Outputs
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
-			for _, limit := range []struct {
-				figure string
-				*AtLeast
-			}{{"top1", outputs[name].Top1}, {"equal", outputs[name].Equal}, {"close", outputs[name].Close}} {
-				if limit.AtLeast != nil && limit.Min < looseRate && limit.Min != proven {
-					found = append(found, fmt.Sprintf("%s of output %q in %s is %s", limit.figure, name, precision, share(limit.Min)))
+			for _, row := range figure.OfOutputs() {
+				d := rateOf(row, limitedAs(precision))
+				limit, there := outputs[name].Bound(row)
+				if row.Rate && there && limit < looseRate && limit != ProvableRate(d.limit, d.usual, cases) { // of few cases: see Few
+					found = append(found, fmt.Sprintf("%s of output %q in %s is %s", row.Key, name, precision, share(limit)))
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // Margin returns how much of what a limit allows a check leaves: 1 less the share that is used. It
@@ -19,8 +20,8 @@ func Margin(c registry.Check) float64 {
 	case c.AtLeast && c.Low != nil:
 		value = float64(*c.Low)
 	}
-	switch {
-	case c.Figure == "snrDb":
+	switch row, _ := figure.Find(c.Figure); {
+	case row.Unit == figure.Decibels:
 		return 1 - math.Pow(10, (limit-value)/20)
 	case c.AtLeast: // of 1
 		return unused(1-value, 1-limit)

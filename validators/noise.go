@@ -1,6 +1,10 @@
 package validators
 
-import "math"
+import (
+	"math"
+
+	"mlpromote.dev/mlpromote/validators/figure"
+)
 
 // Noise returns the least ratio of signal to noise, in dB, that the limits leave an output: that of the limit
 // on it, or what follows from the limits on the error of the worst case or on the cosine. Where none is there it is
@@ -17,8 +21,9 @@ func (o OutputLimits) Noise(precision string) (db float64, from string) {
 		c2 := o.Cosine.Min * o.Cosine.Min
 		return 10 * math.Log10(c2/(1-c2)), "cosine"
 	}
-	if usual, ok := tolerancesOf(precision); ok {
-		return usual.snr, "preset"
+	snr, _ := figure.Find(figure.SNR)
+	if usual, ok := snr.Defaults[limitedAs(precision)]; ok {
+		return usual, "preset"
 	}
-	return defaults[PrecisionFP32].snr, "preset"
+	return snr.Defaults[PrecisionFP32], "preset"
 }

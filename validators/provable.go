@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -65,9 +66,11 @@ func (l Limits) unproven(s Sample) (all []unproven) {
 		outputs := l.Precisions[precision].Outputs
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
 			what := fmt.Sprintf("limits of %s, output %q: ", precision, name)
-			add(l.provable(what+"top1", outputs[name].Top1, s.Cases), bits)
-			add(l.provable(what+"equal", outputs[name].Equal, s.Cases), bits)
-			add(l.provable(what+"close", outputs[name].Close, s.Cases), bits)
+			for _, row := range figure.OfOutputs() {
+				if limit, there := outputs[name].Bound(row); there && row.Rate {
+					add(l.provable(what+row.Key, &AtLeast{limit}, s.Cases), bits)
+				}
+			}
 		}
 	}
 	if l.Accuracy != nil {

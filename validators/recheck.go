@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -100,39 +101,6 @@ func (r *rejudgement) confidence() {
 	}
 }
 
-// A figure that limits bound.
-type boundedFigure struct {
-	atLeast, rate bool
-	ofAccuracy    bool // over the cases with answers
-	said          func(registry.OutputFigures) registry.Figure
-}
-
-var boundedFigures = map[string]boundedFigure{
-	"elements":   {},
-	"cosine":     {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.CosineMin }},
-	"snrDb":      {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.SpreadSNRdB }},
-	"maxAbs":     {said: func(o registry.OutputFigures) registry.Figure { return o.MaxAbs }},
-	"maxError":   {said: func(o registry.OutputFigures) registry.Figure { return o.MaxError }},
-	"caseError":  {said: func(o registry.OutputFigures) registry.Figure { return o.CaseError }},
-	"systematic": {said: func(o registry.OutputFigures) registry.Figure { return o.Systematic }},
-	"top1":       {atLeast: true, rate: true},
-	"equal":      {atLeast: true, rate: true},
-	"close":      {atLeast: true, rate: true},
-	figureSkill:  {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return valueOrNaN(o.Skill) }},
-	"accuracy":   {atLeast: true, rate: true, ofAccuracy: true},
-	"drop":       {rate: true, ofAccuracy: true},
-	"relative":   {atLeast: true, rate: true, ofAccuracy: true},
-	// of the engine that the destination had
-	"regression": {rate: true, ofAccuracy: true},
-}
-
-func valueOrNaN(f *registry.Figure) registry.Figure {
-	if f == nil {
-		return registry.Figure(math.NaN())
-	}
-	return *f
-}
-
 // check computes a check again and gives its verdict.
 func (r *rejudgement) check(c registry.Check) registry.Verdict {
 	c.Verdict = cmp.Or(c.Verdict, registry.VerdictUndecided)
@@ -143,36 +111,36 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 	if c.Slice != "" {
 		what += " of slice " + c.Slice
 	}
-	figure, known := boundedFigures[c.Figure]
+	row, known := figure.Find(c.Figure)
 	if !known {
 		r.differ(what, string(c.Verdict), "nothing: no limit of this version has such a figure")
 		return registry.VerdictUndecided
 	}
 	metric, err := accuracy.Find(r.metric())
-	if figure.ofAccuracy && err != nil {
+	if row.Subject == figure.Answers && err != nil {
 		r.differ(what, r.metric(), "nothing: this version has no such metric")
 		return registry.VerdictUndecided
 	}
-	if c.Figure == figureAccuracy {
-		figure.atLeast = !metric.Loss
+	if c.Figure == figure.Accuracy {
+		row.AtLeast = !metric.Loss
 	}
-	if c.AtLeast != figure.atLeast {
-		r.differ(what+": atLeast", fmt.Sprint(c.AtLeast), fmt.Sprint(figure.atLeast))
-		c.AtLeast = figure.atLeast
+	if c.AtLeast != row.AtLeast {
+		r.differ(what+": atLeast", fmt.Sprint(c.AtLeast), fmt.Sprint(row.AtLeast))
+		c.AtLeast = row.AtLeast
 	}
-	r.cases(what, figure, c)
+	r.cases(what, row, c)
 	var verdict registry.Verdict
 	switch {
-	case figure.ofAccuracy && !metric.Rate:
-		verdict = r.figure(what, metric, c)
-	case c.Figure == figureRelative:
+	case row.Subject == figure.Answers && !metric.Rate:
+		verdict = r.resampled(what, metric, c)
+	case c.Figure == figure.Relative:
 		verdict = r.relative(what, c)
 	case isDrop(c):
 		verdict = r.drop(what, c)
-	case figure.rate:
+	case row.Rate:
 		verdict = r.rate(what, c)
 	default:
-		verdict = r.exact(what, figure, c)
+		verdict = r.exact(what, row, c)
 	}
 	verdict = r.sameBits(what, c, verdict)
 	if verdict != c.Verdict {
@@ -208,8 +176,8 @@ func (r *rejudgement) sameBits(what string, c registry.Check, verdict registry.V
 }
 
 // cases compares the counts of a check with those that the report has elsewhere.
-func (r *rejudgement) cases(what string, figure boundedFigure, c registry.Check) {
-	if !figure.ofAccuracy {
+func (r *rejudgement) cases(what string, row figure.Row, c registry.Check) {
+	if row.Subject != figure.Answers {
 		if _, ok := r.report.Outputs[c.Output]; !ok {
 			r.differ(what, "output "+c.Output, "no such output in the report")
 		}
@@ -231,7 +199,7 @@ func (r *rejudgement) cases(what string, figure boundedFigure, c registry.Check)
 		return
 	}
 	misses := registry.Figure(a.Cases) - a.Right
-	if paired || c.Figure == figureRelative {
+	if paired || c.Figure == figure.Relative {
 		misses = a.Lost
 		r.same(what+": won", c.Won, float64(a.Won))
 	}
@@ -239,7 +207,7 @@ func (r *rejudgement) cases(what string, figure boundedFigure, c registry.Check)
 }
 
 // isDrop reports whether a check has the answers that only one of two engines has right.
-func isDrop(c registry.Check) bool { return c.Figure == "drop" || c.Figure == "regression" }
+func isDrop(c registry.Check) bool { return c.Figure == figure.Drop || c.Figure == figure.Regression }
 
 // same compares an optional figure with what it has to be.
 func (r *rejudgement) same(what string, said *registry.Figure, follows float64) bool {
@@ -265,21 +233,21 @@ func near(a, b float64) bool {
 func number(v float64) string { return fmt.Sprintf("%.10g", v) }
 
 // exact judges a limit that must hold for every case that ran.
-func (r *rejudgement) exact(what string, figure boundedFigure, c registry.Check) registry.Verdict {
-	if output, ok := r.report.Outputs[c.Output]; ok && figure.said != nil {
-		r.same(what+": value", &c.Value, float64(figure.said(output)))
+func (r *rejudgement) exact(what string, row figure.Row, c registry.Check) registry.Verdict {
+	if output, ok := r.report.Outputs[c.Output]; ok && c.Figure != figure.Elements {
+		r.same(what+": value", &c.Value, float64(output.Figure(c.Figure)))
 	}
 	switch c.Figure {
-	case "elements":
+	case figure.Elements:
 		c.Limit = 0 // none may fail
-	case figureSkill:
+	case figure.Skill:
 		r.same(what+": limit", &c.Limit, leastSkill)
 		c.Limit = leastSkill
 	}
-	if !(limit{float64(c.Limit), c.AtLeast, true}).keeps(float64(c.Value)) {
+	if !row.Keeps(float64(c.Value), float64(c.Limit)) {
 		return registry.VerdictFail
 	}
-	if c.Figure != "snrDb" && c.Figure != "systematic" && c.Figure != figureSkill { // of all cases together
+	if !row.Overall {
 		r.same(what+": proves", c.Proves, stats.UpperRate(0, c.Cases, float64(r.report.Confidence)))
 	}
 	return registry.VerdictPass
@@ -328,9 +296,9 @@ func (r *rejudgement) accuracyOf(c registry.Check) *registry.Accuracy {
 			}
 		}
 		return nil
-	case c.Figure == figureRegression && r.report.Current == nil:
+	case c.Figure == figure.Regression && r.report.Current == nil:
 		return nil
-	case c.Figure == figureRegression:
+	case c.Figure == figure.Regression:
 		return &r.report.Current.Accuracy
 	}
 	return r.report.Accuracy
@@ -356,9 +324,9 @@ func (r *rejudgement) relative(what string, c registry.Check) registry.Verdict {
 	return decide(low >= float64(c.Limit), high < float64(c.Limit))
 }
 
-// figure judges a limit on a metric that is no rate, by bounds that follow from the per-case figures, or else
+// resampled judges a limit on a metric that is no rate, by bounds that follow from the per-case figures, or else
 // by those that the report has.
-func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) registry.Verdict {
+func (r *rejudgement) resampled(what string, m accuracy.Metric, c registry.Check) registry.Verdict {
 	a := r.accuracyOf(c)
 	if a == nil {
 		return registry.VerdictUndecided
@@ -395,11 +363,11 @@ func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) r
 // valueOf returns what a check of accuracy is about; NaN for a ratio to nothing, or to less.
 func valueOf(c registry.Check, m accuracy.Metric, reference, engine float64) float64 {
 	switch {
-	case (c.Figure == figureRelative || isDrop(c) && m.Loss) && !(reference > 0):
+	case (c.Figure == figure.Relative || isDrop(c) && m.Loss) && !(reference > 0):
 		return math.NaN()
-	case c.Figure == figureRelative && m.Loss:
+	case c.Figure == figure.Relative && m.Loss:
 		return reference / engine
-	case c.Figure == figureRelative:
+	case c.Figure == figure.Relative:
 		return engine / reference
 	case isDrop(c) && m.Loss:
 		return engine/reference - 1

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -139,9 +140,9 @@ func (r *rejudgement) counted(c registry.Check) *accuracy.Figures {
 			}
 		}
 		return nil
-	case c.Figure == figureRegression && r.each.current != nil:
+	case c.Figure == figure.Regression && r.each.current != nil:
 		return r.each.current.Figures()
-	case c.Figure != figureRegression && r.each.accuracy != nil:
+	case c.Figure != figure.Regression && r.each.accuracy != nil:
 		return r.each.accuracy.Figures()
 	}
 	return nil
@@ -150,7 +151,7 @@ func (r *rejudgement) counted(c registry.Check) *accuracy.Figures {
 // boundsOfCheck computes the bounds of a check again by the bootstrap.
 func boundsOfCheck(c registry.Check, f accuracy.Figures, confidence float64) accuracy.Bounded {
 	switch {
-	case c.Figure == figureRelative:
+	case c.Figure == figure.Relative:
 		return f.Relative(confidence)
 	case isDrop(c):
 		return f.Drop(confidence)
@@ -226,11 +227,11 @@ func summed(each []tensor.CaseFigures, rows bool) totals {
 func (r *rejudgement) recountCheck(what string, c registry.Check, t totals) {
 	cases := t.full
 	switch c.Figure {
-	case "elements":
+	case figure.Elements:
 		r.same(what+": value", &c.Value, float64(t.failed))
-	case "equal":
+	case figure.Equal:
 		r.same(what+": misses", c.Misses, t.equal)
-	case "top1":
+	case figure.Top1:
 		cases = t.ranked
 		r.same(what+": misses", c.Misses, t.top1)
 	}

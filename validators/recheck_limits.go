@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // A limitOf is a limit that a report has to have a check of.
@@ -88,7 +89,7 @@ func (r *rejudgement) tooFewCases(least int) (differences []Difference) {
 // rows of cases say nothing.
 func (r *rejudgement) mostCases(output string) (most int, checked bool) {
 	for _, c := range r.report.Checks {
-		if c.Output == output && c.Figure != "top1" {
+		if c.Output == output && c.Figure != figure.Top1 {
 			most, checked = max(most, c.Cases), true
 		}
 	}
@@ -144,8 +145,8 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 	var want []limitOf
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		want = append(want, outputs[name].limits(name)...)
-		if skill := valueOrNaN(r.report.Outputs[name].Skill); outputs[name].Equal != nil && skill == skill {
-			want = append(want, limitOf{output: name, figure: figureSkill, limit: limit{leastSkill, true, true}})
+		if skill := r.report.Outputs[name].Figure(figure.Skill); outputs[name].Equal != nil && skill == skill {
+			want = append(want, limitOf{output: name, figure: figure.Skill, limit: limit{leastSkill, true, true}})
 		}
 	}
 	return r.compareChecks(want, func(c registry.Check) bool { return c.Output != "" })
@@ -154,23 +155,17 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 // limits lists the limits on an output of which a report has checks.
 func (o OutputLimits) limits(name string) []limitOf {
 	var all []limitOf
-	add := func(figure string, l limit) {
+	add := func(of string, l limit) {
 		if l.there {
-			all = append(all, limitOf{output: name, figure: figure, limit: l})
+			all = append(all, limitOf{output: name, figure: of, limit: l})
 		}
 	}
-	add("elements", limit{there: o.RTol != nil || o.ATol != nil})
-	add("cosine", least(o.Cosine))
-	add("snrDb", least(o.SNRdB))
-	add("maxAbs", most(o.MaxAbs))
-	add("maxError", most(o.MaxError))
-	add("caseError", most(o.CaseError))
-	add("systematic", most(o.Systematic))
-	if o.Top1 != nil && o.Top1.Min > 0 {
-		add("top1", least(o.Top1))
+	add(figure.Elements, limit{there: o.RTol != nil || o.ATol != nil})
+	for _, row := range figure.OfOutputs() {
+		if v, there := o.Bound(row); there && !(row.ZeroIsNone && v == 0) {
+			add(row.Name, limit{v, row.AtLeast, true})
+		}
 	}
-	add("equal", least(o.Equal))
-	add("close", least(o.Close))
 	return all
 }
 
@@ -193,7 +188,7 @@ func (r *rejudgement) compareAccuracyLimits(l *AccuracyLimit) []Difference {
 	want := l.checks("")
 	replaces := r.report.Destination != nil && len(r.report.Destination.Engine) > 0
 	if (r.report.Current != nil || replaces) && l.Regression != nil {
-		want = append(want, limitOf{figure: figureRegression, limit: most(l.Regression)})
+		want = append(want, limitOf{figure: figure.Regression, limit: most(l.Regression)})
 	}
 	if l.Slices != nil && len(r.report.Slices) == 0 {
 		differences = append(differences, Difference{"slices by " + l.Slices.By, notThere, "the accuracy of each: the limits ask for it"})
@@ -214,7 +209,7 @@ func (a AccuracyLimit) checks(slice string) []limitOf {
 	for _, of := range []struct {
 		figure string
 		limit
-	}{{figureAccuracy, least(a.Min)}, {figureAccuracy, most(a.Max)}, {figureDrop, most(a.Drop)}, {figureRelative, least(a.Relative)}} {
+	}{{figure.Accuracy, least(a.Min)}, {figure.Accuracy, most(a.Max)}, {figure.Drop, most(a.Drop)}, {figure.Relative, least(a.Relative)}} {
 		if of.there {
 			all = append(all, limitOf{figure: of.figure, slice: slice, limit: of.limit})
 		}

@@ -28,9 +28,9 @@ func (r *rejudgement) slices() (missing []registry.Verdict) {
 			differ("slice "+s.Value, "twice", "once")
 		}
 		seen[s.Value] = true
-		for _, figure := range slices.Sorted(maps.Keys(limits)) {
-			if !checked[checkOfSlice{s.Value, figure}] {
-				differ(figure+" of slice "+s.Value, "nothing", "a check: other slices have one")
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			if !checked[checkOfSlice{s.Value, name}] {
+				differ(name+" of slice "+s.Value, "nothing", "a check: other slices have one")
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -37,7 +38,7 @@ func (r *rejudgement) recountSpread(output string, said registry.OutputFigures, 
 	r.same(what+": maxError", &said.MaxError, follows.MaxError)
 	r.same(what+": caseError", &said.CaseError, follows.CaseError)
 	for _, c := range r.report.Checks {
-		if c.Output == output && c.Figure == "close" {
+		if c.Output == output && c.Figure == figure.Close {
 			r.same(what+", close: misses", c.Misses, float64(follows.FarCases))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -82,24 +83,25 @@ func (s *Suggestion) Add(engine, precision string, report registry.ParityReport)
 func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
 	value, now, tenth := float64(c.Value), float64(c.Limit), float64(c.Limit)/10
 	atMost := func(factor float64) float64 { return math.Min(now, up(math.Max(factor*value, tenth))) }
-	switch c.Figure {
-	case "snrDb": // 20 dB above the usual limit is enough of a limit
-		o.SNRdB = atLeastOf(o.SNRdB, math.Max(now, math.Floor(math.Min(value-marginDB, now+20))))
-	case "cosine":
-		o.Cosine = atLeastOf(o.Cosine, math.Max(now, 1-up(math.Max(s.factor(c)*(1-value), (1-now)/10))))
-	case "maxError":
-		o.MaxError = atMostOf(o.MaxError, atMost(s.factor(c)))
-	case "caseError":
-		o.CaseError = atMostOf(o.CaseError, atMost(s.factor(c)))
-	case "systematic": // of which the fewer cases are, the more is taken for chance
-		o.Systematic = atMostOf(o.Systematic, math.Min(now, math.Max(atMost(marginFactor), now/2)))
-	case "top1":
-		o.Top1 = atLeastOf(o.Top1, s.rateOf(c))
-	case "equal":
-		o.Equal = atLeastOf(o.Equal, s.rateOf(c))
-	case "close":
-		o.Close = atLeastOf(o.Close, s.rateOf(c))
+	row, _ := figure.Find(c.Figure)
+	switch {
+	case row.Defaults == nil:
+		return o
+	case row.Rate:
+		value = s.rateOf(c)
+	case row.Unit == figure.Decibels: // 20 dB above the usual limit is enough of a limit
+		value = math.Max(now, math.Floor(math.Min(value-marginDB, now+20)))
+	case row.AtLeast:
+		value = math.Max(now, 1-up(math.Max(s.factor(c)*(1-value), (1-now)/10)))
+	case row.Overall: // of which the fewer cases are, the more is taken for chance
+		value = math.Min(now, math.Max(atMost(marginFactor), now/2))
+	default:
+		value = atMost(s.factor(c))
 	}
+	if have, there := o.Bound(row); there {
+		value = row.Looser(have, value)
+	}
+	o.SetBound(row, value)
 	return o
 }
 
@@ -147,7 +149,7 @@ func (s *Suggestion) dropOf(a registry.Accuracy, checks []registry.Check, confid
 // differs the bound is exact, and comes nearer as that of a rate without a miss.
 func (s *Suggestion) provable(a registry.Accuracy, m accuracy.Metric, checks []registry.Check, confidence float64) float64 {
 	for _, c := range checks {
-		if c.Figure != figureRelative || c.Slice != "" || c.Low == nil || !(*c.Low > 0) {
+		if c.Figure != figure.Relative || c.Slice != "" || c.Low == nil || !(*c.Low > 0) {
 			continue
 		}
 		bound := float64(a.Reference) * (1 - float64(*c.Low))
@@ -172,20 +174,6 @@ func up(v float64) float64 {
 	return math.Ceil(v/digit-1e-9) * digit
 }
 
-func atLeastOf(have *AtLeast, v float64) *AtLeast {
-	if have != nil && have.Min < v {
-		return have
-	}
-	return &AtLeast{v}
-}
-
-func atMostOf(have *AtMost, v float64) *AtMost {
-	if have != nil && have.Max > v {
-		return have
-	}
-	return &AtMost{v}
-}
-
 // YAML writes the suggestion as the limits of a spec.
 func (s *Suggestion) YAML() string {
 	if len(s.Precisions) == 0 {
@@ -207,17 +195,13 @@ func (s *Suggestion) YAML() string {
 
 func (o OutputLimits) yaml() string {
 	var parts []string
-	for _, l := range []struct {
-		name string
-		min  *AtLeast
-		max  *AtMost
-	}{{"snr", o.SNRdB, nil}, {"max_error", nil, o.MaxError}, {"case_error", nil, o.CaseError}, {"systematic", nil, o.Systematic},
-		{"cosine", o.Cosine, nil}, {"top1", o.Top1, nil}, {"equal", o.Equal, nil}, {"close", o.Close, nil}} {
+	for _, row := range figure.OfOutputs() {
+		limit, there := o.Bound(row)
 		switch {
-		case l.min != nil:
-			parts = append(parts, fmt.Sprintf("%s: {min: %.6g}", l.name, l.min.Min))
-		case l.max != nil:
-			parts = append(parts, fmt.Sprintf("%s: {max: %.4g}", l.name, l.max.Max))
+		case there && row.AtLeast:
+			parts = append(parts, fmt.Sprintf("%s: {min: %.6g}", row.Key, limit))
+		case there:
+			parts = append(parts, fmt.Sprintf("%s: {max: %.4g}", row.Key, limit))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -4,35 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
-
-// figureWords are what figures of checks are called.
-var figureWords = map[string]string{
-	"elements":   "elements beyond their tolerance",
-	"cosine":     "cosine of the worst case",
-	"snrDb":      "signal to noise",
-	"maxAbs":     "largest error",
-	"maxError":   "largest error / spread",
-	"caseError":  "error of the worst case / spread",
-	"systematic": "offset or factor in the errors / spread",
-	"top1":       "same best class",
-	"equal":      "same answer",
-	"close":      "close to the reference",
-	"skill":      "wrong answers saved / a constant's",
-	"accuracy":   "accuracy",
-	"drop":       "drop of accuracy",
-	"relative":   "accuracy / the reference's",
-	"regression": "drop against the engine there now",
-}
 
 // FigureWord is what the figure of a check is called, for all who show it. metric is that of the report's
 // accuracy, or empty: of an error, of which less is better, a drop is a rise.
 func FigureWord(c registry.Check, metric string) string {
-	word := cmp.Or(figureWords[c.Figure], c.Figure)
+	row, _ := figure.Find(c.Figure)
+	word := cmp.Or(row.Word, c.Figure)
 	if c.Slice != "" {
 		word += " on slice " + registry.PlainText(c.Slice)
 	}
@@ -45,25 +27,17 @@ func FigureWord(c registry.Check, metric string) string {
 	return strings.Replace(word, "accuracy", registry.PlainText(metric), 1)
 }
 
-// isShare reports whether a figure is a share of the cases.
-func isShare(c registry.Check) bool {
-	if c.Figure == "accuracy" {
-		return !c.Resampled
-	}
-	return slices.Contains([]string{"top1", "equal", "close", "drop", "regression", "relative"}, c.Figure)
-}
-
 // ValueText is a value of a check's figure with its unit.
-func ValueText(c registry.Check, v float64) string {
-	switch {
-	case isShare(c):
-		return ShareText(v)
-	case c.Figure == "snrDb":
-		return fmt.Sprintf("%.4g dB", v)
-	case c.Figure == "cosine", c.Resampled:
-		return fmt.Sprintf("%.6g", v)
+func ValueText(c registry.Check, v float64) string { return rowOf(c).Text(v) }
+
+// rowOf returns the row of a check's figure. An accuracy with bounds by a bootstrap is no share of cases, and a figure that this
+// version does not know is a number.
+func rowOf(c registry.Check) figure.Row {
+	row, _ := figure.Find(c.Figure)
+	if c.Resampled && (c.Figure == figure.Accuracy || row.Unit != figure.Share) {
+		row.Unit = figure.Fine
 	}
-	return fmt.Sprintf("%.3g", v)
+	return row
 }
 
 // BoundsText is the bounds of a check, neither of which says too much; "exact" if it has none. Where no bit differs it says in how many cases.
@@ -74,7 +48,7 @@ func BoundsText(c registry.Check) string {
 	if c.Low == nil || c.High == nil {
 		return "exact"
 	}
-	if low, high := float64(*c.Low), float64(*c.High); math.IsInf(low, 0) || math.IsInf(high, 0) || !isShare(c) {
+	if low, high := float64(*c.Low), float64(*c.High); math.IsInf(low, 0) || math.IsInf(high, 0) || rowOf(c).Unit != figure.Share {
 		return ValueText(c, low) + " to " + ValueText(c, high)
 	}
 	return ShareText(math.Floor(float64(*c.Low)*1e4)/1e4) + " to " + ShareText(math.Ceil(float64(*c.High)*1e4)/1e4)
@@ -111,7 +85,7 @@ func AccuracyText(a registry.Accuracy, v registry.Figure) string {
 // DropText is the drop of an accuracy in words; of an error, the part of the reference's by which it rose. A gain is
 // negative.
 func DropText(a registry.Accuracy) string {
-	c := registry.Check{Figure: "drop"}
+	c := registry.Check{Figure: figure.Drop}
 	return FigureWord(c, a.Metric) + " " + ValueText(c, float64(a.Drop))
 }
 

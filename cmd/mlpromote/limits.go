@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // limitsText writes limits for people, presets expanded.
@@ -100,20 +103,11 @@ func outputText(o validators.OutputLimits) string {
 	}
 	add("rtol %g", o.RTol)
 	add("atol %g", o.ATol)
-	for _, limit := range []struct {
-		name string
-		min  *validators.AtLeast
-	}{{"cosine", o.Cosine}, {"top1", o.Top1}, {"equal", o.Equal}, {"close", o.Close}, {"snr dB", o.SNRdB}} {
-		if limit.min != nil {
-			parts = append(parts, fmt.Sprintf("%s >= %g", limit.name, limit.min.Min))
-		}
-	}
-	for _, limit := range []struct {
-		name string
-		max  *validators.AtMost
-	}{{"max_abs", o.MaxAbs}, {"max_error", o.MaxError}, {"case_error", o.CaseError}, {"systematic", o.Systematic}} {
-		if limit.max != nil {
-			parts = append(parts, fmt.Sprintf("%s <= %g", limit.name, limit.max.Max))
+	rows := figure.OfOutputs()
+	slices.SortStableFunc(rows, func(a, b figure.Row) int { return cmp.Compare(boundOrder(a), boundOrder(b)) })
+	for _, row := range rows {
+		if limit, there := o.Bound(row); there {
+			parts = append(parts, boundText(row, limit))
 		}
 	}
 	if o.PerChannel != nil && *o.PerChannel {
@@ -123,4 +117,27 @@ func outputText(o validators.OutputLimits) string {
 		parts = append(parts, "where "+o.Where+" is not 0")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// boundOrder puts what must be large before errors, and shares before decibels.
+func boundOrder(row figure.Row) int {
+	switch {
+	case !row.AtLeast:
+		return 2
+	case row.Unit == figure.Decibels:
+		return 1
+	}
+	return 0
+}
+
+// boundText is a limit on a figure: "snr dB >= 12".
+func boundText(row figure.Row, limit float64) string {
+	name, sign := row.Key, "<="
+	if row.Unit == figure.Decibels {
+		name += " dB"
+	}
+	if row.AtLeast {
+		sign = ">="
+	}
+	return fmt.Sprintf("%s %s %g", name, sign, limit)
 }

@@ -195,7 +195,7 @@ func tuneText(r pipeline.TuneResult, price float64) string {
 }
 
 func trialCells(t pipeline.Trial, loss string, price float64) []string {
-	lost := figure(t.Loss, "%.1f dB")
+	lost := cell(t.Loss, "%.1f dB")
 	if loss == pipeline.LossAccuracy {
 		lost = percent(float64(t.Loss))
 	}

@@ -172,7 +172,7 @@ func sensitivityText(s pipeline.Sensitivity) string {
 	rows := [][]string{{"    NODE", "OPERATOR", "SNR"}}
 	for _, n := range s.Nodes {
 		if n.Costs() && len(rows) <= shownNodes {
-			rows = append(rows, []string{"    " + n.Node, n.Operator, figure(n.SNRdB, "%.1f dB")})
+			rows = append(rows, []string{"    " + n.Node, n.Operator, cell(n.SNRdB, "%.1f dB")})
 		}
 	}
 	return strings.TrimRight(ui.Table(rows), "\n")
@@ -199,8 +199,8 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 	cells := []string{"-", "-", "-", "-", "-", "-", "-", "-", "-"}
 	if p != nil {
 		name, worst := worstOutput(*p)
-		cells[0], cells[1] = figure(worst.MaxAbs, "%.2g"), figure(worst.MeanAbs, "%.2g")
-		cells[2], cells[3] = figure(worst.CosineMin, "%.6f"), figure(worst.SNRdB, "%.1f dB")
+		cells[0], cells[1] = cell(worst.MaxAbs, "%.2g"), cell(worst.MeanAbs, "%.2g")
+		cells[2], cells[3] = cell(worst.CosineMin, "%.6f"), cell(worst.SNRdB, "%.1f dB")
 		if top1 := sameClass(*p, name); top1 != nil {
 			cells[4] = percent(float64(*top1))
 		}
@@ -255,7 +255,7 @@ func sameClass(p registry.ParityReport, output string) *registry.Figure {
 	return of.Top1
 }
 
-func figure(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
+func cell(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
 
 func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // Limits is how far an engine may be from the reference, as it is written: a preset
@@ -37,21 +39,74 @@ type PrecisionLimits struct {
 	Outputs map[string]OutputLimits `yaml:"outputs,required" doc:"Per output: limits of this precision"`
 }
 
-// OutputLimits bound one output. See [validators.OutputLimits].
+// OutputLimits bound one output. See [validators.OutputLimits]. Beside the keys of its fields it
+// has those of the figures that limits on outputs can bound.
 type OutputLimits struct {
-	RTol   *float64  `yaml:"rtol" doc:"Of every element: |engine-reference| <= atol + rtol*|reference|"`
-	ATol   *float64  `yaml:"atol" doc:"See rtol"`
-	Cosine *AtLeast  `yaml:"cosine" doc:"Cosine similarity of the worst case"`
-	Top1   *AtLeast  `yaml:"top1" doc:"Fraction of cases whose largest value is where the reference has it, by what the cases prove"`
-	Equal  *AtLeast  `yaml:"equal" doc:"Fraction of cases with the same values as the reference, by what the cases prove"`
-	SNR    *Decibels `yaml:"snr" doc:"Variance of the reference over the mean squared difference, in dB"`
-	MaxAbs *Absolute `yaml:"max_abs" doc:"Largest difference of any element"`
+	RTol *float64 `yaml:"rtol" doc:"Of every element: |engine-reference| <= atol + rtol*|reference|"`
+	ATol *float64 `yaml:"atol" doc:"See rtol"`
 
-	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
-	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
-	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth, and what stands out of the other errors four times"`
-	Close      *AtLeast  `yaml:"close" doc:"Fraction of cases that are close to the reference, by what the cases prove: not further off than a quarter of the standard deviation, or than six times the error of the middle case"`
-	PerChannel *bool     `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own; false takes that of all values, also where the preset does not"`
+	PerChannel *bool `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own; false takes that of all values, also where the preset does not"`
+
+	figures map[string]float64 // limits by the names of package figure
+}
+
+// writtenOutputLimits is the struct with all keys of OutputLimits.
+func writtenOutputLimits() reflect.Type {
+	var fields []reflect.StructField
+	for _, row := range figure.OfOutputs() {
+		fields = append(fields, reflect.StructField{Name: "Figure" + row.Name, Type: boundOf(row),
+			Tag: reflect.StructTag(fmt.Sprintf("yaml:%q doc:%q", row.Key, row.Doc))})
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[OutputLimits]()) {
+		own := reflect.StructField{Name: f.Name, Type: f.Type, Tag: f.Tag}
+		switch {
+		case f.Name == "PerChannel":
+			fields = append(fields, own)
+		case f.IsExported():
+			fields = slices.Insert(fields, f.Index[0], own)
+		}
+	}
+	return reflect.StructOf(fields)
+}
+
+// boundOf is the type of a limit on a figure. Shares and cosines can be written in percent.
+func boundOf(row figure.Row) reflect.Type {
+	switch {
+	case row.Unit == figure.Decibels:
+		return reflect.TypeFor[*Decibels]()
+	case row.AtLeast:
+		return reflect.TypeFor[*AtLeast]()
+	}
+	return reflect.TypeFor[*Absolute]()
+}
+
+// DecodeYAML reads the mapping.
+func (o *OutputLimits) DecodeYAML(n *strictyaml.Node) {
+	written := reflect.New(writtenOutputLimits())
+	n.Decode(written.Interface())
+	v := written.Elem()
+	*o = OutputLimits{figures: make(map[string]float64)}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[OutputLimits]()) {
+		if f.IsExported() {
+			reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Set(v.FieldByName(f.Name))
+		}
+	}
+	for _, row := range figure.OfOutputs() {
+		switch limit := v.FieldByName("Figure" + row.Name).Interface().(type) {
+		case *Decibels:
+			if limit != nil {
+				o.figures[row.Name] = limit.Min
+			}
+		case *AtLeast:
+			if limit != nil {
+				o.figures[row.Name] = float64(limit.Min)
+			}
+		case *Absolute:
+			if limit != nil {
+				o.figures[row.Name] = limit.Max
+			}
+		}
+	}
 }
 
 // AtLeast bounds a fraction from below.
@@ -246,28 +301,20 @@ func atMost(v *float64) *validators.AtMost {
 
 // check checks what is said of an output. per_channel is enough: the limits are the preset's then.
 func (o OutputLimits) check() error {
-	if o.PerChannel != nil && o == (OutputLimits{PerChannel: o.PerChannel}) {
+	if o.PerChannel != nil && o.RTol == nil && o.ATol == nil && len(o.figures) == 0 {
 		return nil
 	}
 	return o.validators().Validate()
 }
 
 func (o OutputLimits) validators() validators.OutputLimits {
-	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators(),
-		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(),
-		Systematic: o.Systematic.validators(), Close: o.Close.validators(), PerChannel: o.PerChannel}
-	if o.SNR != nil {
-		out.SNRdB = &validators.AtLeast{Min: o.SNR.Min}
+	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, PerChannel: o.PerChannel}
+	for name, limit := range o.figures {
+		if row, known := figure.Find(name); known {
+			out.SetBound(row, limit)
+		}
 	}
-	out.MaxAbs = o.MaxAbs.validators()
 	return out
-}
-
-func (a *Absolute) validators() *validators.AtMost {
-	if a == nil {
-		return nil
-	}
-	return &validators.AtMost{Max: a.Max}
 }
 
 func (a *AtLeast) validators() *validators.AtLeast {

@@ -94,6 +94,8 @@ func (Cache) schema(object) object {
 	return object{"type": "string", "pattern": "^" + cacheScheme + "[^/]+/.+$"}
 }
 
+func (OutputLimits) schema(object) object { return structSchema(writtenOutputLimits()) }
+
 func (Size) schema(object) object {
 	return either(object{"type": "integer", "minimum": 0}, object{"type": "string", "pattern": `^[0-9]*\.?[0-9]+ *([KMGT]i?)?B?$`})
 }

@@ -1,7 +1,6 @@
 package environments
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // accuracy is what an environment requires of engines on labelled cases.
@@ -63,10 +63,6 @@ func (n *number) DecodeYAML(node *strictyaml.Node) {
 // ceilings are the loosest limits, by precision and figure as mlpromote.yaml spells it.
 type ceilings registry.Ceilings
 
-// spelled are the figures as mlpromote.yaml spells them, with their names in reports.
-var spelled = map[string]string{"cosine": "cosine", "top1": "top1", "equal": "equal", "snr": "snrDb", "max_abs": "maxAbs", "max_error": "maxError",
-	"case_error": "caseError", "systematic": "systematic", "close": "close"}
-
 // DecodeYAML reads the mapping.
 func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() != strictyaml.Mapping {
@@ -84,13 +80,13 @@ func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
 		}
 		figures := make(map[string]registry.Figure)
 		for _, e := range precision.Value.Entries() {
-			name, ok := spelled[e.Key]
+			row, ok := figure.ByKey(e.Key)
 			if !ok {
-				e.Name.Problemf("unknown figure %q: want one of %q", e.Key, slices.Sorted(maps.Keys(spelled)))
+				e.Name.Problemf("unknown figure %q: want one of %q", e.Key, slices.Sorted(slices.Values(figure.Keys())))
 				continue
 			}
-			if v := limitOn(name, e.Value); v != nil {
-				figures[name] = *v
+			if v := limitOn(row, e.Value); v != nil {
+				figures[row.Name] = *v
 			}
 		}
 		(*c)[precision.Key] = figures
@@ -98,8 +94,8 @@ func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
 }
 
 // limitOn reads the limit on a figure: {min: 12} where it must be large, else {max: 2.5}.
-func limitOn(figure string, n *strictyaml.Node) *registry.Figure {
-	if registry.CeilingAtLeast(figure) {
+func limitOn(row figure.Row, n *strictyaml.Node) *registry.Figure {
+	if row.AtLeast {
 		var v atLeast
 		n.Decode(&v)
 		return v.Min.figure()

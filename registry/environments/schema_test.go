@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 func compiled(t *testing.T) *jsonschema.Schema {
@@ -153,6 +154,21 @@ func TestSchemaKnowsTheRequirements(t *testing.T) {
 	for name := range strings.SplitSeq(listed, ", ") {
 		if name = strings.Trim(name, `"`); !slices.Contains(requirements, name) {
 			t.Errorf("the schema has requirement %s, but policy has only %s", name, known)
+		}
+	}
+}
+
+// A ceiling can be on every figure of outputs, and the schema lists them.
+func TestSchemaKnowsTheFigures(t *testing.T) {
+	t.Parallel()
+	schema := string(environments.Schema())
+	for _, row := range figure.OfOutputs() {
+		bound := "atMost"
+		if row.AtLeast {
+			bound = "atLeast"
+		}
+		if want := `"` + row.Key + `": {"$ref": "#/$defs/` + bound + `"}`; !strings.Contains(schema, want) {
+			t.Errorf("the schema does not have %s", want)
 		}
 	}
 }

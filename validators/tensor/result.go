@@ -3,6 +3,8 @@ package tensor
 import (
 	"math"
 	"slices"
+
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // OtherChannels are the figures of the channels that are not furthest from the rest, relative to their own spread.
@@ -146,6 +148,49 @@ func (r Result) Skill() float64 {
 		return math.NaN()
 	}
 	return 1 - r.EqualMisses/r.OtherAnswers
+}
+
+// Figure returns a figure by its name in package figure, and the case that has it; -1 for a figure
+// over all cases, and if no case differs. It is NaN for a share of cases: see Misses.
+func (r Result) Figure(name string) (value float64, worst int) {
+	switch name {
+	case figure.Elements:
+		if r.Worst != nil {
+			return float64(r.Failed), r.Worst.Case
+		}
+		return float64(r.Failed), -1
+	case figure.Cosine:
+		return r.CosineMin, r.CosineMinCase
+	case figure.SNR:
+		return r.SpreadSNR, -1
+	case figure.MaxAbs:
+		return r.MaxAbs, r.MaxAbsCase
+	case figure.MaxError:
+		return r.MaxError, r.MaxAbsCase
+	case figure.CaseError:
+		return r.CaseError, r.CaseErrorCase
+	case figure.Systematic:
+		return r.Systematic, -1
+	case figure.Skill:
+		return r.Skill(), -1
+	}
+	return math.NaN(), -1
+}
+
+// Misses returns how many of the cases miss a share: those with another answer, or far from the
+// reference. It is NaN where no case has any.
+func (r Result) Misses(name string) (misses float64, cases int) {
+	switch {
+	case name == figure.Top1 && (r.Top1Rows > 0 || r.Top1Cases > 0):
+		return r.Top1Misses, r.Top1Cases
+	case name == figure.Top1:
+		return math.NaN(), 0
+	case name == figure.Equal:
+		return r.EqualMisses, r.FullCases
+	case name == figure.Close:
+		return float64(r.FarCases), r.FullCases
+	}
+	return math.NaN(), 0
 }
 
 // Result returns the figures over the cases added so far.

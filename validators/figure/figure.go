@@ -1,0 +1,186 @@
+// Package figure is the table of the figures by which engines are judged: the name of each in
+// documents, messages and pages, how a limit bounds it, and the default limits. Package tensor
+// measures those of outputs, package accuracy those of labelled cases.
+package figure
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The names of the figures in stored limits, reports and policies.
+const (
+	Elements   = "elements"
+	Cosine     = "cosine"
+	SNR        = "snrDb"
+	MaxAbs     = "maxAbs"
+	MaxError   = "maxError"
+	CaseError  = "caseError"
+	Systematic = "systematic"
+	Top1       = "top1"
+	Equal      = "equal"
+	Skill      = "skill"
+	Close      = "close"
+	Accuracy   = "accuracy"
+	Drop       = "drop"
+	Relative   = "relative"
+	Regression = "regression"
+)
+
+// Unit is what the values of a figure count.
+type Unit int
+
+// The units.
+const (
+	Number   Unit = iota // often a multiple of the spread of the reference's values
+	Fine                 // a number near 1, written with more digits
+	Share                // of the cases
+	Decibels             // a ratio of squares
+)
+
+// Subject is what a figure is measured of.
+type Subject int
+
+// The subjects.
+const (
+	Output  Subject = iota // an output, compared with the reference's; limits on outputs bound it by Key
+	Rule                   // an output; a rule judges it by a limit that no document changes
+	Answers                // the labelled cases; the limits on accuracy bound it
+)
+
+// Scope is the outputs that have a default limit on a figure. A ceiling holds for them alone.
+type Scope int
+
+// The scopes.
+const (
+	None       Scope = iota // no output has one; a ceiling holds for all outputs of numbers
+	Numbers                 // outputs of numbers
+	Channels                // outputs of numbers whose last axis can be channels: all but masks
+	Ranks                   // outputs of numbers whose largest value in a row is the answer
+	Embeddings              // vectors whose direction counts
+	FewValues               // outputs of numbers, not of Ranks, with under 4 values in a case
+	Classes                 // outputs whose values are answers: classes, labels, booleans
+)
+
+// Row is one figure.
+type Row struct {
+	Name   string // in stored documents and reports
+	Key    string // in mlpromote.yaml and environments.yaml
+	Word   string // in tables and on pages
+	Phrase string // in messages; empty: the name
+	// Counts is, for a share, what the cases that are not missed have.
+	Counts  string
+	Doc     string // description in the schema of mlpromote.yaml
+	Subject Subject
+	Unit    Unit
+	// Low and High are the range of limits.
+	Low, High float64
+	AtLeast   bool // a limit is the least that is allowed, else the most
+	// Rate is a share of the cases: a limit holds by its bounds.
+	Rate bool
+	// Overall is a figure over all cases together: a limit that holds proves nothing about a single one.
+	Overall bool
+	// Whole is a figure that some of the cases cannot decide.
+	Whole bool
+	// ZeroIsNone is set where a limit of 0 asks for nothing.
+	ZeroIsNone bool
+	Scope      Scope
+	// Defaults are the default limits by precision; a precision without one has no default.
+	Defaults map[string]float64
+	// Usual is, for a share, the part of the cases in which engines without a fault differ, by
+	// precision. UsualPart is that as a part of what the limit allows.
+	Usual     map[string]float64
+	UsualPart float64
+	// Channels multiplies the default limit of outputs whose channels have spreads of their own, by
+	// precision: the channels of an output that is quantized share one grid. Without one it is 1.
+	Channels map[string]float64
+	// State is added to the default limit of an output that the next run takes as an input, since its errors add up.
+	State float64
+	// Few is the figure whose default limit holds in place of this one's for an output of few
+	// values: there the error of a case is the error of an element.
+	Few string
+}
+
+// All lists the figures in the order of a report.
+func All() []Row { return slices.Clone(table) }
+
+// OfOutputs lists the figures that limits on outputs can bound.
+func OfOutputs() []Row {
+	return slices.DeleteFunc(All(), func(r Row) bool { return r.Subject != Output })
+}
+
+// Find returns the figure with a name; false if there is none.
+func Find(name string) (Row, bool) {
+	at := slices.IndexFunc(table, func(r Row) bool { return r.Name == name })
+	if at < 0 {
+		return Row{}, false
+	}
+	return table[at], true
+}
+
+// ByKey returns the figure of outputs with a key in YAML; false if there is none.
+func ByKey(key string) (Row, bool) {
+	at := slices.IndexFunc(table, func(r Row) bool { return r.Subject == Output && r.Key == key })
+	if at < 0 {
+		return Row{}, false
+	}
+	return table[at], true
+}
+
+// Names lists the names of the figures that limits on outputs can bound, sorted.
+func Names() (names []string) {
+	for _, r := range OfOutputs() {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Keys lists the keys of the figures that limits on outputs can bound.
+func Keys() (keys []string) {
+	for _, f := range OfOutputs() {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+// Keeps reports whether a value is within a limit; NaN never is.
+func (r Row) Keeps(value, limit float64) bool {
+	if r.AtLeast {
+		return value >= limit
+	}
+	return value <= limit
+}
+
+// Looser returns the limit that allows more.
+func (r Row) Looser(a, b float64) float64 {
+	if r.AtLeast {
+		return min(a, b)
+	}
+	return max(a, b)
+}
+
+// Half returns a limit that allows half as much: half of an error, half of the way to 1, or 6 dB more.
+func (r Row) Half(limit float64) float64 {
+	switch {
+	case r.Unit == Decibels:
+		return limit + 6
+	case r.AtLeast:
+		return (1 + limit) / 2
+	}
+	return limit / 2
+}
+
+// Text writes a value with its unit.
+func (r Row) Text(v float64) string {
+	switch r.Unit {
+	case Share:
+		return fmt.Sprintf("%.4g %%", 100*v)
+	case Decibels:
+		return fmt.Sprintf("%.4g dB", v)
+	case Fine:
+		return fmt.Sprintf("%.6g", v)
+	default:
+		return fmt.Sprintf("%.3g", v)
+	}
+}
