@@ -202,58 +202,59 @@ type Candidate struct {
 
 // Publication names a release that was built in the first environment.
 type Publication struct {
-	Model   string
-	Release Digest
+	Model   string `json:"-" path:"model"`
+	Release Digest `json:"release"`
 }
 
 // Attachment is evidence to add.
 type Attachment struct {
-	Environment string
-	Model       string
-	Release     Digest
-	Subject     Digest // the release or one of its engines
-	Bundle      []byte
+	Environment string `json:"environment"`
+	Model       string `json:"-" path:"model"`
+	Release     Digest `json:"release"`
+	Subject     Digest `json:"subject"` // the release or one of its engines
+	Bundle      []byte `json:"bundle"`
 	// Figures are the per-case figures that the report in the bundle names ([CaseFigures]), to be
 	// stored with it; nil for none.
-	Figures []byte
+	Figures []byte `json:"figures,omitempty"`
 }
 
 // PromoteRequest asks for a promotion.
 type PromoteRequest struct {
-	Model    string
-	Ref      string // tag or digest in the source; empty means its head
-	From, To string // empty means the only possible edge
-	DryRun   bool   // decide, but change nothing
+	Model  string `json:"-" path:"model"`
+	Ref    string `json:"ref,omitempty"`    // tag or digest in the source; empty means its head
+	From   string `json:"from,omitempty"`   // empty means the only possible edge
+	To     string `json:"to,omitempty"`     // likewise
+	DryRun bool   `json:"dryRun,omitempty"` // decide, but change nothing
 	// BreakGlass skips unmet requirements where approvers agreed to that.
-	BreakGlass bool
+	BreakGlass bool `json:"breakGlass,omitempty"`
 	// Downgrade replaces a newer version. Without it that is refused: [Writer.Rollback] goes back.
-	Downgrade bool
+	Downgrade bool `json:"downgrade,omitempty"`
 	// Reason is why, in the words of the caller; it stays in the history. It may be empty.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Replaces is the head of the destination as the caller saw it, empty if there was none. Nil: any. Another head gives
 	// CodeConflict, unless it is the release already.
-	Replaces *Digest
+	Replaces *Digest `json:"replaces,omitempty"`
 }
 
 // RollbackRequest asks for an earlier head.
 type RollbackRequest struct {
-	Environment string
-	Model       string
-	Version     string // tag; empty means the head before the current one
-	Reason      string
-	Node        *Node // if set, the Promotion warns if no engine is left for this node
-	DryRun      bool  // decide, but change nothing
+	Environment string `json:"environment"`
+	Model       string `json:"-" path:"model"`
+	Version     string `json:"version,omitempty"` // tag; empty means the head before the current one
+	Reason      string `json:"reason"`
+	Node        *Node  `json:"node,omitempty"`   // if set, the Promotion warns if no engine is left for this node
+	DryRun      bool   `json:"dryRun,omitempty"` // decide, but change nothing
 	// Replaces is the head as the caller saw it. Nil: any. Another head gives CodeConflict.
-	Replaces *Digest
+	Replaces *Digest `json:"replaces,omitempty"`
 }
 
 // HoldRelease asks to let promotions move a held head again.
 type HoldRelease struct {
-	Environment string
-	Model       string
-	Reason      string
+	Environment string `json:"environment"`
+	Model       string `json:"-" path:"model"`
+	Reason      string `json:"reason"`
 	// Seen is the reason of the hold as the caller saw it. Nil: any. Another one gives CodeConflict.
-	Seen *string
+	Seen *string `json:"seen,omitempty"`
 }
 
 // Promotion describes a head that moved, or why it did not move.

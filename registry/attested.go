@@ -33,16 +33,16 @@ func AttestKinds() []AttestKind {
 
 // AttestRequest is what a person says about a release.
 type AttestRequest struct {
-	Kind AttestKind
+	Kind AttestKind `json:"kind"`
 	// Environment is the destination of the promotion, or where the subject of a quarantine is.
-	Environment string
-	Model       string
+	Environment string `json:"environment"`
+	Model       string `json:"-" path:"model"`
 	// Release is a digest: who approves a tag could approve other bytes than they saw.
-	Release Digest
-	Subject Digest    // of a quarantine: one engine of the release; empty: the release
-	Comment string    // why; stays with the evidence
-	Expires time.Time // of an approval: when it ends to count; zero: it does not expire
-	Accepts []string  // of an approval: see [Approval.Accepts]
+	Release Digest    `json:"release"`
+	Subject Digest    `json:"subject,omitempty"`  // of a quarantine: one engine of the release; empty: the release
+	Comment string    `json:"comment"`            // why; stays with the evidence
+	Expires time.Time `json:"expiresOn,omitzero"` // of an approval: when it ends to count; zero: it does not expire
+	Accepts []string  `json:"accepts,omitempty"`  // of an approval: see [Approval.Accepts]
 }
 
 // Validate checks the form. Errors: CodeInvalid.

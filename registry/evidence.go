@@ -158,36 +158,36 @@ type Bundle struct {
 
 // Claim is a bundle whose signature verified, with the roles of its signer.
 type Claim struct {
-	Bundle    Digest // of the referrer manifest
-	Subject   Digest // the manifest that it is attached to
-	Statement Statement
-	Signer    string // key identifier
+	Bundle    Digest    `json:"bundle"`  // of the referrer manifest
+	Subject   Digest    `json:"subject"` // the manifest that it is attached to
+	Statement Statement `json:"statement"`
+	Signer    string    `json:"signer"` // key identifier
 	// Keys are the paths by which trust entries name the signer's key.
-	Keys  []string
-	Roles []Role // the signer's roles for the resource; may be empty
+	Keys  []string `json:"keys,omitempty"`
+	Roles []Role   `json:"roles"` // the signer's roles for the resource; may be empty
 	// Key is the state of the signer's key. The code that verifies the signature sets it.
-	Key KeyState
+	Key KeyState `json:"key,omitempty"`
 	// RetiredAt is when the key was retired; set if Key is KeyRetired.
-	RetiredAt time.Time
+	RetiredAt time.Time `json:"retiredAt,omitzero"`
 	// Window is when statements of the signer count. The code that verifies the signature sets it.
-	Window Window
+	Window Window `json:"window,omitzero"`
 	// Stamped is when an authority or log that is trusted for timestamps had seen the signature, or
 	// zero. The code that verifies the signature sets it.
-	Stamped time.Time
+	Stamped time.Time `json:"stamped,omitzero"`
 	// Recorded is the number of the first event in the history that names the bundle, or 0. It
 	// orders evidence. A signer can claim any time, but cannot change when the catalog first
 	// recorded the bundle.
-	Recorded int64
+	Recorded int64 `json:"recorded,omitempty"`
 	// WithoutHistory is true if there is no history, as in a pulled folder. Only then the time
 	// that the signer claims is used. If there is a history, the time of a claim that it does not
 	// name is unknown.
-	WithoutHistory bool
+	WithoutHistory bool `json:"withoutHistory,omitempty"`
 	// RecordedAt is the time of that event, by the clock of the process that recorded it. If
 	// Recorded is 0, it is the time at which the bundle was read, or zero.
-	RecordedAt time.Time
+	RecordedAt time.Time `json:"recordedAt,omitzero"`
 	// Observed is the number of the event that the History of a report or approval names, or 0 if the catalog
 	// has no such event.
-	Observed int64
+	Observed int64 `json:"observed,omitempty"`
 }
 
 // SignedAs reports whether the signer has the role for the resource. It says nothing about the

@@ -14,6 +14,20 @@ type Page[T any] struct {
 	Partial bool
 }
 
+// Listed returns the items, which are never nil, and what follows them.
+func (p Page[T]) Listed() (items any, next string, partial bool) {
+	if p.Items == nil {
+		p.Items = []T{}
+	}
+	return p.Items, p.Next, p.Partial
+}
+
+// Receive sets what follows the items, and returns a pointer to them.
+func (p *Page[T]) Receive(next string, partial bool) (items any) {
+	p.Next, p.Partial = next, partial
+	return &p.Items
+}
+
 // ModelHeads is a model with its heads.
 type ModelHeads struct {
 	Name  string `json:"name"`

@@ -23,10 +23,10 @@ type PromotionCheck struct {
 // PromotionQuery asks about the promotion of a release to an environment. Version, Digest or both name the release, since a
 // head moves between the answer and its use.
 type PromotionQuery struct {
-	Model       string
-	Environment string
-	Version     string
-	Digest      Digest
+	Model       string `path:"model"`
+	Environment string `query:"environment,required"`
+	Version     string `query:"version"`
+	Digest      Digest `query:"digest"`
 }
 
 // PromotionChecker says whether a release may be promoted.

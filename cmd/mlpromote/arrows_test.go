@@ -126,12 +126,13 @@ func arrows() []rule {
 		{"registry", []string{"registry/toolchains", "validators/figure"}}, // the ground floor
 		{"registry/gc", []string{"registry"}},
 		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci"}},
-		{"registry/access", []string{"registry"}},
+		{"registry/access", []string{"registry", "registry/api"}},
+		{"registry/api", []string{"registry", "registry/internal/wire"}},
 		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/access/signin/signintest", []string{"registry/registrytest"}},
 		{"registry/access/signin", []string{"registry", "registry/access/authn", "registry/access/oidc"}},
-		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
+		{"registry/config", []string{"registry", "registry/api", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml", "validators/figure"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/internal/rounds", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},
@@ -143,7 +144,7 @@ func arrows() []rule {
 		{"registry/blob", []string{"registry"}},
 		{"registry/checkpoint", []string{"registry"}},
 		{"registry/datadir", []string{"registry", "registry/atomicfile"}},
-		{"registry/client", []string{"registry", "registry/internal/wire"}},
+		{"registry/client", []string{"registry", "registry/api", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
 		{"registry/host", []string{"registry"}},
 		{"registry/internal/catalog", []string{"registry"}},
@@ -162,14 +163,14 @@ func arrows() []rule {
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
+		{"registry/server", []string{"registry", "registry/api", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/service", []string{"registry", "registry/internal/lru"}},
 		{"registry/scrub", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 		{"registry/atomicfile", nil}, // a leaf
 		{"registry/tempdir", nil},    // a leaf
-		{"registry/telemetry", []string{"registry", "registry/internal/requestid", "registry/internal/rounds"}},
+		{"registry/telemetry", []string{"registry", "registry/api", "registry/internal/requestid", "registry/internal/rounds"}},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
@@ -44,12 +45,12 @@ func TestClientAsksTheRest(t *testing.T) {
 func TestClientKeepsWebhooks(t *testing.T) {
 	t.Parallel()
 	c := overNetwork(t, inMemory(t)).Interface.(*client.Client)
-	made, err := c.AddWebhook(t.Context(), client.WebhookRequest{URL: "https://example.com/hook"})
+	made, err := c.AddWebhook(t.Context(), api.WebhookRequest{URL: "https://example.com/hook"})
 	if err != nil || !strings.HasPrefix(made.Secret, "whsec_") {
 		t.Fatalf("made is %+v, %v", made, err)
 	}
 	changed, err := c.PutWebhook(t.Context(), made.ID,
-		client.WebhookRequest{URL: "https://example.com/other", Kinds: []registry.EventKind{registry.EventPromote}})
+		api.WebhookRequest{URL: "https://example.com/other", Kinds: []registry.EventKind{registry.EventPromote}})
 	if err != nil || changed.URL != "https://example.com/other" || changed.Secret != "" {
 		t.Errorf("changed is %+v, %v", changed, err)
 	}

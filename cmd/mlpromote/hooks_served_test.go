@@ -14,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/sqlite"
@@ -33,7 +34,7 @@ func TestServeTellsWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hook, err := asking.AddWebhook(t.Context(), client.WebhookRequest{URL: receiver.URL})
+	hook, err := asking.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

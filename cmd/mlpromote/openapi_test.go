@@ -59,8 +59,8 @@ func (o operation) examples() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// api is a service with its document, and what stands for the digests in the examples.
-type api struct {
+// apiService is a service with its document, and what stands for the digests in the examples.
+type apiService struct {
 	url     string
 	schemas *jsonschema.Compiler
 	instead *strings.Replacer
@@ -74,7 +74,7 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 	first := r.Promoted(t, registrytest.Build{})
 	r.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	report := registrytest.Report(first, first.Engines[0], registry.VerdictPass)
-	a := &api{url: base}
+	a := &apiService{url: base}
 	claims, _, err := r.Claims(t.Context(), "staging", first)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 
 // read gets the document and makes its schemas strict: what an answer has and the
 // document does not is a mistake in one of them.
-func (a *api) read(t *testing.T) map[string]operation {
+func (a *apiService) read(t *testing.T) map[string]operation {
 	t.Helper()
 	response, err := http.Get(a.url + "/api/v1/openapi.json")
 	if err != nil {
@@ -193,7 +193,7 @@ func (a *api) read(t *testing.T) map[string]operation {
 }
 
 // request is the request that an example shows.
-func (a *api) request(t *testing.T, o operation, example string) *http.Request {
+func (a *apiService) request(t *testing.T, o operation, example string) *http.Request {
 	t.Helper()
 	path, query, header := o.path, make(url.Values), make(http.Header)
 	for _, p := range o.Parameters {
@@ -224,7 +224,7 @@ func (a *api) request(t *testing.T, o operation, example string) *http.Request {
 }
 
 // send sends an example's request and judges the answer.
-func (a *api) send(t *testing.T, o operation, example string) []byte {
+func (a *apiService) send(t *testing.T, o operation, example string) []byte {
 	t.Helper()
 	name := o.OperationID + " " + example
 	response, err := http.DefaultClient.Do(a.request(t, o, example))
@@ -261,7 +261,7 @@ func (a *api) send(t *testing.T, o operation, example string) []byte {
 }
 
 // validate holds a body against its schema.
-func (a *api) validate(t *testing.T, name string, o operation, status string, body []byte) {
+func (a *apiService) validate(t *testing.T, name string, o operation, status string, body []byte) {
 	t.Helper()
 	pointer := "/paths/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(o.path) +
 		"/" + strings.ToLower(o.method) + "/responses/" + status + "/content/application~1json/schema"

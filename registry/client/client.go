@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // Config configures a Client. URL and Content are required.
@@ -24,6 +25,8 @@ type Config struct {
 
 // Client implements registry.Interface. It is safe for concurrent use.
 type Client struct {
+	registry.Interface // calls of the rows of registry/api
+
 	base    *url.URL
 	content registry.Content
 	http    *http.Client
@@ -31,7 +34,7 @@ type Client struct {
 }
 
 var (
-	_ registry.Interface        = (*Client)(nil)
+	_ registry.NodeReporter     = (*Client)(nil)
 	_ registry.PromotionChecker = (*Client)(nil)
 )
 
@@ -49,7 +52,9 @@ func New(c Config) (*Client, error) {
 	}
 	straight := *c.HTTP
 	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{base: base, content: c.Content, http: &straight, backoff: cmp.Or(c.Backoff, 200*time.Millisecond)}, nil
+	client := &Client{base: base, content: c.Content, http: &straight, backoff: cmp.Or(c.Backoff, 200*time.Millisecond)}
+	client.Interface = api.Wrap(nil, client.call)
+	return client, nil
 }
 
 // ParseURL parses the URL of a service: scheme and host, and no path. Errors: CodeInvalid.

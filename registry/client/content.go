@@ -4,15 +4,14 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // Release asks the service for the digest of a release and reads the release by digest, so that
 // the digest verifies it.
 func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
-	var meant registry.Release
-	values := query("environment", environment, "ref", tagOrDigest)
-	if err := c.getOf(ctx, model, wire.OpRelease, values, &meant); err != nil {
+	meant, err := c.Interface.Release(ctx, environment, model, tagOrDigest)
+	if err != nil {
 		return registry.Release{}, err
 	}
 	if err := meant.Digest.Validate(); err != nil {
@@ -31,26 +30,14 @@ func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest st
 }
 
 // Claims lists evidence with the service's verification of it.
-func (c *Client) Claims(
-	ctx context.Context,
-	environment string,
-	r registry.Release,
-) ([]registry.Claim, registry.IgnoredEvidence, error) {
-	var body wire.Claims
-	about := query("environment", environment, "ref", string(r.Digest))
-	if err := c.getOf(ctx, r.Model, wire.OpEvidence, about, &body); err != nil {
+func (c *Client) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+	var found api.Claims
+	if _, err := c.send(ctx, &api.Evidence.Row, api.ReleaseQuery{Environment: environment, Model: r.Model, Ref: string(r.Digest)}, &found); err != nil {
 		return nil, registry.IgnoredEvidence{}, err
 	}
-	var claims []registry.Claim
-	for _, claim := range body.Claims {
-		if claim.Key == "" {
-			claim.Key = registry.KeyTrusted
-		}
-		claims = append(claims, registry.Claim(claim))
-	}
 	var ignored registry.IgnoredEvidence
-	ignored.IgnoreAll(registry.IgnoredEvidence{Ignored: body.Ignored, IgnoredCount: body.IgnoredCount})
-	return claims, ignored, nil
+	ignored.IgnoreAll(registry.IgnoredEvidence{Ignored: found.Ignored, IgnoredCount: found.IgnoredCount})
+	return found.Claims, ignored, nil
 }
 
 // Engine reads one engine and verifies it by its digest.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // maxEvent limits the size of one event.
@@ -62,9 +62,12 @@ func (c *Client) stream(
 	q *registry.HistoryQuery,
 	yield func(registry.Event, error) bool,
 ) (done bool, err error) {
-	values := query("environment", q.Environment, "model", q.Model, "kind", string(q.Kind))
-	values.Set("after", strconv.FormatInt(q.After, 10))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(wire.EventsPath, values), nil)
+	sent, err := api.Send(&api.Events.Row, api.EventsQuery{Environment: q.Environment, Model: q.Model, Kind: q.Kind})
+	if err != nil {
+		return false, err
+	}
+	sent.Query.Set("after", strconv.FormatInt(q.After, 10)) // 0 too: all events
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(sent.Path, sent.Query), nil)
 	if err != nil {
 		return false, err
 	}

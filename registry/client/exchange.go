@@ -10,86 +10,106 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// query returns a query from pairs of names and values, without empty values.
-func query(pairs ...string) url.Values {
-	values := make(url.Values)
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			values.Set(pairs[i], pairs[i+1])
+// call sends an operation to the service and sets its answer.
+func (c *Client) call(ctx context.Context, call api.Call) error {
+	problem, err := c.send(ctx, call.Describe(), call.Request(), call.Answer())
+	if err != nil {
+		if p, ok := call.Answer().(*registry.Promotion); ok && problem != nil && problem.Promotion != nil {
+			*p = *problem.Promotion
 		}
-	}
-	return values
-}
-
-func (c *Client) get(ctx context.Context, path string, values url.Values, into any) error {
-	_, err := c.getPage(ctx, path, values, into)
-	return err
-}
-
-// getPage also returns the cursor of the next page, or "" on the last page.
-func (c *Client) getPage(ctx context.Context, path string, values url.Values, into any) (next string, err error) {
-	header, err := c.getList(ctx, path, values, into)
-	return cursorOf(header), err
-}
-
-// getList gets a page of a list, and returns the headers of the answer.
-func (c *Client) getList(ctx context.Context, path string, values url.Values, into any) (http.Header, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(path, values), nil)
-	if err != nil {
-		return nil, err
-	}
-	header, _, err := c.do(request, into)
-	return header, err
-}
-
-func (c *Client) getOf(ctx context.Context, model, operation string, values url.Values, into any) error {
-	path, err := wire.ModelPath(model, operation)
-	if err != nil {
 		return err
 	}
-	return c.get(ctx, path, values, into)
+	if what, err := call.Check(); err != nil {
+		reflect.ValueOf(call.Answer()).Elem().SetZero()
+		return c.strange(what, err)
+	}
+	return nil
 }
 
-// post also returns the problem, for data that it carries beside the error.
-func (c *Client) post(ctx context.Context, model, operation string, body, into any) (*wire.Problem, error) {
-	path, err := wire.ModelPath(model, operation)
+// send sends a form of an operation and reads the answer. It also returns the problem, for data that it carries beside
+// the error.
+func (c *Client) send(ctx context.Context, row *api.Row, form, into any) (*wire.Problem, error) {
+	sent, err := api.Send(row, form)
 	if err != nil {
 		return nil, err
 	}
-	return c.send(ctx, http.MethodPost, path, body, into)
+	page, paged := into.(interface {
+		Receive(next string, partial bool) (items any)
+	})
+	if paged {
+		into = page.Receive("", false)
+	}
+	header, problem, err := c.exchange(ctx, row.Method, sent, into)
+	if err != nil || !paged {
+		return problem, err
+	}
+	next := cursorOf(header)
+	if next != "" && next == sent.Query.Get("cursor") {
+		return nil, c.strange("next page", errors.New("it is the current page"))
+	}
+	page.Receive(next, header.Get(wire.Partial) != "")
+	return nil, nil
 }
 
-// send sends a body. A POST has an idempotency key, so that the service executes repeated
-// requests once.
-func (c *Client) send(ctx context.Context, method, path string, body, into any) (*wire.Problem, error) {
-	var encoded []byte
-	if body != nil {
-		var err error
-		if encoded, err = json.Marshal(body); err != nil {
+// all reads a list to its end, or up to a limit.
+func all[T any](ctx context.Context, c *Client, row *api.Row, form any, limit int) ([]T, error) {
+	sent, err := api.Send(row, form)
+	if err != nil {
+		return nil, err
+	}
+	var items []T
+	for {
+		var some []T
+		header, _, err := c.exchange(ctx, row.Method, sent, &some)
+		if err != nil {
 			return nil, err
 		}
+		items = append(items, some...)
+		switch next := cursorOf(header); {
+		case limit > 0 && len(items) >= limit:
+			return items[:limit], nil
+		case next == "":
+			return items, nil
+		case next == sent.Query.Get("cursor"):
+			return nil, c.strange("next page", errors.New("it is the current page"))
+		default:
+			sent.Query.Set("cursor", next)
+		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.at(path, nil), bytes.NewReader(encoded))
+}
+
+// exchange sends a request and reads the answer. A POST has an idempotency key, so that the service executes repeated
+// requests once.
+func (c *Client) exchange(ctx context.Context, method string, sent api.Sent, into any) (http.Header, *wire.Problem, error) {
+	var encoded []byte
+	if sent.Body != nil {
+		var err error
+		if encoded, err = json.Marshal(sent.Body); err != nil {
+			return nil, nil, err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.at(sent.Path, sent.Query), bytes.NewReader(encoded))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if body != nil {
+	if sent.Body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if method == http.MethodPost {
 		request.Header.Set(wire.IdempotencyKey, cryptorand.Text())
 	}
-	_, problem, err := c.do(request, into)
-	return problem, err
+	return c.do(request, into)
 }
 
 func (c *Client) at(path string, values url.Values) string {
@@ -129,7 +149,7 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		}
 		return nil, &problem, err
 	}
-	if into == nil {
+	if _, none := into.(*api.None); none {
 		return got.header, nil, nil
 	}
 	if plain {
@@ -185,7 +205,7 @@ const attempts = 4
 func (c *Client) persist(request *http.Request) (got answer, err error) {
 	wait := c.backoff
 	for n := 1; ; n++ {
-		got, err = c.exchange(request)
+		got, err = c.try(request)
 		delay, again := retryable(got, err, wait/2+rand.N(wait)) //nolint:gosec // spreads retries; not a secret
 		if !again || n == attempts {
 			return got, err
@@ -246,7 +266,7 @@ func retryAfter(text string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-func (c *Client) exchange(request *http.Request) (answer, error) {
+func (c *Client) try(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
 		return answer{}, err

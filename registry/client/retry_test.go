@@ -177,3 +177,14 @@ func TestEvents(t *testing.T) {
 		})
 	}
 }
+
+// What a service refuses as invalid is not sent again.
+func TestAttachRefused(t *testing.T) {
+	t.Parallel()
+	var a attempts
+	c := speaker(t, a.handle(func(_ int, w http.ResponseWriter) { say(w, http.StatusBadRequest, registry.CodeInvalid) }))
+	_, err := c.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: "digits", Bundle: []byte("b"), Figures: []byte("f")})
+	if _, bodies := a.seen(); registry.CodeOf(err) != registry.CodeInvalid || len(bodies) != 1 {
+		t.Errorf("error %v after %d requests, want one of code invalid after 1", err, len(bodies))
+	}
+}

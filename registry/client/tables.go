@@ -2,32 +2,31 @@ package client
 
 import (
 	"context"
-	"net/http"
-	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // NodeTypes is the service's table of named nodes.
-func (c *Client) NodeTypes() registry.NodeTypes {
-	return table[registry.Node]{c, wire.NodeTypesPath}
-}
+func (c *Client) NodeTypes() registry.NodeTypes { return table[registry.Node]{c, api.NodeTypes} }
 
 // Runtimes is the service's table of named runtimes.
-func (c *Client) Runtimes() registry.Runtimes {
-	return table[registry.Runtime]{c, wire.RuntimesPath}
-}
+func (c *Client) Runtimes() registry.Runtimes { return table[registry.Runtime]{c, api.Runtimes} }
 
 // table is a registry.Table over REST.
 type table[T any] struct {
 	client *Client
-	path   string
+	rows   api.Documents[T]
 }
 
 // Put stores a document.
 func (t table[T]) Put(ctx context.Context, name string, document T) error {
-	_, err := t.client.send(ctx, http.MethodPut, t.at(name), document, nil)
+	sent, err := api.Send(&t.rows.Put.Row, api.NameQuery{Name: name})
+	if err != nil {
+		return err
+	}
+	sent.Body = document
+	_, _, err = t.client.exchange(ctx, t.rows.Put.Method, sent, new(api.None))
 	return err
 }
 
@@ -36,20 +35,16 @@ func (t table[T]) Get(ctx context.Context, name string) (document T, err error) 
 	if err := registry.ValidateName(name); err != nil {
 		return document, err
 	}
-	return document, t.client.get(ctx, t.at(name), nil, &document)
+	return api.Ask(ctx, t.client.call, t.rows.Get, api.NameQuery{Name: name})
 }
 
 // List returns a page of documents.
 func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
-	values := query("after", after, "limit", strconv.Itoa(registry.PageLimit(limit)))
-	var page []registry.Named[T]
-	return page, t.client.get(ctx, t.path, values, &page)
+	return api.Ask(ctx, t.client.call, t.rows.List, api.AfterQuery{After: after, Paging: api.Paging{Limit: registry.PageLimit(limit)}})
 }
 
 // Delete deletes a document.
 func (t table[T]) Delete(ctx context.Context, name string) error {
-	_, err := t.client.send(ctx, http.MethodDelete, t.at(name), nil, nil)
+	_, err := api.Ask(ctx, t.client.call, t.rows.Delete, api.NameQuery{Name: name})
 	return err
 }
-
-func (t table[T]) at(name string) string { return t.path + "/" + name }

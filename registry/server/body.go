@@ -10,18 +10,19 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // limitBody limits the body of a request by its route. A caller that the registry is going to refuse gets no large
 // body read.
 func (s server) limitBody(route route, r *request) error {
-	limit := cmp.Or(s.bodyLimits[route.key()], smallBody)
+	limit := cmp.Or(route.Limit, api.SmallBody)
 	switch caller, _ := registry.PrincipalOf(r.Context()); {
 	case r.Body == nil || r.Body == http.NoBody:
 		return nil
 	case r.ContentLength > limit:
 		return tooLarge(limit)
-	case (r.ContentLength < 0 || r.ContentLength > smallBody) && !route.isPossible(r.Context()):
+	case (r.ContentLength < 0 || r.ContentLength > api.SmallBody) && !route.Possible(r.Context()):
 		return registry.Errorf(registry.CodeForbidden, "%s may not %s: no grant allows it", caller.Name, route.Permission)
 	}
 	r.Body = http.MaxBytesReader(r.writer, r.Body, limit)

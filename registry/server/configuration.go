@@ -2,10 +2,9 @@ package server
 
 import (
 	"context"
-	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // Configuration reports the configuration of a service and makes a change of it the agreed
@@ -17,35 +16,6 @@ type Configuration interface {
 	Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
 }
 
-// configurationRoutes are only for administrators, because changes name keys, people and hosts.
-func configurationRoutes() []route {
-	const administer = registry.PermissionAdminister
-	return []route{
-		{
-			Route{
-				http.MethodGet,
-				wire.ConfigurationPath,
-				administer,
-				false,
-				"Compare the configuration of this replica with the agreed one",
-				nil,
-			},
-			server.configuration,
-		},
-		{
-			Route{
-				http.MethodPost,
-				wire.ConfigurationPath,
-				administer,
-				false,
-				"Adopt the configuration in the files of this replica",
-				nil,
-			},
-			server.adoptConfiguration,
-		},
-	}
-}
-
 func (s server) configuration(*request) (*response, error) {
 	if s.Configuration == nil {
 		return nil, registry.Errorf(registry.CodeNotFound, "this service does not use configuration files")
@@ -54,7 +24,7 @@ func (s server) configuration(*request) (*response, error) {
 }
 
 func (s server) adoptConfiguration(r *request) (*response, error) {
-	var body wire.Adoption
+	var body api.Adoption
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}

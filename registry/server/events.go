@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
@@ -18,9 +19,6 @@ const (
 	writeTimeout = 30 * time.Second
 	streamPage   = 100
 )
-
-// eventsQuery lists the query parameters of a stream.
-func eventsQuery() []string { return []string{"environment", "model", "kind", "after"} }
 
 // events streams the history as server-sent events (HTML standard, section 9.2). The ID of each
 // event is its number in the history, so a client continues an interrupted stream with
@@ -65,7 +63,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 	}
 	defer closed()
 	header := w.Header()
-	header.Set("Content-Type", streamType)
+	header.Set("Content-Type", api.StreamType)
 	header.Set("Cache-Control", never)
 	header.Set("X-Accel-Buffering", "no") // proxies must not buffer
 	w.WriteHeader(http.StatusOK)

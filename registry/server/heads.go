@@ -2,16 +2,7 @@ package server
 
 import (
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
-
-func (s server) environments(r *request) (*response, error) {
-	environments, err := s.Registry.Environments(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return ok(environments)
-}
 
 // heads lists heads by model and environment. The limit of a page counts models.
 func (s server) heads(r *request) (*response, error) {
@@ -32,18 +23,6 @@ func (s server) heads(r *request) (*response, error) {
 		heads = append(heads, m.Heads...)
 	}
 	return page(r, heads, models.Next)
-}
-
-func (s server) models(r *request) (*response, error) {
-	models, err := s.modelPage(r)
-	if err != nil {
-		return nil, err
-	}
-	listed, err := page(r, models.Items, models.Next)
-	if err == nil && models.Partial {
-		listed = listed.with(wire.Partial, "true")
-	}
-	return listed, err
 }
 
 func (s server) modelPage(r *request) (registry.Page[registry.ModelHeads], error) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // historyQuery reads the parameters that streams and pages of the history share.
@@ -123,7 +123,7 @@ func sequence(what, text string) (int64, error) {
 // verification checks the whole chain, and what the history should explain. A changed row is a
 // result, not an error.
 func (s server) verification(r *request) (*response, error) {
-	var result wire.Verification
+	var result api.Verification
 	var before registry.Event
 	for e, err := range s.History(r.Context(), registry.HistoryQuery{}) {
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // A table with a route that lets everybody in, or that is two at once, is not served.
@@ -15,7 +16,7 @@ func TestRouterRefusesTables(t *testing.T) {
 		"no permission": func(r []route) []route { r[0].Permission = ""; return r },
 		"no handler":    func(r []route) []route { r[len(r)-1].handle = nil; return r },
 		"no method":     func(r []route) []route { r[1].Method = ""; return r },
-		"elsewhere":     func(r []route) []route { r[1].Pattern = "/v2/"; return r },
+		"elsewhere":     func(r []route) []route { r[1].Path = "/v2/"; return r },
 		"twice":         func(r []route) []route { return append(r, r[3]) },
 	} {
 		h, err := newRouter(server{}, edit(slices.Clone(table())))
@@ -28,15 +29,18 @@ func TestRouterRefusesTables(t *testing.T) {
 	}
 }
 
-// Every limit is that of a route that is served.
-func TestBodyLimitsHaveRoutes(t *testing.T) {
+// Every operation is answered by its row or by a handler of its own, and every handler is that of an operation.
+func TestOperationsAreHandled(t *testing.T) {
 	t.Parallel()
-	limits := bodyLimits()
-	for _, r := range table() {
-		delete(limits, r.key())
+	own := handlers()
+	for _, o := range api.Table() {
+		if own[o] == nil && !o.Served() {
+			t.Errorf("%s is neither served by its row nor by a handler", o.Describe().Name)
+		}
+		delete(own, o)
 	}
-	for key := range limits {
-		t.Errorf("%s has a limit of bodies, and is no route", key)
+	for o := range own {
+		t.Errorf("%s has a handler, and is not in the table", o.Describe().Name)
 	}
 }
 

@@ -2,12 +2,12 @@ package server
 
 import (
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // reportNode stores what a node reports.
 func (s server) reportNode(r *request) (*response, error) {
-	var body wire.NodeReport
+	var body api.NodeReport
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
@@ -30,21 +30,17 @@ func (s server) nodeReports(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := s.Nodes.NodeReports
+	find := s.Nodes.NodeReports
 	switch silent := r.Values.Get("silent"); silent {
 	case "", "false":
 	case "true":
-		list = s.Nodes.SilentNodes
+		find = s.Nodes.SilentNodes
 	default:
 		return nil, registry.Errorf(registry.CodeInvalid, "silent=%.40q: want true or false", silent)
 	}
-	found, err := list(r.Context(), environment, r.Values.Get("model"), after, limit)
+	found, err := find(r.Context(), environment, r.Values.Get("model"), after, limit)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := page(r, nonNil(found.Items), found.Next)
-	if err == nil && found.Partial {
-		answer.with(wire.Partial, "true")
-	}
-	return answer, err
+	return list(r, nonNil(found.Items), found.Next, found.Partial)
 }

@@ -56,7 +56,7 @@ func (s server) once(route route, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if key == "" || !route.isPossible(r.Context()) { // nothing is stored for whom the registry is going to refuse
+	if key == "" || !route.Possible(r.Context()) { // nothing is stored for whom the registry is going to refuse
 		return route.handle(s, r)
 	}
 	body, err := raw(r)

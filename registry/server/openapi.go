@@ -8,39 +8,21 @@ import (
 	"strconv"
 	"strings"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// operation has the documentation of a route.
-type operation struct {
-	id       string
-	tag      string
-	body     any    // a value of the request body's type; nil: no body
-	answer   any    // a value of the response's type; nil: not JSON
-	status   int    // of the response; 0: 200, or 204 without a response body
-	kind     string // media type of a response that is not JSON
-	statuses []int  // of problems, in addition to those that every operation can return
-	examples []example
-}
-
-// example is a request that succeeds. Values are those of path, query and headers.
-type example struct {
-	name   string
-	values map[string]string
-	body   any
-}
-
-// openAPI generates the OpenAPI 3.1 document of a route table.
-func openAPI(table []route) ([]byte, error) {
-	docs := operations()
+// openAPI generates the OpenAPI 3.1 document of operations.
+func openAPI(table []api.Any) ([]byte, error) {
 	types := schemas{named: object{}}
 	problem := types.of(wire.Problem{})
 	paths := make(map[string]object)
-	for _, r := range table {
-		if paths[r.Pattern] == nil {
-			paths[r.Pattern] = object{}
+	for _, o := range table {
+		r := o.Describe()
+		if paths[r.Path] == nil {
+			paths[r.Path] = object{}
 		}
-		paths[r.Pattern][strings.ToLower(r.Method)] = describe(r, docs[r.Method+" "+r.Pattern], &types)
+		paths[r.Path][strings.ToLower(r.Method)] = describe(o, &types)
 	}
 	responses := object{
 		"NotModified": object{"description": "It matches If-None-Match."},
@@ -74,19 +56,21 @@ func (s server) openAPI(*request) (*response, error) {
 }
 
 // describe documents one operation.
-func describe(r route, doc operation, types *schemas) object {
+func describe(o api.Any, types *schemas) object {
+	r := o.Describe()
+	body, answer := o.Documented()
 	described := object{
-		"operationId": doc.id, "summary": r.Summary, "tags": []any{doc.tag},
-		"x-permission": string(r.Permission), "responses": responses(r, doc, types),
+		"operationId": r.Name, "summary": r.Summary, "tags": []any{r.Tag},
+		"x-permission": string(r.Permission), "responses": responses(o, answer, types),
 	}
-	if parameters := parameters(r, doc); len(parameters) > 0 {
+	if parameters := parameters(o); len(parameters) > 0 {
 		described["parameters"] = parameters
 	}
-	if doc.body != nil {
-		content := object{"schema": types.of(doc.body)}
+	if body != nil {
+		content := object{"schema": types.of(body)}
 		examples := object{}
-		for _, e := range doc.examples {
-			examples[e.name] = object{"value": e.body}
+		for _, e := range r.Examples {
+			examples[e.Name] = object{"value": e.Body}
 		}
 		content["examples"] = examples
 		described["requestBody"] = object{"required": true, "content": object{jsonType: content}}
@@ -95,27 +79,27 @@ func describe(r route, doc operation, types *schemas) object {
 }
 
 // responses documents the responses of an operation: success and problems.
-func responses(r route, doc operation, types *schemas) object {
-	all := object{}
-	problems := append([]int{400, 401, 403, 404, 429, 500, 503}, doc.statuses...)
-	if doc.body != nil {
+func responses(o api.Any, answer any, types *schemas) object {
+	r, all := o.Describe(), object{}
+	problems := append([]int{400, 401, 403, 404, 429, 500, 503}, r.Problems...)
+	if r.HasBody() {
 		problems = append(problems, 413, 415)
 	}
-	if r.once() {
+	if r.Once() {
 		problems = append(problems, 409, 422)
 	}
 	for _, status := range problems {
 		all[strconv.Itoa(status)] = object{"$ref": "#/components/responses/Problem"}
 	}
 	content := object{}
-	if doc.answer != nil {
-		content[jsonType] = object{"schema": types.of(doc.answer)}
+	if answer != nil {
+		content[jsonType] = object{"schema": types.of(answer)}
 	}
-	if doc.kind != "" {
-		content[doc.kind] = object{"schema": object{"type": "string"}}
+	if r.Media != "" {
+		content[r.Media] = object{"schema": object{"type": "string"}}
 	}
 	success := object{"description": "Done."}
-	status := doc.status
+	status := r.Status
 	if len(content) > 0 {
 		success["content"] = content
 	}
@@ -125,10 +109,10 @@ func responses(r route, doc operation, types *schemas) object {
 	case status == 0:
 		status = http.StatusOK
 	}
-	if r.Method == http.MethodGet && doc.kind != streamType {
+	if r.Method == http.MethodGet && r.Media != api.StreamType {
 		all["304"] = object{"$ref": "#/components/responses/NotModified"}
 		headers := object{"ETag": header("A strong ETag of the body.")}
-		if slices.Contains(r.Query, "cursor") {
+		if names, _ := o.Query(); slices.Contains(names, "cursor") {
 			headers["Link"] = header("The next page, as rel=\"next\"; absent on the last page.")
 			headers[wire.Partial] = header("\"true\" if the page leaves out what the caller may not read; absent otherwise.")
 		}
@@ -143,20 +127,22 @@ func header(description string) object {
 }
 
 // parameters documents path and query parameters, and headers that change the behaviour.
-func parameters(r route, doc operation) []any {
+func parameters(o api.Any) []any {
 	var list []any
+	r := o.Describe()
+	query, required := o.Query()
 	add := func(name, in string) {
 		p := object{
 			"name":     name,
 			"in":       in,
-			"required": in == "path" || slices.Contains(required(), doc.id+" "+name),
+			"required": in == "path" || slices.Contains(required, name),
 			"schema":   object{"type": "string"},
 		}
 		maps.Copy(p, known()[name])
 		examples := object{}
-		for _, e := range doc.examples {
-			if value, ok := e.values[name]; ok {
-				examples[e.name] = object{"value": typedExample(p, value)}
+		for _, e := range r.Examples {
+			if value, ok := e.Values[name]; ok {
+				examples[e.Name] = object{"value": typedExample(p, value)}
 			}
 		}
 		if len(examples) > 0 {
@@ -164,18 +150,18 @@ func parameters(r route, doc operation) []any {
 		}
 		list = append(list, p)
 	}
-	for part := range strings.SplitSeq(r.Pattern, "/") {
+	for part := range strings.SplitSeq(r.Path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			add(strings.TrimSuffix(name, "}"), "path")
 		}
 	}
-	for _, name := range r.Query {
+	for _, name := range query {
 		add(name, "query")
 	}
-	if r.once() {
+	if r.Once() {
 		add(wire.IdempotencyKey, "header")
 	}
-	if doc.kind == streamType {
+	if r.Media == api.StreamType {
 		add("Last-Event-ID", "header")
 	}
 	return list

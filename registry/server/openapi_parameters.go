@@ -6,15 +6,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// required lists the required query parameters, by operation.
-func required() []string {
-	return []string{
-		"resolveFacts environment", "releases environment", "release environment",
-		"engines environment", "engine environment", "engine digest", "comparison from", "comparison to",
-		"evidence environment", "bundle environment", "bundle digest", "restrictions environment", "nodeReports environment", "promotionCheck environment",
-	}
-}
-
 // known documents parameters that mean the same in every operation.
 func known() map[string]object {
 	text := func(description string) object { return object{"description": description} }

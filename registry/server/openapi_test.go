@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // document is what we read of an OpenAPI document.
@@ -84,9 +84,11 @@ func TestDocumentIsComplete(t *testing.T) {
 	_, d := readDocument(t)
 	ids := make(map[string]bool)
 	served := 0
-	for _, r := range server.Routes() {
-		name := r.Method + " " + r.Pattern
-		operation, ok := d.Paths[r.Pattern][strings.ToLower(r.Method)]
+	for _, o := range api.Table() {
+		r := o.Describe()
+		reads, _ := o.Query()
+		name := r.Method + " " + r.Path
+		operation, ok := d.Paths[r.Path][strings.ToLower(r.Method)]
 		if !ok {
 			t.Errorf("%s is not documented", name)
 			continue
@@ -105,8 +107,8 @@ func TestDocumentIsComplete(t *testing.T) {
 				t.Errorf("%s: no example for %s", name, p.Name)
 			}
 		}
-		if !slices.Equal(query, r.Query) {
-			t.Errorf("%s documents the query %v, and reads %v", name, query, r.Query)
+		if !slices.Equal(query, reads) {
+			t.Errorf("%s documents the query %v, and reads %v", name, query, reads)
 		}
 		body := operation.RequestBody.Content["application/json"]
 		if (r.Method == http.MethodPost || r.Method == http.MethodPut) != (len(body.Examples) > 0) {

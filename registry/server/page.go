@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
-
-// paged returns the query parameters of a paged list.
-func paged(names ...string) []string { return append(names, "limit", "cursor") }
 
 // limitOf returns the requested page size. Errors: CodeInvalid.
 func limitOf(values query) (int, error) {
@@ -78,7 +76,15 @@ func cut[T any](items []T, limit int, key func(T) string) (first []T, next strin
 
 // page returns a list, with a link to the next page.
 func page[T any](r *request, items []T, next string) (*response, error) {
-	a, err := ok(nonNil(items))
+	return list(r, nonNil(items), next, false)
+}
+
+// list is page for a list of any type. A partial one leaves out what the caller may not read.
+func list(r *request, items any, next string, partial bool) (*response, error) {
+	a, err := ok(items)
+	if err == nil && partial {
+		a.with(wire.Partial, "true")
+	}
 	if err != nil || next == "" {
 		return a, err
 	}

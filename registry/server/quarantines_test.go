@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -26,7 +27,7 @@ func TestQuarantinesOverREST(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := func(environment string, want int) []client.Quarantine {
+	listed := func(environment string, want int) []api.Quarantine {
 		t.Helper()
 		found, err := c.Quarantines(t.Context(), environment, r.Model, "1.0.0")
 		if err != nil || len(found) != want {
@@ -36,7 +37,7 @@ func TestQuarantinesOverREST(t *testing.T) {
 	}
 	post := func(predicate registry.Quarantine) {
 		t.Helper()
-		body, err := json.Marshal(wire.Attachment{Environment: "staging", Release: r.Digest, Subject: e.Digest,
+		body, err := json.Marshal(registry.Attachment{Environment: "staging", Release: r.Digest, Subject: e.Digest,
 			Bundle: w.Bundle(t, "approver", registry.PredicateQuarantine, predicate, e.Digest)})
 		if err != nil {
 			t.Fatal(err)

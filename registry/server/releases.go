@@ -4,24 +4,9 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
-
-func (s server) releases(r *request) (*response, error) {
-	after, limit, err := pageOf(r.Values)
-	if err != nil {
-		return nil, err
-	}
-	environment, err := environmentOf(r.Values)
-	if err != nil {
-		return nil, err
-	}
-	releases, err := s.Registry.Releases(r.Context(), environment, r.Name, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	return page(r, releases.Items, releases.Next)
-}
 
 // named returns the release that a query names, and its environment.
 func (s server) named(r *request) (registry.Release, string, error) {
@@ -99,11 +84,7 @@ func (s server) evidence(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := wire.Claims{Claims: []wire.Claim{}, Ignored: nonNil(ignored.Ignored), IgnoredCount: ignored.IgnoredCount}
-	for _, c := range claims {
-		body.Claims = append(body.Claims, wire.Claim(c))
-	}
-	return ok(body)
+	return ok(api.Claims{Claims: nonNil(claims), Ignored: nonNil(ignored.Ignored), IgnoredCount: ignored.IgnoredCount})
 }
 
 // quarantines returns the quarantines of a release and its engines. The registry decides which
@@ -117,11 +98,11 @@ func (s server) quarantines(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := []wire.Quarantine{}
+	found := []api.Quarantine{}
 	for _, subject := range release.Subjects() {
 		for _, c := range registry.Quarantines(release, claims, subject.Digest) {
 			q, _ := c.Quarantine()
-			found = append(found, wire.Quarantine{
+			found = append(found, api.Quarantine{
 				Bundle: c.Bundle, Subject: subject.Digest, Label: subject.Name, Reason: q.Reason,
 				IssuedOn: q.IssuedOn, Signer: c.Signer, RecordedAt: c.RecordedAt})
 		}

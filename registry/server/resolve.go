@@ -8,13 +8,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
-
-// resolveQuery lists the query parameters of a resolve.
-func resolveQuery() []string {
-	return append([]string{"environment", "version", "variant", "runtime", "nodeType"}, facts()...)
-}
 
 // resolveFacts answers GET: a node type by name, or the facts of a node in the query.
 func (s server) resolveFacts(r *request) (*response, error) {
@@ -24,7 +19,7 @@ func (s server) resolveFacts(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := wire.ResolveRequest{
+	request := api.ResolveRequest{
 		Environment: environment, Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
@@ -52,7 +47,7 @@ func (s server) resolveNode(r *request) (*response, error) {
 		return a, err
 	}
 	at := registry.InstantOf(r.Context()).State()
-	var request wire.ResolveRequest
+	var request api.ResolveRequest
 	if err := decode(body, &request); err != nil {
 		return nil, err
 	}
@@ -71,7 +66,7 @@ func (s server) resolveNode(r *request) (*response, error) {
 
 // resolve answers a question that was not answered before. names reports whether it names a node type or
 // a runtime, and at is the state of the catalog before any was looked up.
-func (s server) resolve(r *request, q question, names bool, at any, request wire.ResolveRequest) (*response, error) {
+func (s server) resolve(r *request, q question, names bool, at any, request api.ResolveRequest) (*response, error) {
 	node, err := s.nodeOf(r.Context(), request)
 	if err != nil {
 		return nil, err
@@ -85,7 +80,7 @@ func (s server) resolve(r *request, q question, names bool, at any, request wire
 }
 
 // nodeOf returns the node that a request describes.
-func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (registry.Node, error) {
+func (s server) nodeOf(ctx context.Context, request api.ResolveRequest) (registry.Node, error) {
 	said := 0
 	for _, given := range []bool{request.Node != nil, request.NodeType != "", request.Labels != nil} {
 		if given {

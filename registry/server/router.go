@@ -32,10 +32,10 @@ func group(table []route) (resources, error) {
 		if err := r.validate(); err != nil {
 			return resources{}, err
 		}
-		of, key := all.patterns, r.Pattern
-		if operation, ok := strings.CutPrefix(r.Pattern, modelPrefix); ok {
+		of, key := all.patterns, r.Path
+		if operation, ok := strings.CutPrefix(r.Path, modelPrefix); ok {
 			of, key = all.operations, operation
-		} else if prefix, _, ok := strings.Cut(r.Pattern, "{"); ok {
+		} else if prefix, _, ok := strings.Cut(r.Path, "{"); ok {
 			key = prefix + "*"
 		}
 		if of[key] == nil {
@@ -43,7 +43,7 @@ func group(table []route) (resources, error) {
 		}
 		if _, twice := of[key][r.Method]; twice {
 			return resources{}, registry.Errorf(registry.CodeInvalid,
-				"server: route %s %s is defined twice", r.Method, r.Pattern)
+				"server: route %s %s is defined twice", r.Method, r.Path)
 		}
 		of[key][r.Method] = r
 	}
@@ -133,10 +133,10 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 		}
 	}
 	var err error
-	if r.Values, err = asked(r.Request, route.Query...); err != nil {
+	if r.Values, err = asked(r.Request, route.query...); err != nil {
 		return nil, err
 	}
-	if !route.ByRegistry {
+	if route.Whole {
 		if err := s.Authorize(r.Context(), route.Permission, "", ""); err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 		return route.handle(s, r)
 	}
 	defer s.feed.changed()
-	if !route.once() {
+	if !route.Once() {
 		return route.handle(s, r)
 	}
 	a, err := s.once(route, r)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/server"
 )
 
@@ -21,13 +22,14 @@ func TestRoutesAreServed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	seen := make(map[string]bool)
-	for _, r := range server.Routes() {
-		name := r.Method + " " + r.Pattern
+	for _, o := range api.Table() {
+		r := o.Describe()
+		name := r.Method + " " + r.Path
 		if seen[name] || !slices.Contains(registry.Permissions(), r.Permission) || r.Summary == "" {
 			t.Errorf("%s: permission %q, summary %q, seen before: %t", name, r.Permission, r.Summary, seen[name])
 		}
 		seen[name] = true
-		got := w.do(r.Method, fill(r.Pattern)+"?nobody-reads-this=1", "")
+		got := w.do(r.Method, fill(r.Path)+"?nobody-reads-this=1", "")
 		p := wantProblem(t, name, got, http.StatusBadRequest, registry.CodeInvalid)
 		if !strings.Contains(p.Detail, "nobody-reads-this") {
 			t.Errorf("%s does not say what is wrong with the query: %s", name, p.Detail)
@@ -52,16 +54,17 @@ func TestRoutesAreAuthorized(t *testing.T) {
 			return registry.Errorf(registry.CodeForbidden, "no")
 		}
 	})
-	for _, r := range server.Routes() {
+	for _, o := range api.Table() {
+		r := o.Describe()
 		asked = nil
-		got := w.do(r.Method, fill(r.Pattern), "")
+		got := w.do(r.Method, fill(r.Path), "")
 		switch {
-		case r.ByRegistry && len(asked) > 0:
-			t.Errorf("%s %s asks for %v, though the registry does", r.Method, r.Pattern, asked)
-		case !r.ByRegistry && (len(asked) != 1 || asked[0] != r.Permission):
-			t.Errorf("%s %s asks for %v, want %s", r.Method, r.Pattern, asked, r.Permission)
-		case !r.ByRegistry:
-			wantProblem(t, r.Method+" "+r.Pattern, got, http.StatusForbidden, registry.CodeForbidden)
+		case !r.Whole && len(asked) > 0:
+			t.Errorf("%s %s asks for %v, though the registry does", r.Method, r.Path, asked)
+		case r.Whole && (len(asked) != 1 || asked[0] != r.Permission):
+			t.Errorf("%s %s asks for %v, want %s", r.Method, r.Path, asked, r.Permission)
+		case r.Whole:
+			wantProblem(t, r.Method+" "+r.Path, got, http.StatusForbidden, registry.CodeForbidden)
 		}
 	}
 }

@@ -116,6 +116,9 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 
 // typeName is the name of a type, without packages: "Head", "NamedNode".
 func typeName(t reflect.Type) string {
+	if t == reflect.TypeFor[registry.AttestRequest]() {
+		return "Attestation"
+	}
 	name, argument, _ := strings.Cut(t.Name(), "[")
 	argument = strings.TrimSuffix(argument[strings.LastIndexAny(argument, "./")+1:], "]")
 	return name + argument

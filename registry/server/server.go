@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
 )
 
 // Config configures the API. All fields up to Clock are required, but for URL and Checkpoints.
 type Config struct {
 	// Registry returns releases and heads. It checks the permissions of the context's principal
-	// itself: see [Route].ByRegistry.
+	// itself, but for operations that are [api.Row].Whole.
 	Registry registry.Interface
 	// Authorize checks a permission of the principal of ctx, for everything other than Registry.
 	// Errors: CodeForbidden. Environment and model are empty for things that belong to no model:
@@ -105,9 +106,14 @@ func New(c Config) (http.Handler, error) {
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = 15 * time.Second
 	}
+	for _, o := range api.Table() {
+		if err := o.Validate(); err != nil {
+			return nil, err
+		}
+	}
 	s := newServer(c)
 	var err error
-	if s.document, err = openAPI(table()); err != nil {
+	if s.document, err = openAPI(api.Table()); err != nil {
 		return nil, err
 	}
 	return newRouter(s, table())
@@ -120,13 +126,12 @@ type server struct {
 	answers     *lru.Cache[question, answered]
 	feed        *feed
 	streams     *streams
-	document    []byte           // OpenAPI
-	bodyLimits  map[string]int64 // by key of routes
+	document    []byte // OpenAPI
 }
 
 func newServer(c Config) server {
 	return server{
 		Config: c, engineCache: new(engineCache), answers: newAnswers(), feed: newFeed(c.History, c.Poll),
-		streams: newStreams(), bodyLimits: bodyLimits(),
+		streams: newStreams(),
 	}
 }

@@ -1,9 +1,8 @@
 package server
 
 import (
-	"net/http"
-
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // tableOf has the operations on a table of documents. read parses the body of a document.
@@ -20,34 +19,12 @@ func runtimes(s server) tableOf[registry.Runtime] {
 	return tableOf[registry.Runtime]{"runtime", s.Runtimes, s.ReadRuntime}
 }
 
-// tableRoutes returns the four operations on the table at a path.
-func tableRoutes[T any](path, what string, of func(s server) tableOf[T]) []route {
-	const read, administer = registry.PermissionRead, registry.PermissionAdminister
-	return []route{
-		{
-			Route{http.MethodGet, path, read, false, "The " + what + "s, by name", paged("after")},
-			func(s server, r *request) (*response, error) { return of(s).list(r) },
-		},
-		{
-			Route{http.MethodGet, path + "/{name}", read, false, "One " + what, nil},
-			func(s server, r *request) (*response, error) { return of(s).get(r) },
-		},
-		{
-			Route{
-				http.MethodPut,
-				path + "/{name}",
-				administer,
-				false,
-				"Store a " + what + " and replace an earlier one with the same name",
-				nil,
-			},
-			func(s server, r *request) (*response, error) { return of(s).put(r) },
-		},
-		{
-			Route{http.MethodDelete, path + "/{name}", administer, false, "Delete a " + what, nil},
-			func(s server, r *request) (*response, error) { return of(s).delete(r) },
-		},
-	}
+// handleTable adds the handlers of a table of documents.
+func handleTable[T any](all map[api.Any]handler, rows api.Documents[T], of func(s server) tableOf[T]) {
+	all[rows.List] = func(s server, r *request) (*response, error) { return of(s).list(r) }
+	all[rows.Get] = func(s server, r *request) (*response, error) { return of(s).get(r) }
+	all[rows.Put] = func(s server, r *request) (*response, error) { return of(s).put(r) }
+	all[rows.Delete] = func(s server, r *request) (*response, error) { return of(s).delete(r) }
 }
 
 func (t tableOf[T]) list(r *request) (*response, error) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // targets lists the targets of the engines at the heads of a page of models. Targets with equal
@@ -17,7 +17,7 @@ func (s server) targets(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	uses := make(map[registry.Digest]*wire.TargetUse)
+	uses := make(map[registry.Digest]*api.TargetUse)
 	for _, m := range models.Items {
 		for _, head := range m.Heads {
 			engines, err := s.enginesAt(r.Context(), head)
@@ -31,25 +31,25 @@ func (s server) targets(r *request) (*response, error) {
 			}
 		}
 	}
-	var list []wire.TargetUse
+	var list []api.TargetUse
 	for _, u := range uses {
 		list = append(list, *u)
 	}
-	slices.SortFunc(list, func(a, b wire.TargetUse) int {
+	slices.SortFunc(list, func(a, b api.TargetUse) int {
 		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name), cmp.Compare(a.Engines[0].Engine, b.Engines[0].Engine))
 	})
 	return page(r, list, models.Next)
 }
 
-func use(uses map[registry.Digest]*wire.TargetUse, head registry.Head, e registry.Engine) error {
+func use(uses map[registry.Digest]*api.TargetUse, head registry.Head, e registry.Engine) error {
 	d, err := registry.CanonicalDigest(e.Target)
 	if err != nil {
 		return err
 	}
 	if uses[d] == nil {
-		uses[d] = &wire.TargetUse{Target: e.Target}
+		uses[d] = &api.TargetUse{Target: e.Target}
 	}
-	uses[d].Engines = append(uses[d].Engines, wire.TargetEngine{
+	uses[d].Engines = append(uses[d].Engines, api.TargetEngine{
 		Environment: head.Environment, Model: head.Model, Version: head.Version, Engine: e.Digest, Variant: e.Variant,
 	})
 	return nil

@@ -7,34 +7,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
-
-// tokenRoutes are the operations on tokens, for administrators only. Clients send the hash of a
-// new secret, never the secret.
-func tokenRoutes() []route {
-	const administer = registry.PermissionAdminister
-	one := wire.TokensPath + "/{id}"
-	return []route{
-		{
-			Route{http.MethodGet, wire.TokensPath, administer, false, "All tokens, including expired and revoked ones", paged()},
-			server.tokens,
-		},
-		{
-			Route{
-				http.MethodPost,
-				wire.TokensPath,
-				administer,
-				false,
-				"Create a token; the request has the hash of its secret",
-				nil,
-			},
-			server.addToken,
-		},
-		{Route{http.MethodGet, one, administer, false, "One token", nil}, server.token},
-		{Route{http.MethodDelete, one, administer, false, "Revoke a token; it stays in the list", nil}, server.revokeToken},
-	}
-}
 
 func (s server) tokens(r *request) (*response, error) {
 	after, limit, err := pageOf(r.Values)
@@ -62,7 +36,7 @@ func (s server) token(r *request) (*response, error) {
 // addToken gives a repeated request the same response. The sender chose identifier and hash, so
 // nothing is created twice.
 func (s server) addToken(r *request) (*response, error) {
-	var body wire.TokenRequest
+	var body api.TokenRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}

@@ -8,38 +8,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
 )
-
-// webhookRoutes are the operations on webhooks, for administrators only, because a webhook
-// receives all events that it requests.
-func webhookRoutes() []route {
-	const administer = registry.PermissionAdminister
-	one := wire.WebhooksPath + "/{id}"
-	return []route{
-		{
-			Route{http.MethodGet, wire.WebhooksPath, administer, false, "Webhooks with their delivery state", paged()},
-			server.webhooks,
-		},
-		{
-			Route{
-				http.MethodPost,
-				wire.WebhooksPath,
-				administer,
-				false,
-				"Register a webhook; only this response has its secret",
-				nil,
-			},
-			server.addWebhook,
-		},
-		{Route{http.MethodGet, one, administer, false, "One webhook", nil}, server.webhook},
-		{
-			Route{http.MethodPut, one, administer, false, "Change a webhook, and resume its deliveries", nil},
-			server.putWebhook,
-		},
-		{Route{http.MethodDelete, one, administer, false, "Delete a webhook", nil}, server.deleteWebhook},
-	}
-}
 
 func (s server) webhooks(r *request) (*response, error) {
 	after, limit, err := pageOf(r.Values)
@@ -51,7 +21,7 @@ func (s server) webhooks(r *request) (*response, error) {
 		return nil, err
 	}
 	hooks, next := cut(hooks, limit, func(h registry.Named[registry.Webhook]) string { return h.Name })
-	var list []wire.Webhook
+	var list []api.Webhook
 	for _, hook := range hooks {
 		shown, err := s.shown(r, hook.Name, hook.Document)
 		if err != nil {
@@ -131,7 +101,7 @@ func (s server) deleteWebhook(r *request) (*response, error) {
 
 // readWebhook sets the fields of a webhook from a request body.
 func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook, error) {
-	var body wire.WebhookRequest
+	var body api.WebhookRequest
 	if err := read(r, &body); err != nil {
 		return hook, err
 	}
@@ -149,7 +119,7 @@ func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook
 }
 
 // canHappen refuses a webhook that would never receive anything.
-func (s server) canHappen(r *request, body wire.WebhookRequest) error {
+func (s server) canHappen(r *request, body api.WebhookRequest) error {
 	for _, kind := range body.Kinds {
 		if !slices.Contains(registry.WebhookKinds(), kind) {
 			return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, registry.WebhookKinds())
@@ -171,13 +141,13 @@ func (s server) canHappen(r *request, body wire.WebhookRequest) error {
 }
 
 // shown returns a webhook without its secret.
-func (s server) shown(r *request, id string, hook registry.Webhook) (wire.Webhook, error) {
+func (s server) shown(r *request, id string, hook registry.Webhook) (api.Webhook, error) {
 	state, err := s.Deliveries.Get(r.Context(), id)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		state, err = registry.Delivery{Delivered: hook.After}, nil
 	}
-	return wire.Webhook{
-		ID: id, WebhookRequest: wire.WebhookRequest{
+	return api.Webhook{
+		ID: id, WebhookRequest: api.WebhookRequest{
 			URL: hook.URL, Environment: hook.Environment, Model: hook.Model, Kinds: hook.Kinds,
 		},
 		Created: hook.Created, Delivered: state.Delivered, Attempts: state.Attempts, NextAttempt: state.NextAttempt,

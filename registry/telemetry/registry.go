@@ -4,30 +4,45 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
-// Registry counts and traces operations that change environments, and resolves.
+// Registry counts and traces the operations whose rows say so.
 func (t *Telemetry) Registry(inner registry.Interface) registry.Interface {
-	return observed{inner, t}
-}
-
-// observed passes on the operations that it does not count.
-type observed struct {
-	registry.Interface
-	t *Telemetry
+	counters := map[string]*prometheus.CounterVec{
+		api.Resolve.Name: t.resolves, api.Attach.Name: t.attachments, api.Attest.Name: t.attachments, api.Rollback.Name: t.rollbacks,
+	}
+	return api.Wrap(inner, func(ctx context.Context, c api.Call) error {
+		row := c.Describe()
+		if !row.Traced {
+			return c.Do(ctx)
+		}
+		environment, model := c.At()
+		ctx, end := t.trace(ctx, row.Name, environment, model)
+		err := c.Do(ctx)
+		end(err)
+		if counter := counters[row.Name]; counter != nil {
+			counter.WithLabelValues(result(err)).Inc()
+		}
+		if r, ok := c.Request().(*registry.PromoteRequest); ok && !r.DryRun {
+			t.promoted(c.Answer().(*registry.Promotion), err)
+		}
+		return err
+	})
 }
 
 // trace begins a span and returns the function that ends it.
-func (o observed) trace(ctx context.Context, name, environment, model string) (context.Context, func(error)) {
-	if !o.t.traces {
+func (t *Telemetry) trace(ctx context.Context, name, environment, model string) (context.Context, func(error)) {
+	if !t.traces {
 		return ctx, func(error) {}
 	}
-	ctx, span := o.t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment),
+	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment),
 		attribute.String("mlpromote.model", model)))
 	return ctx, func(err error) {
 		if err != nil {
@@ -52,81 +67,36 @@ func result(err error) string {
 	return string(registry.CodeOf(err))
 }
 
-func (o observed) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
-	ctx, end := o.trace(ctx, "resolve", q.Environment, q.Model)
-	r, err := o.Interface.Resolve(ctx, q)
-	end(err)
-	o.t.resolves.WithLabelValues(result(err)).Inc()
-	return r, err
-}
-
-func (o observed) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
-	ctx, end := o.trace(ctx, "publish", "", p.Model)
-	head, err := o.Interface.Publish(ctx, p)
-	end(err)
-	return head, err
-}
-
-func (o observed) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
-	ctx, end := o.trace(ctx, "attach", a.Environment, a.Model)
-	d, err := o.Interface.Attach(ctx, a)
-	end(err)
-	o.t.attachments.WithLabelValues(result(err)).Inc()
-	return d, err
-}
-
-func (o observed) Attest(ctx context.Context, r registry.AttestRequest) (registry.Attested, error) {
-	ctx, end := o.trace(ctx, "attest", r.Environment, r.Model)
-	a, err := o.Interface.Attest(ctx, r)
-	end(err)
-	o.t.attachments.WithLabelValues(result(err)).Inc()
-	return a, err
-}
-
-func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
-	ctx, end := o.trace(ctx, "promote", r.To, r.Model)
-	p, err := o.Interface.Promote(ctx, r)
-	end(err)
-	if r.DryRun {
-		return p, err
-	}
+// promoted counts a promotion.
+func (t *Telemetry) promoted(p *registry.Promotion, err error) {
 	label := result(err)
 	if err == nil && p.Unchanged {
 		label = unchanged
 	}
-	o.t.promotions.WithLabelValues(label).Inc()
+	t.promotions.WithLabelValues(label).Inc()
 	if err == nil && p.Decision.Skipped != nil {
-		o.t.breakGlass.Inc()
+		t.breakGlass.Inc()
 	}
 	if registry.HasCode(err, registry.CodePolicy) {
-		o.refused(p.Decision)
+		t.unmet(p.Decision)
 	}
-	return p, err
 }
 
 // noRequirement counts refusals without an unmet requirement, such as a hold or an existing version.
 const noRequirement = "none"
 
-// refused counts each unmet requirement once.
-func (o observed) refused(d registry.Decision) {
+// unmet counts each unmet requirement once.
+func (t *Telemetry) unmet(d registry.Decision) {
 	seen := make(map[string]bool)
-	for _, unmet := range d.Unmet() {
-		if !seen[unmet.Name] {
-			seen[unmet.Name] = true
-			o.t.refusals.WithLabelValues(unmet.Name).Inc()
+	for _, u := range d.Unmet() {
+		if !seen[u.Name] {
+			seen[u.Name] = true
+			t.refusals.WithLabelValues(u.Name).Inc()
 		}
 	}
 	if len(seen) == 0 {
-		o.t.refusals.WithLabelValues(noRequirement).Inc()
+		t.refusals.WithLabelValues(noRequirement).Inc()
 	}
-}
-
-func (o observed) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
-	ctx, end := o.trace(ctx, "rollback", r.Environment, r.Model)
-	p, err := o.Interface.Rollback(ctx, r)
-	end(err)
-	o.t.rollbacks.WithLabelValues(result(err)).Inc()
-	return p, err
 }
 
 // Collection has the counts of a run of garbage collection, by kind.

@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
@@ -41,7 +42,7 @@ func TestReplicasWithWrongClocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := asking.AddWebhook(t.Context(), client.WebhookRequest{URL: receiver.URL}); err != nil {
+	if _, err := asking.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL}); err != nil {
 		t.Fatal(err)
 	}
 	if err := early.ShareKeys(); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/postgres"
@@ -47,7 +48,7 @@ func TestReplicasTellWebhooksOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hook, err := asking.AddWebhook(t.Context(), client.WebhookRequest{URL: receiver.URL})
+	hook, err := asking.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

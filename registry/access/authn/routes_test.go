@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 	"mlpromote.dev/mlpromote/registry/mem"
@@ -183,7 +184,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 	attach := func(predicateType, environment string, permission registry.Permission) row {
 		role, _ := registry.RoleFor(predicateType)
 		bundle := h.Bundle(t, string(role), predicateType, struct{}{}, engine)
-		return row{body: wire.Attachment{Environment: environment, Release: h.release.Digest, Subject: engine, Bundle: bundle},
+		return row{body: registry.Attachment{Environment: environment, Release: h.release.Digest, Subject: engine, Bundle: bundle},
 			permission: permission, environment: environment}
 	}
 	inProd := "?environment=prod"
@@ -203,14 +204,14 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.CheckpointsPath:          {anywhere},
 		"GET " + wire.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
 		"GET " + wire.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
-		"POST " + wire.TrustBundlePath:         {{"", wire.TrustBundle{Bundle: []byte("{}")}, administer, all}},
+		"POST " + wire.TrustBundlePath:         {{"", api.TrustBundle{Bundle: []byte("{}")}, administer, all}},
 		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
-		"POST " + wire.RestrictionsPath:        {{"", wire.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
+		"POST " + wire.RestrictionsPath:        {{"", api.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
 		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
 		"GET " + wire.PromotionsPath + "{seq}": {anywhere},
 		"GET " + ofModel(wire.OpResolve): {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"},
 			{"?environment=staging&arch=amd64", nil, read, "staging"}},
-		"POST " + ofModel(wire.OpResolve):       {{"", wire.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
+		"POST " + ofModel(wire.OpResolve):       {{"", api.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
 		"GET " + ofModel(wire.OpReleases):       {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
 		"GET " + ofModel(wire.OpEngines):        {{inProd, nil, read, "prod"}},
@@ -221,7 +222,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + ofModel(wire.OpBundle):         {{oneInProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpPromotionCheck): {{inProd + "&digest=" + string(h.release.Digest), nil, read, bothEnds}},
 		"GET " + ofModel(wire.OpPromotions):     {{inProd, nil, read, "prod"}},
-		"POST " + ofModel(wire.OpPublications):  {{"", wire.Publication{Release: h.release.Digest}, push, "staging"}},
+		"POST " + ofModel(wire.OpPublications):  {{"", registry.Publication{Release: h.release.Digest}, push, "staging"}},
 		"POST " + ofModel(wire.OpEvidence): {
 			attach(registry.PredicateSign, "staging", push), attach(registry.PredicateProvenance, "prod", push),
 			attach(registry.PredicateParity, "staging", verify), attach(registry.PredicatePerformance, "prod", verify),
@@ -230,16 +231,16 @@ func (h *house) expected(t *testing.T) map[string][]row {
 			attach(registry.PredicateVSA, "prod", promote),
 		},
 		"POST " + ofModel(wire.OpAttestations): {
-			{"", wire.Attestation{Kind: registry.AttestQuarantine, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
-			{"", wire.Attestation{Kind: registry.AttestApproval, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
+			{"", registry.AttestRequest{Kind: registry.AttestQuarantine, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
+			{"", registry.AttestRequest{Kind: registry.AttestApproval, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
 		},
 		"POST " + ofModel(wire.OpPromotions): {
-			{"", wire.PromoteRequest{}, promote, "prod"}, {"", wire.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
-		"POST " + ofModel(wire.OpRollbacks): {{"", wire.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
-			{"", wire.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
-		"POST " + ofModel(wire.OpHolds):            {{"", wire.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
-		"POST " + ofModel(wire.OpAcceptances):      {{"", wire.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
-		"POST " + ofModel(wire.OpHoldReleases):     {{"", wire.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
+			{"", registry.PromoteRequest{}, promote, "prod"}, {"", registry.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
+		"POST " + ofModel(wire.OpRollbacks): {{"", registry.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
+			{"", registry.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
+		"POST " + ofModel(wire.OpHolds):            {{"", api.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"POST " + ofModel(wire.OpAcceptances):      {{"", api.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
+		"POST " + ofModel(wire.OpHoldReleases):     {{"", registry.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
 		"GET " + wire.OperationsPath:               {everywhere},
 		"GET " + wire.ConfigurationPath:            {everywhere},
 		"POST " + wire.ConfigurationPath:           {everywhere},
@@ -249,8 +250,8 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"DELETE " + wire.NodeTypesPath + "/{name}": {everywhere},
 		"GET " + wire.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}, {inProd + "&silent=true&model=" + registrytest.Model, nil, read, "prod"}},
 		"POST " + wire.NodeReportsPath: {
-			{"", wire.NodeReport{Node: "n", Environment: "prod", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "prod"},
-			{"", wire.NodeReport{Node: "n", Environment: "staging", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "staging"}},
+			{"", api.NodeReport{Node: "n", Environment: "prod", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "prod"},
+			{"", api.NodeReport{Node: "n", Environment: "staging", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "staging"}},
 		"GET " + wire.RuntimesPath:                {anywhere},
 		"GET " + wire.RuntimesPath + "/{name}":    {anywhere},
 		"PUT " + wire.RuntimesPath + "/{name}":    {everywhere},
@@ -303,13 +304,14 @@ func TestEveryRouteAsks(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	expected, callers := h.expected(t), h.callers(t)
-	for _, route := range server.Routes() {
-		name := route.Method + " " + route.Pattern
+	for _, o := range api.Table() {
+		route := o.Describe()
+		name := route.Method + " " + route.Path
 		rows, ok := expected[name]
 		if !ok {
 			t.Errorf("%s: no row says who may do that", name)
 		}
-		path := strings.NewReplacer("{model}", registrytest.Model, "{name}", "nothing", "{id}", "nothing", "{seq}", "1").Replace(route.Pattern)
+		path := strings.NewReplacer("{model}", registrytest.Model, "{name}", "nothing", "{id}", "nothing", "{seq}", "1").Replace(route.Path)
 		for _, want := range rows {
 			for _, c := range callers {
 				got := h.send(t, route.Method, path+want.query, c.authorization, want.body)

@@ -1,5 +1,4 @@
-// Package wire defines the REST paths, bodies and problems that client and server share. Only
-// registry/server, registry/client and registry/access/authn import it.
+// Package wire has the paths and headers of the REST API, and its problems. registry/api has its operations.
 package wire
 
 import (
@@ -60,6 +59,12 @@ const Partial = "Mlpromote-Partial"
 
 // IdempotencyKey is the header that makes a service execute repeated POST requests once.
 const IdempotencyKey = "Idempotency-Key"
+
+// NoteType is the media type of a signed checkpoint and of a proof, which are text.
+const NoteType = "text/plain; charset=utf-8"
+
+// BundleType is the media type of a bundle's bytes.
+const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // MaxBody limits a request or response body. A bundle and its per-case figures have at most 4 MiB each,
 // and base64 adds a third.

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
@@ -117,8 +118,8 @@ func routes() telemetry.Routes {
 	for _, r := range distribution.Routes() {
 		patterns = append(patterns, strings.ReplaceAll(r.Pattern, "{repository}", "{name}"))
 	}
-	for _, r := range server.Routes() {
-		patterns = append(patterns, r.Pattern)
+	for _, o := range api.Table() {
+		patterns = append(patterns, o.Describe().Path)
 	}
 	patterns = append(patterns, pages.Labels()...)
 	return telemetry.NewRoutes(append(patterns, authn.TokenPath, "/healthz", "/readyz", "/metrics")...)

@@ -1,4 +1,4 @@
-package wire
+package api
 
 import (
 	"time"
@@ -8,6 +8,7 @@ import (
 
 // WebhookRequest is the body of POST webhooks and PUT webhooks/ID.
 type WebhookRequest struct {
+	ID          string               `json:"-" path:"id"` // of the webhook to change
 	URL         string               `json:"url"`
 	Environment string               `json:"environment,omitempty"` // absent: all
 	Model       string               `json:"model,omitempty"`       // absent: all

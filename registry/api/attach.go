@@ -1,4 +1,4 @@
-package access
+package api
 
 import "mlpromote.dev/mlpromote/registry"
 
