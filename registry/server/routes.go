@@ -67,6 +67,15 @@ func table() []route {
 	return all
 }
 
+// Paths lists the path of each operation that [New] serves, for labels.
+func Paths() []string {
+	var all []string
+	for _, o := range api.Table() {
+		all = append(all, o.Describe().Path)
+	}
+	return all
+}
+
 // served answers requests as the row of an operation says.
 func served(o api.Any) handler {
 	names, _ := o.Query()

@@ -13,7 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
@@ -118,10 +117,7 @@ func routes() telemetry.Routes {
 	for _, r := range distribution.Routes() {
 		patterns = append(patterns, strings.ReplaceAll(r.Pattern, "{repository}", "{name}"))
 	}
-	for _, o := range api.Table() {
-		patterns = append(patterns, o.Describe().Path)
-	}
-	patterns = append(patterns, pages.Labels()...)
+	patterns = append(append(patterns, server.Paths()...), pages.Labels()...)
 	return telemetry.NewRoutes(append(patterns, authn.TokenPath, "/healthz", "/readyz", "/metrics")...)
 }
 
