@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"net/url"
 
@@ -11,14 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/diagnosis"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
-	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -48,34 +40,8 @@ func (a *app) at() wiring.Location {
 	}
 }
 
-// defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
-const defaultData = connect.DefaultData
-
-// main runs a command line and gives the exit code that docs/reference/exit-codes.md names.
-func (a *app) main(ctx context.Context, args []string) int {
-	if serving.AsksForJSONLog(args, a.getenv) {
-		serving.LogAs(a.ui, "json")
-	}
-	return command.Run(ctx, a.root(), a.ui, &a.subject, args)
-}
-
-func (a *app) root() *cobra.Command {
-	root := command.Root(&cobra.Command{
-		Use:   "mlpromote",
-		Short: "Build, verify, sign and promote machine-learning engines",
-		Long: `mlpromote builds each engine of a model once, proves that it computes what the
-reference computes, signs what was built and what was proven, and promotes the
-identical bytes from staging to prod.
-
-  mlpromote init model.onnx     write mlpromote.yaml
-  mlpromote build               make the engines, put them into staging
-  mlpromote verify              prove them on this machine
-  mlpromote promote             move the proven release to prod
-  mlpromote resolve MODEL --env prod
-  mlpromote pull MODEL --env prod -o DIR`,
-		Version:           a.version,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.configure(c) },
-	}, a.ui, &a.output)
+// addFlags adds the flags that all verbs have.
+func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	a.Flags.Add(root, ", else the data directory")
 	flags.StringVar(&a.toolchains, "toolchains", "", "folder of manifests of compilers that are not ours (default MLPROMOTE_TOOLCHAINS)")
@@ -84,28 +50,6 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.database, "database", "",
 		"postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
-	verbs, content := a.nodeVerbs(), upkeep.Verbs{UI: a.ui, At: a.at, With: a.with, Reference: a.reference, TakeOver: &a.takeOver}
-	outside := integration.Verbs{UI: a.ui, Version: a.version, With: a.with,
-		Reference: a.reference, Secrets: append(secretVariables(), command.JobSecret),
-		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
-		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
-	}
-	why := diagnosis.Verbs{UI: a.ui, With: a.with, Reference: a.modelOrReference, Format: &a.output.Format,
-		Pipeline: func(i *wiring.Instance, own toolchains.Replacements) *pipeline.Pipeline {
-			return a.pipeline(i, nil, own)
-		}}
-	root.AddCommand(
-		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.buildCommand(),
-		a.assembleCommand(), a.verifyCommand(), a.promoteCommand(), verbs.Resolve(), verbs.Pull(),
-		a.approveCommand(), a.rollbackCommand(), outside.Render(), outside.CI(), a.holdCommand(), a.quarantineCommand(), a.planCommand(),
-		a.tuneCommand(), a.limitsCommand(), a.inspectCommand(), a.reportCommand(), a.evidenceCommand(),
-		why.Bisect(), why.Replay(), why.Profile(), why.Readiness(), a.listCommand(), a.trustCommand(verbs.Trust()),
-		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(),
-		a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.exportCommand(), a.reindexCommand(),
-		content.GC(), content.Scrub(), content.Save(), content.Load(), content.Backup(), content.Restore(), a.serveCommand(),
-		a.healthCommand(), command.Version(a.ui, a.version), a.tokenCommand(), outside.Demo(), a.driverCommand(), a.referenceCommand(),
-	)
-	return root
 }
 
 // secretVariables are the variables that a file can hold instead, as NAME_FILE names it.

@@ -122,7 +122,7 @@ func arrows() []rule {
 		{"signer/follow", []string{"registry", "registry/atomicfile", "registry/checkpoint", "signer"}},
 		{"signer/*", []string{"registry", "registry/atomicfile", "signer"}},
 
-		{"registry/toolchains", nil}, // a leaf: plain facts
+		{"registry/toolchains", nil},                                       // a leaf: plain facts
 		{"registry", []string{"registry/toolchains", "validators/figure"}}, // the ground floor
 		{"registry/gc", []string{"registry"}},
 		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci"}},

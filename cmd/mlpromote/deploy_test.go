@@ -45,7 +45,7 @@ func (d deployed) config(t *testing.T) (serving.Config, *app) {
 			t.Errorf("%s sets %s, which nothing reads", d.file, name)
 		}
 	}
-	found, args, err := a.root().Find(d.args)
+	found, args, err := root(a).Find(d.args)
 	if err != nil || found.Name() != "serve" {
 		t.Fatalf("%s starts %v: %v", d.file, d.args, err)
 	}

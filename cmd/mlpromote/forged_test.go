@@ -63,7 +63,7 @@ func TestErrorsOfAService(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	u := ui.NewPlain("mlpromote", &stdout, &stderr)
 	a := &app{ui: u, getenv: func(string) string { return "" }, stdin: strings.NewReader("")}
-	if exit := a.main(t.Context(), []string{"list", "--registry", server.URL, "--data", t.TempDir()}); exit == 0 {
+	if exit := runCommand(t.Context(), a, []string{"list", "--registry", server.URL, "--data", t.TempDir()}); exit == 0 {
 		t.Errorf("exit 0, stdout %q", &stdout)
 	}
 	checkTame(t, stderr.String())

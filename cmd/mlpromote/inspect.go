@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -259,7 +261,7 @@ func evidenceText(i inspection.Result) string {
 		counts[e.PredicateType]++
 	}
 	text := ""
-	for _, kind := range sortedNames(counts) {
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		text += fmt.Sprintf("\n  %d  %s", counts[kind], ui.Plain(kind))
 	}
 	if i.IgnoredCount > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,9 +15,9 @@ import (
 // limitsText writes limits for people, presets expanded.
 func limitsText(l validators.Limits) string {
 	rows := [][]string{{"LIMITS OF", "OUTPUT", "", ""}}
-	for _, precision := range sortedNames(l.Precisions) {
+	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
 		outputs := l.Precisions[precision].Outputs
-		for _, name := range sortedNames(outputs) {
+		for _, name := range slices.Sorted(maps.Keys(outputs)) {
 			rows = append(rows, []string{precision, name, outputText(outputs[name])})
 		}
 	}

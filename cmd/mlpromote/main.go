@@ -40,5 +40,5 @@ func run() int {
 		stdin:   os.Stdin,
 		version: version,
 	}
-	return app.main(ctx, os.Args[1:])
+	return runCommand(ctx, app, os.Args[1:])
 }

@@ -15,7 +15,7 @@ import (
 
 // manualPages is the verb that writes the manual pages. Builds have it with the tag manpages only:
 // it needs a renderer of Markdown, which has no place in a program for production.
-func (a *app) manualPages() []*cobra.Command {
+func manualPages(a *app) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:   "man DIR",
 		Short: "Write a manual page for each verb",

@@ -5,4 +5,4 @@ package main
 import "github.com/spf13/cobra"
 
 // manualPages is no verb in a released program: see manpages.go.
-func (a *app) manualPages() []*cobra.Command { return nil }
+func manualPages(*app) []*cobra.Command { return nil }

@@ -21,7 +21,7 @@ func writtenPages(t *testing.T) (*cobra.Command, map[string]string) {
 	t.Helper()
 	u := ui.NewPlain("mlpromote", io.Discard, io.Discard)
 	a := &app{ui: u, getenv: func(string) string { return "" }}
-	root, dir := a.root(), filepath.Join(t.TempDir(), "man", "man1")
+	root, dir := root(a), filepath.Join(t.TempDir(), "man", "man1")
 	if err := manpages.Write(root, "1.2.3", time.Unix(1_700_000_000, 0), dir); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,7 +38,7 @@ func verbs() map[string]*cobra.Command {
 			visit(child)
 		}
 	}
-	visit(silentApp().root())
+	visit(root(silentApp()))
 	return all
 }
 
@@ -66,7 +67,7 @@ func TestOutputSchema(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the code says: run go generate ./cmd/mlpromote", outputSchemaFile)
 	}
-	if got, want := sortedNames(documents()), sortedNames(verbs()); !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(documents())), slices.Sorted(maps.Keys(verbs())); !slices.Equal(got, want) {
 		t.Errorf("documents are of\n%q, want those of all verbs\n%q", got, want)
 	}
 }
@@ -95,7 +96,7 @@ func publishedSchema(verb string) (*jsonschema.Schema, error) {
 // checkOutput holds what a command line printed against the published schema: documents
 // with an error exactly where it failed.
 func checkOutput(args []string, stdout string, exit int) error {
-	verb, _, err := silentApp().root().Find(args)
+	verb, _, err := root(silentApp()).Find(args)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func TestExamples(t *testing.T) {
 // checkExample has a command line parsed as it would be before it is run.
 func checkExample(t *testing.T, name string, args []string) {
 	t.Helper()
-	verb, rest, err := silentApp().root().Find(args)
+	verb, rest, err := root(silentApp()).Find(args)
 	if err != nil {
 		t.Errorf("the example of %s: %q: %v", name, args, err)
 		return
@@ -186,7 +187,7 @@ func checkExample(t *testing.T, name string, args []string) {
 // commandLines are the arguments of mlpromote in a line of a shell script.
 func commandLines(line string) [][]string {
 	var all [][]string
-	for _, part := range program.Split(line, -1)[1:] {
+	for _, part := range programName.Split(line, -1)[1:] {
 		part, _, _ = strings.Cut(part, ")")
 		part, _, _ = strings.Cut(part, " > ")
 		part, _, _ = strings.Cut(part, " | ")
@@ -199,7 +200,7 @@ func commandLines(line string) [][]string {
 	return all
 }
 
-// program begins a command: not the end of a path.
-var program = regexp.MustCompile(`(?:^|[\s(])mlpromote `)
+// programName begins a command: not the end of a path.
+var programName = regexp.MustCompile(`(?:^|[\s(])mlpromote `)
 
 var shellWord = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -220,7 +222,7 @@ func options(o map[string]any) string {
 		return "-"
 	}
 	text := ""
-	for _, name := range sortedNames(o) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value := fmt.Sprint(o[name])
 		if kind := reflect.ValueOf(o[name]).Kind(); kind == reflect.Map || kind == reflect.Slice {
 			if written, err := json.Marshal(o[name]); err == nil {

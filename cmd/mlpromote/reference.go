@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -17,13 +17,13 @@ import (
 const lastBuildFile = "last-build"
 
 func rememberBuild(ref registry.Ref) error {
-	if err := os.MkdirAll(defaultData, 0o700); err != nil {
+	if err := os.MkdirAll(connect.DefaultData, 0o700); err != nil {
 		return err
 	}
-	if err := wiring.IgnoreAll(defaultData); err != nil {
+	if err := wiring.IgnoreAll(connect.DefaultData); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(defaultData, lastBuildFile), []byte(ref.String()+"\n"), 0o600)
+	return os.WriteFile(filepath.Join(connect.DefaultData, lastBuildFile), []byte(ref.String()+"\n"), 0o600)
 }
 
 // reference returns the ref that the user gave, or that of the last build in this folder. Its
@@ -57,20 +57,11 @@ func named(args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	data, err := os.ReadFile(filepath.Join(defaultData, lastBuildFile))
+	data, err := os.ReadFile(filepath.Join(connect.DefaultData, lastBuildFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "no ref given, and nothing was built in this folder yet"),
 			"name one, for example staging/vision/digits:1.0.0, or mlpromote build")
 	}
 	return strings.TrimSpace(string(data)), err
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

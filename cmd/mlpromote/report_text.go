@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ var decadeNames = []string{"below 1e-8", "1e-8", "1e-7", "1e-6", "1e-5", "1e-4",
 // errorsText counts the cases by the size of their errors: a line for each output.
 func errorsText(p *registry.ParityReport) string {
 	text := ""
-	for _, name := range sortedNames(p.Outputs) {
+	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		var parts []string
 		for decade, count := range p.Outputs[name].CaseErrors {
 			if count > 0 && decade < len(decadeNames) {
@@ -92,7 +93,7 @@ func errorsText(p *registry.ParityReport) string {
 // worstText is the element that differs most, of each output.
 func worstText(p *registry.ParityReport) string {
 	text := ""
-	for _, name := range sortedNames(p.Outputs) {
+	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		if w := p.Outputs[name].Worst; w != nil {
 			text += fmt.Sprintf("  %s, worst element: case %d at %v, reference model %.6g, engine %.6g\n",
 				ui.Plain(name), w.Case, w.Index, float64(w.Reference), float64(w.Engine))

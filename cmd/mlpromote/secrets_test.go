@@ -246,7 +246,7 @@ func TestNoFlagTakesASecret(t *testing.T) {
 			walk(child)
 		}
 	}
-	walk(a.root())
+	walk(root(a))
 	if n < 20 {
 		t.Errorf("there are only %d flags", n)
 	}

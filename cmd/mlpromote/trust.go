@@ -18,7 +18,8 @@ import (
 )
 
 // trustCommand adds to the verb of nodes what changes environments.yaml.
-func (a *app) trustCommand(check *cobra.Command) *cobra.Command {
+func (a *app) trustCommand() *cobra.Command {
+	check := a.nodeVerbs().Trust()
 	check.Long += `
 
 The verbs below change who is trusted, in environments.yaml, and publish that. A folder with the

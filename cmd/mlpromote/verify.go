@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -232,7 +234,7 @@ func latencyCells(cells []string, l registry.Latency) {
 }
 
 func worstOutput(p registry.ParityReport) (name string, worst registry.OutputFigures) {
-	for i, n := range sortedNames(p.Outputs) {
+	for i, n := range slices.Sorted(maps.Keys(p.Outputs)) {
 		if o := p.Outputs[n]; i == 0 || o.CosineMin < worst.CosineMin {
 			name, worst = n, o
 		}

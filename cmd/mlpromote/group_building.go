@@ -1,0 +1,31 @@
+package main
+
+import (
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+)
+
+// buildingCommands returns the commands of the group.
+func buildingCommands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		a.planCommand(), a.buildCommand(), a.assembleCommand(), a.tuneCommand(), a.toolchainCommand(), a.cacheCommand(), a.driverCommand(),
+	}
+}
+
+// buildingDocuments returns the types that the commands print with --output json.
+func buildingDocuments() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"assemble":          {reflect.TypeFor[assembledRelease]()},
+		"build":             {reflect.TypeFor[builtRelease]()},
+		"cache list":        {reflect.TypeFor[[]toolchains.Kept]()},
+		"cache prune":       {reflect.TypeFor[prunedSteps]()},
+		"plan":              {reflect.TypeFor[planned]()},
+		"toolchain install": {reflect.TypeFor[toolchains.Found]()},
+		"toolchain list":    {reflect.TypeFor[[]toolchains.Status]()},
+		"toolchain remove":  {reflect.TypeFor[[]toolchains.Found]()},
+		"tune":              {reflect.TypeFor[tuned]()},
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
+)
+
+// draftingCommands returns the commands of the group.
+func draftingCommands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.limitsCommand(),
+	}
+}
+
+// draftingDocuments returns the types that the commands print with --output json.
+func draftingDocuments() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"cases record":   {reflect.TypeFor[recording.Captured](), reflect.TypeFor[recording.Taken]()}, // the latter with --from
+		"cases split":    {reflect.TypeFor[recording.Divided]()},
+		"schema":         {reflect.TypeFor[json.RawMessage]()}, // of the spec: the same with text
+		"init":           {reflect.TypeFor[initAnswer]()},
+		"limits suggest": {reflect.TypeFor[suggestedLimits]()},
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// nodesCommands returns the commands of the group.
+func nodesCommands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		a.nodeVerbs().Resolve(), a.nodeVerbs().Pull(), a.nodeCommand(), a.nodeTypeCommand(),
+	}
+}
+
+// nodesDocuments returns the types that the commands print with --output json.
+func nodesDocuments() map[string][]reflect.Type {
+	all := map[string][]reflect.Type{
+		"node describe":    {reflect.TypeFor[registry.Node]()},
+		"node list":        {reflect.TypeFor[[]registry.NodeReport]()},
+		"node report":      {reflect.TypeFor[registry.NodeReport]()},
+		"node-type delete": {reflect.TypeFor[deletedName]()},
+		"node-type get":    {reflect.TypeFor[registry.Node]()},
+		"node-type list":   {reflect.TypeFor[[]registry.Named[registry.Node]]()},
+		"node-type put":    {reflect.TypeFor[registry.Named[registry.Node]]()},
+	}
+	maps.Copy(all, nodeverbs.Documents())
+	return all
+}

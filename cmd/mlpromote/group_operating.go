@@ -1,0 +1,35 @@
+package main
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// operatingCommands returns the commands of the group.
+func operatingCommands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		a.serveCommand(), a.healthCommand(), a.tokenCommand(), a.historyCommand(), a.reindexCommand(),
+	}
+}
+
+// operatingDocuments returns the types that the commands print with --output json.
+func operatingDocuments() map[string][]reflect.Type {
+	all := map[string][]reflect.Type{
+		"health":         {reflect.TypeFor[ready]()},
+		"history accept": {reflect.TypeFor[acceptedHistory]()},
+		"history list":   {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
+		"reindex":        {reflect.TypeFor[reindexed]()},
+		"serve":          {reflect.TypeFor[servedAt](), reflect.TypeFor[[]serving.Effective]()}, // the latter with --print-config
+		"token create":   {reflect.TypeFor[newToken]()},
+		"token list":     {reflect.TypeFor[[]registry.Token]()},
+		"token revoke":   {reflect.TypeFor[revokedToken]()},
+	}
+	maps.Copy(all, auditing.Documents())
+	return all
+}
