@@ -47,7 +47,9 @@ environment and are not promoted. --input records only the inputs that it names.
 			if len(args) == 1 {
 				model = args[0]
 			}
-			return flags.Run(c, a.ui, a.inputsOfSpec, model)
+			return flags.Run(c, a.ui, func(ctx context.Context, file string) (validators.Interface, error) {
+				return a.inputsOfSpec(ctx, file)
+			}, model)
 		},
 	}
 	flags.Define(c)

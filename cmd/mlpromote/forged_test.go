@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -31,20 +30,6 @@ func checkTame(t *testing.T, printed string) {
 			t.Errorf("%v: %q", err, line)
 		}
 	}
-}
-
-func TestNothingForgedInAnInspection(t *testing.T) {
-	t.Parallel()
-	var stdout bytes.Buffer
-	u := ui.NewPlain("mlpromote", &stdout, &stdout)
-	found := inspection.Result{
-		Ref: hostile, Evidence: []inspection.Claim{{PredicateType: hostile}},
-		IgnoredEvidence: registry.IgnoredEvidence{Ignored: []registry.Ignored{{Reason: hostile, Bundle: hostile}}, IgnoredCount: 1},
-	}
-	if err := u.Result(inspectText(found), nil); err != nil {
-		t.Fatal(err)
-	}
-	checkTame(t, stdout.String())
 }
 
 // A service, or what stands in its place, gets no line of its own on the terminal.

@@ -130,10 +130,10 @@ func ofCases(c registry.CasesRun) string {
 
 // confidenceText is the confidence of bounds.
 func confidenceText(p registry.ParityReport) string {
-	text := fmt.Sprintf("bounds at %s confidence", short(float64(p.Confidence)))
+	text := fmt.Sprintf("bounds at %s confidence", validators.ShareText(float64(p.Confidence)))
 	if p.Attempts > 1 {
 		limits := 1 - (1-float64(p.Confidence))*float64(p.Attempts)
-		text += fmt.Sprintf(": %s in %s", short(limits), registry.Count(p.Attempts, "attempt"))
+		text += fmt.Sprintf(": %s in %s", validators.ShareText(limits), registry.Count(p.Attempts, "attempt"))
 	}
 	return text
 }

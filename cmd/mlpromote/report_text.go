@@ -57,7 +57,7 @@ func provesText(p *registry.ParityReport) string {
 	for _, c := range p.Checks {
 		if c.Proves != nil {
 			return fmt.Sprintf("  %s and none beyond a limit that holds for each case: at most %s of inputs like these are, for each such limit\n",
-				registry.Count(c.Cases, "case"), short(math.Ceil(float64(*c.Proves)*1e4)/1e4))
+				registry.Count(c.Cases, "case"), validators.ShareText(math.Ceil(float64(*c.Proves)*1e4)/1e4))
 		}
 	}
 	return ""
@@ -224,6 +224,3 @@ func brief(p registry.ParityReport) string {
 	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", validators.MarginText(tightest),
 		subject, validators.FigureWord(tightest, metricOf(&p)), value, validators.LimitText(tightest))
 }
-
-// short is a share in percent, with no more digits than it needs.
-func short(v float64) string { return validators.ShareText(v) }

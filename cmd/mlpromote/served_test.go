@@ -47,12 +47,12 @@ func take(s *programtest.Service, data string) error {
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	last, err := os.ReadFile(filepath.Join(data, lastBuildFile))
+	last, err := os.ReadFile(filepath.Join(data, "last-build"))
 	if err != nil {
 		return err
 	}
 	err = errors.Join(os.RemoveAll(s.Dir), os.RemoveAll(s.Client), os.Rename(data, s.Dir),
-		os.Mkdir(data, 0o700), os.WriteFile(filepath.Join(data, lastBuildFile), last, 0o600), s.ShareKeys())
+		os.Mkdir(data, 0o700), os.WriteFile(filepath.Join(data, "last-build"), last, 0o600), s.ShareKeys())
 	if err != nil {
 		return err
 	}
