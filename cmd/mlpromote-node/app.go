@@ -80,3 +80,9 @@ func (a *app) with(ctx context.Context, verb func(*connect.Registry) error) erro
 	}
 	return suggest.Around(ctx, r, func() error { return verb(r) })
 }
+
+// version is set by the linker.
+var version = command.Unreleased
+
+// program is what people type.
+const program = "mlpromote-node"

@@ -13,12 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 )
 
-// version is set by the linker.
-var version = command.Unreleased
-
-// program is what people type.
-const program = "mlpromote-node"
-
 func main() {
 	os.Exit(run())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"time"
 
@@ -151,4 +152,47 @@ func (a anchors) compare(i *wiring.Instance, r *reader) (checkedHistory, error) 
 		wrong = append(wrong, f.Err())
 	}
 	return checked, errors.Join(append(wrong, err)...)
+}
+
+// checkedHistory is a history whose chain is whole.
+type checkedHistory struct {
+	Events      int               `json:"events"`
+	Last        registry.Digest   `json:"last"`                  // hash of the last event; empty without any
+	Checkpoints []checkedByAnchor `json:"checkpoints,omitempty"` // of files, which the history extends
+	Kept        int               `json:"kept,omitempty"`        // checkpoints of the registry, which it extends
+}
+
+// checkedByAnchor is a checkpoint in a file.
+type checkedByAnchor struct {
+	File   string `json:"file"`
+	Size   int64  `json:"size"`   // number of events
+	Signer string `json:"signer"` // key identifier
+}
+
+// wholeHistory reads all events, in order and page by page. An error ends the sequence:
+// CodeForbidden if a service does not show some.
+func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		for last := int64(0); ; {
+			events, err := i.History(ctx, registry.HistoryQuery{After: last, Limit: registry.MaxPage})
+			if err != nil {
+				yield(registry.Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if i.Host != "" && e.Seq > last+1 {
+					yield(registry.Event{}, registry.Errorf(registry.CodeForbidden,
+						"events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", last+1, e.Seq-1))
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+				last = e.Seq
+			}
+			if len(events) < registry.MaxPage {
+				return
+			}
+		}
+	}
 }

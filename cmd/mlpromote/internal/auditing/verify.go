@@ -1,12 +1,9 @@
-// Package auditing has the verbs that check the history and prove to others what it is.
 package auditing
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"reflect"
 
 	"github.com/spf13/cobra"
 
@@ -15,28 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
-
-// Verbs are the verbs below history that need all of it, and those of trust bundles.
-type Verbs struct {
-	UI *ui.UI
-	// With opens the registry that the flags name, runs verb on it and closes it.
-	With func(ctx context.Context, verb func(*wiring.Instance) error) error
-	// PolicyFolder has environments.yaml, which says whom this machine trusts.
-	PolicyFolder func() string
-}
-
-// Documents are the types of what the verbs print with --output json.
-func Documents() map[string][]reflect.Type {
-	return map[string][]reflect.Type{
-		"history check-proof": {reflect.TypeFor[provenEvent]()},
-		"history checkpoint":  {reflect.TypeFor[madeCheckpoint]()},
-		"history export":      {reflect.TypeFor[exportedHistory]()},
-		"history prove":       {reflect.TypeFor[madeProof]()},
-		"history verify":      {reflect.TypeFor[checkedHistory]()},
-		"trust bundle":        {reflect.TypeFor[shownTrust]()},
-		"trust publish":       {reflect.TypeFor[shownTrust]()},
-	}
-}
 
 // Verify checks the history.
 func (v Verbs) Verify() *cobra.Command {
@@ -94,55 +69,4 @@ func (v Verbs) verify(ctx context.Context, i *wiring.Instance, files []string, t
 		text += fmt.Sprintf("\nextends %s that the registry keeps", registry.Count(checked.Kept, "checkpoint"))
 	}
 	return v.UI.Result(text, checked)
-}
-
-// checkedHistory is a history whose chain is whole.
-type checkedHistory struct {
-	Events      int               `json:"events"`
-	Last        registry.Digest   `json:"last"`                  // hash of the last event; empty without any
-	Checkpoints []checkedByAnchor `json:"checkpoints,omitempty"` // of files, which the history extends
-	Kept        int               `json:"kept,omitempty"`        // checkpoints of the registry, which it extends
-}
-
-// checkedByAnchor is a checkpoint in a file.
-type checkedByAnchor struct {
-	File   string `json:"file"`
-	Size   int64  `json:"size"`   // number of events
-	Signer string `json:"signer"` // key identifier
-}
-
-// wholeHistory reads all events, in order and page by page. An error ends the sequence:
-// CodeForbidden if a service does not show some.
-func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
-		for last := int64(0); ; {
-			events, err := i.History(ctx, registry.HistoryQuery{After: last, Limit: registry.MaxPage})
-			if err != nil {
-				yield(registry.Event{}, err)
-				return
-			}
-			for _, e := range events {
-				if i.Host != "" && e.Seq > last+1 {
-					yield(registry.Event{}, registry.Errorf(registry.CodeForbidden,
-						"events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", last+1, e.Seq-1))
-					return
-				}
-				if !yield(e, nil) {
-					return
-				}
-				last = e.Seq
-			}
-			if len(events) < registry.MaxPage {
-				return
-			}
-		}
-	}
-}
-
-// Detail says in one text what an event is about.
-func Detail(e registry.Event) string {
-	if e.PredicateType != "" && e.Reason != "" {
-		return e.PredicateType + ": " + e.Reason
-	}
-	return e.PredicateType + e.Reason
 }

@@ -32,20 +32,6 @@ type system interface {
 	encode(names []string, values map[string]string) (map[string]string, error)
 }
 
-// detect finds the system by the variables that it sets.
-func detect(getenv func(string) string, now func() time.Time) system {
-	switch {
-	case getenv("GITHUB_ACTIONS") == "true":
-		return &github{getenv: getenv, token: rand.Text()}
-	case getenv("GITLAB_CI") == "true":
-		return &gitlab{getenv: getenv, now: now, section: "mlpromote_" + strings.ToLower(rand.Text())}
-	}
-	if folder := getenv("MLPROMOTE_CI_RESULTS"); folder != "" {
-		return tekton{generic{getenv}, folder}
-	}
-	return generic{getenv}
-}
-
 // github is GitHub Actions. Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands,
 // and for the exact escapes src/Runner.Common/ActionCommand.cs of actions/runner.
 type github struct {
@@ -80,8 +66,10 @@ func (g *github) failure(title, message string) string {
 	return "::error title=" + githubProperty.Replace(title) + "::" + githubData.Replace(message) + "\n"
 }
 
-func (g *github) marks() string   { return "github" }
+func (g *github) marks() string { return "github" }
+
 func (g *github) outputs() string { return g.getenv("GITHUB_OUTPUT") }
+
 func (g *github) summary() string { return g.getenv("GITHUB_STEP_SUMMARY") }
 
 // encode writes each value between lines of a random text, so that no value can end itself and begin another one.
@@ -120,8 +108,10 @@ func (g *gitlab) failure(title, message string) string {
 	return title + ": " + registry.PlainText(message) + "\n"
 }
 
-func (g *gitlab) marks() string   { return "" } // its reports do
+func (g *gitlab) marks() string { return "" } // its reports do
+
 func (g *gitlab) outputs() string { return g.getenv("MLPROMOTE_CI_OUTPUTS") }
+
 func (g *gitlab) summary() string { return g.getenv("MLPROMOTE_CI_SUMMARY") }
 
 // maxDotenv is how large a dotenv report may be.
@@ -144,14 +134,20 @@ func withoutLists(names []string, values map[string]string) []string {
 // generic is a system that says nothing of itself: Jenkins, or a shell.
 type generic struct{ getenv func(string) string }
 
-func (g generic) mask(string) string       { return "" }
+func (g generic) mask(string) string { return "" }
+
 func (g generic) open(title string) string { return "--- " + registry.PlainText(title) + "\n" }
-func (g generic) close() string            { return "" }
+
+func (g generic) close() string { return "" }
+
 func (g generic) failure(title, message string) string {
 	return title + ": " + registry.PlainText(message) + "\n"
 }
-func (g generic) marks() string   { return "" }
+
+func (g generic) marks() string { return "" }
+
 func (g generic) outputs() string { return g.getenv("MLPROMOTE_CI_OUTPUTS") }
+
 func (g generic) summary() string { return g.getenv("MLPROMOTE_CI_SUMMARY") }
 
 func (g generic) encode(names []string, values map[string]string) (map[string]string, error) {

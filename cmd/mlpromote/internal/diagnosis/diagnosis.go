@@ -3,7 +3,6 @@ package diagnosis
 
 import (
 	"context"
-	"reflect"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -24,14 +23,4 @@ type Verbs struct {
 	Format *string
 	// Pipeline is one over an open registry, with what takes the place of installs.
 	Pipeline func(i *wiring.Instance, own toolchains.Replacements) *pipeline.Pipeline
-}
-
-// Documents are the types of what the verbs print with --output json.
-func Documents() map[string][]reflect.Type {
-	return map[string][]reflect.Type{
-		"bisect":    {reflect.TypeFor[bisected]()},
-		"profile":   {reflect.TypeFor[profiled]()},
-		"readiness": {reflect.TypeFor[checklist]()},
-		"replay":    {reflect.TypeFor[replayed]()},
-	}
 }

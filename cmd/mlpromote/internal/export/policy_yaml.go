@@ -12,12 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Consumers are the admission controllers that a policy can be written for.
-const (
-	ForKyverno          = "kyverno"
-	ForPolicyController = "policy-controller"
-)
-
 // annotation is the prefix of the annotations of an exported policy.
 const annotation = "mlpromote.dev/"
 
@@ -26,18 +20,6 @@ const exportedAt = annotation + "exported-at"
 
 // restrictionList is the annotation with the counter of the restriction list that the denied digests rest on.
 const restrictionList = annotation + "restriction-list"
-
-// YAML writes the policy for an admission controller. The same Admission and time give the same bytes. Errors:
-// CodeInvalid for another consumer.
-func (a Admission) YAML(consumer string, at time.Time) (string, error) {
-	switch consumer {
-	case ForKyverno:
-		return a.kyverno(at), nil
-	case ForPolicyController:
-		return a.policyController(at), nil
-	}
-	return "", registry.Errorf(registry.CodeInvalid, "--for %.40q: want %s or %s", consumer, ForPolicyController, ForKyverno)
-}
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 

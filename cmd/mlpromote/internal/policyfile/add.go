@@ -13,7 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
-	"mlpromote.dev/mlpromote/signer"
 )
 
 // Addition is what trust add adds.
@@ -120,25 +119,6 @@ func holds(other, e registry.TrustEntry) bool {
 		}
 	}
 	return true
-}
-
-// readPublicKey reads a public key and its identifier.
-func readPublicKey(path string) (pem []byte, id string, err error) {
-	pem, err = strictyaml.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", registry.Errorf(registry.CodeNotFound, "public key %s: no such file", path)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	if bytes.Contains(pem, []byte("PRIVATE KEY")) {
-		return nil, "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is a private key: want the public one", path),
-			"mlpromote key generate and cosign write it beside the private key, as NAME.pub")
-	}
-	if id, err = signer.KeyID(pem); err != nil {
-		return nil, "", registry.Errorf(registry.CodeInvalid, "%s: %w", path, err)
-	}
-	return pem, id, nil
 }
 
 // place returns how the file names the key: where it is in the policy folder, or else as a copy in

@@ -1,8 +1,7 @@
-// Package policyfile changes environments.yaml by commands: who is trusted, and in which state a key
-// is.
 package policyfile
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,6 +18,25 @@ import (
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/signer"
 )
+
+// readPublicKey reads a public key and its identifier.
+func readPublicKey(path string) (pem []byte, id string, err error) {
+	pem, err = strictyaml.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", registry.Errorf(registry.CodeNotFound, "public key %s: no such file", path)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if bytes.Contains(pem, []byte("PRIVATE KEY")) {
+		return nil, "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is a private key: want the public one", path),
+			"mlpromote key generate and cosign write it beside the private key, as NAME.pub")
+	}
+	if id, err = signer.KeyID(pem); err != nil {
+		return nil, "", registry.Errorf(registry.CodeInvalid, "%s: %w", path, err)
+	}
+	return pem, id, nil
+}
 
 // Change is a change of environments.yaml by a command.
 type Change struct {

@@ -91,6 +91,3 @@ func (l Location) LockServed(ctx context.Context) (announce func(url string) err
 	unlock, err = l.Dir().LockShared(ctx, l.Waiting)
 	return func(string) error { return nil }, unlock, err
 }
-
-// Waiting says why a verb does not go on at once.
-func (l Location) Waiting(why string) { l.Note("waiting: %s", why) }

@@ -16,7 +16,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -179,4 +181,15 @@ func (here *Local) Reindex(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return oci.Reindex(ctx, here.Blobs, here.DB)
+}
+
+// localNodeTypes are those that were put, and those that the operator wrote as files:
+// DATA/node-types/NAME.json.
+func (l Location) localNodeTypes(db Database) registry.NodeTypes {
+	return defaults.Over(db.NodeTypes(), defaults.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
+}
+
+// Runtimes are those of the database over those that ship with the program.
+func (here *Local) Runtimes() registry.Runtimes {
+	return defaults.Over(here.DB.Runtimes(), defaults.Runtimes())
 }

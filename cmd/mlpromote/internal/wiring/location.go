@@ -1,5 +1,3 @@
-// Package wiring opens a registry: the data directory with its catalog and content, or a service. Here
-// databases, storage, keys, trust and the registry service meet.
 package wiring
 
 import (
@@ -9,17 +7,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"mlpromote.dev/mlpromote/cmd/internal/suggest"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/keys"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/datadir"
-	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 	"mlpromote.dev/mlpromote/signer"
 )
+
+// Waiting says why a verb does not go on at once.
+func (l Location) Waiting(why string) { l.Note("waiting: %s", why) }
 
 // Location says where a registry is, and with what it is opened.
 type Location struct {
@@ -57,17 +54,6 @@ func (l Location) Keyring() *signer.Keyring {
 	}}
 }
 
-// Identity says how to sign with certificates for an identity.
-type Identity = keys.Identity
-
-// KeyFolder is the folder of signing keys, with the roots of environments.yaml for what signs with them.
-func (l Location) KeyFolder() keys.Folder {
-	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
-		own, err := l.Files().Read()
-		return own.Environments.Roots, own.Key, err
-	}}
-}
-
 // checkedSigner signs nothing but predicates that fit their schemas.
 type checkedSigner struct{ signer.Signer }
 
@@ -86,17 +72,6 @@ func (l Location) Tool() registry.ToolIdentity {
 
 // ReadNode reads a node document.
 func ReadNode(path string) (registry.Node, error) { return node.ParseFile(path) }
-
-// localNodeTypes are those that were put, and those that the operator wrote as files:
-// DATA/node-types/NAME.json.
-func (l Location) localNodeTypes(db Database) registry.NodeTypes {
-	return defaults.Over(db.NodeTypes(), defaults.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
-}
-
-// Runtimes are those of the database over those that ship with the program.
-func (here *Local) Runtimes() registry.Runtimes {
-	return defaults.Over(here.DB.Runtimes(), defaults.Runtimes())
-}
 
 // signServed is a keyring of a service: that it does not sign is no mistake of whoever
 // asked for something, and where its keys are is not told.
@@ -128,22 +103,8 @@ func IgnoreAll(dir string) error {
 	return os.WriteFile(path, []byte("*\n"), 0o600)
 }
 
-// Open opens the registry: that of a service, or the data directory.
-func (l Location) Open(ctx context.Context) (*Instance, error) {
-	if l.Registry != "" {
-		return l.openRemote(ctx)
-	}
-	return l.OpenLocal(ctx)
-}
-
-// With opens the registry, runs verb on it and closes it. An error of verb says what was probably meant.
-func (l Location) With(ctx context.Context, verb func(*Instance) error) error {
-	i, err := l.Open(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(suggest.Around(ctx, &i.Registry, func() error { return verb(i) }), i.Close())
-}
-
 // HasDatabaseFile reports whether the data directory has a catalog in a file.
 func (l Location) HasDatabaseFile() bool { return l.Dir().Has(datadir.DatabaseFile) }
+
+// Dir is the data directory.
+func (l Location) Dir() datadir.Dir { return datadir.Dir{Path: l.Data} }

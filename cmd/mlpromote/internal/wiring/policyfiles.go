@@ -8,10 +8,22 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/keys"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/signer"
 )
+
+// Identity says how to sign with certificates for an identity.
+type Identity = keys.Identity
+
+// KeyFolder is the folder of signing keys, with the roots of environments.yaml for what signs with them.
+func (l Location) KeyFolder() keys.Folder {
+	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
+		own, err := l.Files().Read()
+		return own.Environments.Roots, own.Key, err
+	}}
+}
 
 // PolicyFolder has environments.yaml and access.yaml.
 func (l Location) PolicyFolder() string {

@@ -26,9 +26,6 @@ type blobStorage struct {
 // ownerCheck is how often who writes asks whether the content is still its catalog's.
 const ownerCheck = 10 * time.Second
 
-// Dir is the data directory.
-func (l Location) Dir() datadir.Dir { return datadir.Dir{Path: l.Data} }
-
 // ContentPlace is where content is, whoever it belongs to.
 type ContentPlace struct {
 	Blobs    registry.RepairableBlobs

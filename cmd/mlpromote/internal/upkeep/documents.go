@@ -1,0 +1,20 @@
+package upkeep
+
+import (
+	"reflect"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
+	"mlpromote.dev/mlpromote/registry/gc"
+)
+
+// Documents are the types of what the verbs print with --output json.
+func Documents() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"backup":  {reflect.TypeFor[snapshots.Saved]()},
+		"load":    {reflect.TypeFor[snapshots.LoadedRelease]()},
+		"restore": {reflect.TypeFor[snapshots.Restored](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
+		"save":    {reflect.TypeFor[snapshots.SavedRelease]()},
+		"gc":      {reflect.TypeFor[gc.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
+		"scrub":   {reflect.TypeFor[scrubResult]()},
+	}
+}
