@@ -57,6 +57,7 @@ func secretVariables() []string {
 	return []string{"COSIGN_PASSWORD", "MLPROMOTE_CI_TOKEN", "MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE", "MLPROMOTE_TOKEN"}
 }
 
+// configure completes the flags from the environment, once the command line was read.
 func (a *app) configure(c *cobra.Command) error {
 	getenv, err := command.SecretFiles(a.getenv, secretVariables()...)
 	if err != nil {

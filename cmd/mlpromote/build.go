@@ -140,6 +140,7 @@ type builtRelease struct {
 	pipeline.BuildResult
 }
 
+// specFlag adds the flag that names a spec.
 func specFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "file", "f", "mlpromote.yaml", "spec to read")
 }

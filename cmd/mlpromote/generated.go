@@ -15,7 +15,7 @@ import (
 //go:generate go run . reference predicates ../../docs/reference/predicates
 
 // referenceCommand writes what is generated from the verbs, for docs and packages.
-func referenceCommand(a *app) *cobra.Command {
+func referenceCommand(version string, getenv func(string) string) *cobra.Command {
 	schema := &cobra.Command{
 		Use:     "schema FILE",
 		Short:   "Write the JSON Schema of what verbs print with --output json",
@@ -29,7 +29,7 @@ func referenceCommand(a *app) *cobra.Command {
 			return os.WriteFile(args[0], text, 0o644)
 		},
 	}
-	c := command.Group("reference", "Write reference pages that are generated from the verbs", append(manualPages(a), schema, predicatesCommand())...)
+	c := command.Group("reference", "Write reference pages that are generated from the verbs", append(manualPages(version, getenv), schema, predicatesCommand())...)
 	c.Hidden = true
 	return c
 }

@@ -8,14 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 )
 
-// buildingCommands returns the commands of the group.
+// buildingCommands returns the commands that plan, build and tune engines, and look after the toolchains for that.
 func buildingCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.planCommand(), a.buildCommand(), a.assembleCommand(), a.tuneCommand(), a.toolchainCommand(), a.cacheCommand(), a.driverCommand(),
 	}
 }
 
-// buildingDocuments returns the types that the commands print with --output json.
+// buildingDocuments returns the types that each command prints with --output json.
 func buildingDocuments() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"assemble":          {reflect.TypeFor[assembledRelease]()},

@@ -9,14 +9,14 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 )
 
-// draftingCommands returns the commands of the group.
+// draftingCommands returns the commands that write a spec and prepare cases and limits for it.
 func draftingCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.initCommand(), a.casesCommand(), a.schemaCommand(), a.limitsCommand(),
 	}
 }
 
-// draftingDocuments returns the types that the commands print with --output json.
+// draftingDocuments returns the types that each command prints with --output json.
 func draftingDocuments() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"cases record":   {reflect.TypeFor[recording.Captured](), reflect.TypeFor[recording.Taken]()}, // the latter with --from

@@ -10,14 +10,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// nodesCommands returns the commands of the group.
+// nodesCommands returns the commands that machines that run engines need, and the types of such machines.
 func nodesCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.nodeVerbs().Resolve(), a.nodeVerbs().Pull(), a.nodeCommand(), a.nodeTypeCommand(),
 	}
 }
 
-// nodesDocuments returns the types that the commands print with --output json.
+// nodesDocuments returns the types that each command prints with --output json.
 func nodesDocuments() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
 		"node describe":    {reflect.TypeFor[registry.Node]()},

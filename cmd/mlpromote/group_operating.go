@@ -11,14 +11,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// operatingCommands returns the commands of the group.
+// operatingCommands returns the commands that run a service and look after it.
 func operatingCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.serveCommand(), a.healthCommand(), a.tokenCommand(), a.historyCommand(), a.reindexCommand(),
 	}
 }
 
-// operatingDocuments returns the types that the commands print with --output json.
+// operatingDocuments returns the types that each command prints with --output json.
 func operatingDocuments() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
 		"health":         {reflect.TypeFor[ready]()},

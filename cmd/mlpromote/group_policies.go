@@ -10,14 +10,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// policiesCommands returns the commands of the group.
+// policiesCommands returns the commands that say what environments ask for and whom they trust.
 func policiesCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.trustCommand(), a.keyCommand(),
 	}
 }
 
-// policiesDocuments returns the types that the commands print with --output json.
+// policiesDocuments returns the types that each command prints with --output json.
 func policiesDocuments() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"configuration adopt":  {reflect.TypeFor[registry.Configuration]()},

@@ -9,14 +9,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// promotingCommands returns the commands of the group.
+// promotingCommands returns the commands that move releases from one environment to the next.
 func promotingCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.promoteCommand(), a.approveCommand(), a.rollbackCommand(), a.holdCommand(), a.listCommand(),
 	}
 }
 
-// promotingDocuments returns the types that the commands print with --output json.
+// promotingDocuments returns the types that each command prints with --output json.
 func promotingDocuments() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"approve":      {reflect.TypeFor[approver.Given]()},

@@ -8,14 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 )
 
-// provingCommands returns the commands of the group.
+// provingCommands returns the commands that prove engines and show what was proven.
 func provingCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.verifyCommand(), a.inspectCommand(), a.reportCommand(),
 	}
 }
 
-// provingDocuments returns the types that the commands print with --output json.
+// provingDocuments returns the types that each command prints with --output json.
 func provingDocuments() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"inspect":      {reflect.TypeFor[inspection.Result]()},

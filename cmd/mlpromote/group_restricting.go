@@ -8,14 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/approver"
 )
 
-// restrictingCommands returns the commands of the group.
+// restrictingCommands returns the commands that forbid the use of releases and delete evidence.
 func restrictingCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		a.quarantineCommand(), a.evidenceCommand(),
 	}
 }
 
-// restrictingDocuments returns the types that the commands print with --output json.
+// restrictingDocuments returns the types that each command prints with --output json.
 func restrictingDocuments() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"evidence delete":    {reflect.TypeFor[deletedEvidence]()},

@@ -16,6 +16,7 @@ import (
 // data directory is by default, whatever --data says.
 const lastBuildFile = "last-build"
 
+// rememberBuild remembers a build as the last one of the working directory.
 func rememberBuild(ref registry.Ref) error {
 	if err := os.MkdirAll(connect.DefaultData, 0o700); err != nil {
 		return err

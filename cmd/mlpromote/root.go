@@ -2,21 +2,11 @@ package main
 
 import (
 	"context"
-	"maps"
-	"reflect"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/diagnosis"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/export"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
-	"mlpromote.dev/mlpromote/pipeline/spec"
 )
 
 // runCommand runs a command line and returns the exit code that docs/reference/exit-codes.md names.
@@ -27,6 +17,7 @@ func runCommand(ctx context.Context, a *app, args []string) int {
 	return command.Run(ctx, root(a), a.ui, &a.subject, args)
 }
 
+// root returns the command of the program, with all verbs.
 func root(a *app) *cobra.Command {
 	root := command.Root(&cobra.Command{
 		Use:   "mlpromote",
@@ -48,68 +39,6 @@ identical bytes from staging to prod.
 	for _, g := range groups() {
 		root.AddCommand(g.commands(a)...)
 	}
-	root.AddCommand(command.Version(a.ui, a.version), referenceCommand(a))
+	root.AddCommand(command.Version(a.ui, a.version), referenceCommand(a.version, func(name string) string { return a.getenv(name) }))
 	return root
-}
-
-// group is a package of verbs.
-type group struct {
-	commands  func(*app) []*cobra.Command
-	documents func() map[string][]reflect.Type // what they print with --output json
-}
-
-// groups lists all verbs, but for version and those that write reference pages.
-func groups() []group {
-	return []group{
-		{draftingCommands, draftingDocuments},
-		{buildingCommands, buildingDocuments},
-		{provingCommands, provingDocuments},
-		{diagnosisCommands, diagnosis.Documents},
-		{promotingCommands, promotingDocuments},
-		{restrictingCommands, restrictingDocuments},
-		{policiesCommands, policiesDocuments},
-		{nodesCommands, nodesDocuments},
-		{exportCommands, export.Documents},
-		{integrationCommands, integration.Documents},
-		{operatingCommands, operatingDocuments},
-		{upkeepCommands, upkeep.Documents},
-	}
-}
-
-// documents are what each verb prints with --output json. From them docs/reference has its
-// schema; tests hold what verbs print against that.
-func documents() map[string][]reflect.Type {
-	all := map[string][]reflect.Type{"version": {reflect.TypeFor[command.About]()}}
-	for _, g := range groups() {
-		maps.Copy(all, g.documents())
-	}
-	return all
-}
-
-// The groups whose package takes what it needs by itself.
-
-func diagnosisCommands(a *app) []*cobra.Command {
-	v := diagnosis.Verbs{UI: a.ui, With: a.with, Reference: a.modelOrReference, Format: &a.output.Format,
-		Pipeline: func(i *wiring.Instance, own toolchains.Replacements) *pipeline.Pipeline {
-			return a.pipeline(i, nil, own)
-		}}
-	return []*cobra.Command{v.Bisect(), v.Replay(), v.Profile(), v.Readiness()}
-}
-
-func exportCommands(a *app) []*cobra.Command {
-	return []*cobra.Command{export.Verbs{UI: a.ui, At: a.at}.Command()}
-}
-
-func integrationCommands(a *app) []*cobra.Command {
-	v := integration.Verbs{UI: a.ui, Version: a.version, With: a.with,
-		Reference: a.reference, Secrets: append(secretVariables(), command.JobSecret),
-		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
-		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
-	}
-	return []*cobra.Command{v.Render(), v.CI(), v.Demo()}
-}
-
-func upkeepCommands(a *app) []*cobra.Command {
-	v := upkeep.Verbs{UI: a.ui, At: a.at, With: a.with, Reference: a.reference, TakeOver: &a.takeOver}
-	return []*cobra.Command{v.GC(), v.Scrub(), v.Save(), v.Load(), v.Backup(), v.Restore()}
 }

@@ -36,18 +36,18 @@ func Predicate(name string) ([]byte, error) { return predicates.Schema(name) }
 func Predicates() []string { return predicates.Names() }
 
 // Output returns the schema of what verbs print with --output json: a definition for each verb, by its name.
-// documents are the types that each verb prints; main is the package of the verbs.
-func Output(documents map[string][]reflect.Type, main string) ([]byte, error) {
+// documents are the types that each verb prints; types of the packages in unprefixed have names without a package.
+func Output(documents map[string][]reflect.Type, unprefixed ...string) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", " ")
-	err := encoder.Encode(output(documents, main))
+	err := encoder.Encode(output(documents, unprefixed))
 	return out.Bytes(), err
 }
 
-func output(documents map[string][]reflect.Type, main string) object {
-	w := typeschema.Writer{Defs: make(object), Types: outputTypes(), Main: main}
+func output(documents map[string][]reflect.Type, unprefixed []string) object {
+	w := typeschema.Writer{Defs: make(object), Types: outputTypes(), Unprefixed: unprefixed}
 	w.Defs["error"] = w.Of(reflect.TypeFor[ui.Failure]())
 	verbs := make([]any, 0, len(documents))
 	for _, name := range slices.Sorted(maps.Keys(documents)) {

@@ -25,9 +25,8 @@ type Writer struct {
 	Types map[reflect.Type]Object
 	// Fields are what holds of single fields beside their type, by "package.Type.key".
 	Fields map[string]Object
-	// Main is the path of a package whose types have names without a package. A test knows package
-	// main by another name.
-	Main string
+	// Unprefixed are the paths of packages whose types have names without a package.
+	Unprefixed []string
 	// Open schemas allow keys that the type does not have.
 	Open bool
 }
@@ -83,7 +82,7 @@ func (w Writer) special(t reflect.Type) (Object, bool) {
 // name is what a type is called among definitions; "" for one without a name.
 func (w Writer) name(t reflect.Type) string {
 	name := path.Base(t.PkgPath()) + "." + t.Name()
-	if t.PkgPath() == w.Main {
+	if slices.Contains(w.Unprefixed, t.PkgPath()) {
 		name = "." + t.Name()
 	}
 	if t.Name() == "" || strings.ContainsAny(name, "[]") {
