@@ -4,7 +4,6 @@ package pipeline_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,36 +203,5 @@ func TestBisectLayers(t *testing.T) {
 	if *found.Layers.Nodes[0].Cumulative != *found.Layers.Nodes[0].Alone {
 		t.Errorf("the first layer alone has %v dB and %v with all before it, want the same", *found.Layers.Nodes[0].Alone,
 			*found.Layers.Nodes[0].Cumulative)
-	}
-}
-
-// A bisection runs the worst cases of the report, and others evenly from all, and never more than it was asked for.
-func TestCasesOfABisection(t *testing.T) {
-	t.Parallel()
-	worst := func(cases ...int) registry.ParityReport {
-		report := registry.ParityReport{Outputs: map[string]registry.OutputFigures{"without": {}}}
-		for i, c := range cases {
-			report.Outputs[fmt.Sprint("y", i)] = registry.OutputFigures{Worst: &registry.Worst{Case: c}}
-		}
-		return report
-	}
-	for name, c := range map[string]struct {
-		report      registry.ParityReport
-		count, most int
-		want        []int
-	}{
-		"no report":                   {worst(), 100, 4, []int{0, 25, 50, 75}},
-		"the worst, then others":      {worst(7), 100, 4, []int{0, 7, 25, 50}},
-		"the worst alone":             {worst(7), 100, 1, []int{7}},
-		"a worst case for each":       {worst(9, 7, 9), 100, 2, []int{7, 9}},
-		"more worst cases than asked": {worst(9, 7, 8), 100, 2, []int{7, 8}},
-		"first and last":              {worst(99, 0), 100, 2, []int{0, 99}},
-		"cases that are not there":    {worst(-1, 100), 100, 1, []int{0}},
-		"fewer cases than asked":      {worst(1), 3, 8, []int{0, 1, 2}},
-		"one of the even ones":        {worst(50), 100, 4, []int{0, 25, 50, 75}},
-	} {
-		if got := pipeline.CasesToRun(c.report, c.count, c.most); !slices.Equal(got, c.want) {
-			t.Errorf("%s: cases %v, want %v", name, got, c.want)
-		}
 	}
 }

@@ -101,11 +101,12 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	if err != nil {
 		return BuildResult{}, err
 	}
-	store := b.store
+	var result BuildResult
 	if b.parts != nil {
-		store = b.storePart
+		result, err = b.storePart(ctx)
+	} else {
+		result, err = b.store(ctx)
 	}
-	result, err := store(ctx)
 	if err != nil {
 		return BuildResult{}, err
 	}

@@ -109,8 +109,8 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 		Fitness: func() fitness.Reading { return w.fitness },
 		Warn:    func(text string) { w.warnings = append(w.warnings, text) },
 	}
-	w.p.MostLoads(loadsInTests)
-	w.p.Draw(func(n int) int { return n - 1 })
+	w.p.MostLoads = loadsInTests
+	w.p.Draw = func(n int) int { return n - 1 }
 	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scaling(1.5, 1, "made by hand"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestTimeOfExtraRuns(t *testing.T) {
 		fixed time.Duration
 		load  time.Duration
 	}{{"e0", 0, time.Second}, {"e1", 0, 3 * time.Second}, {referenceID, 0, 3 * time.Second}, {"e9", 0, 0}, {"e2", time.Minute, 2 * time.Second}} {
-		v := verification{p: &Pipeline{extraTime: c.fixed}}
+		v := verification{p: &Pipeline{ExtraTime: c.fixed}}
 		total := extraTime
 		if c.fixed != 0 {
 			total = c.fixed
@@ -240,7 +240,7 @@ func TestLossOfATrial(t *testing.T) {
 // A part is stated once for a spec and a commit; a statement about anything else does not count as that.
 func TestMissingPart(t *testing.T) {
 	t.Parallel()
-	r := enginesOf([2]string{"x", "fp32"})
+	r := targetsOf([2]string{"x", "fp32"})
 	key := digest.FromString("key")
 	part, other := &plan.Part{Key: key}, &plan.Part{Key: digest.FromString("other")}
 	for name, c := range map[string]struct {
@@ -340,7 +340,11 @@ func TestLoadsOf(t *testing.T) {
 func TestSomeCasesHaveTheSpreadOfAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := cases.WriteShard(filepath.Join(dir, "a.safetensors"), map[string]tensor.Tensor{"y": floats32(t, []float32{1, 3, 5, 7}, 4, 1)}); err != nil {
+	y, err := tensor.New([]float32{1, 3, 5, 7}, 4, 1)
+	if err == nil {
+		err = cases.WriteShard(filepath.Join(dir, "a.safetensors"), map[string]tensor.Tensor{"y": y})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	set := registry.CaseSet{Shards: []registry.Shard{{File: "a.safetensors", Count: 4}}}

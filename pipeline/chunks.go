@@ -29,7 +29,7 @@ const (
 
 // chunked reports whether a candidate is run chunk by chunk.
 func (v verification) chunked(c candidate) bool {
-	return c.model.size()*int64(v.cases.set.Count) >= cmp.Or(v.p.chunkFrom, chunkedFrom)
+	return c.model.size()*int64(v.cases.set.Count) >= cmp.Or(v.p.ChunkFrom, chunkedFrom)
 }
 
 // chunkRun is one engine on its way through the cases.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -33,7 +32,7 @@ func TestVerifyInChunks(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.manyCases(t)
-	w.p.RunInChunks()
+	w.p.ChunkFrom = 1
 	w.p.Unfinished = t.TempDir()
 	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
 	var chunks []bool // that ran: whether each asked for the shares of providers
@@ -70,7 +69,7 @@ func TestVerifyInChunksWithoutItsBeginning(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.manyCases(t)
-	w.p.RunInChunks()
+	w.p.ChunkFrom = 1
 	w.p.Unfinished = t.TempDir()
 	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
 	runs := 0
@@ -107,7 +106,7 @@ func TestVerifyInChunksFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.manyCases(t)
-	w.p.RunInChunks()
+	w.p.ChunkFrom = 1
 	w.p.Unfinished = t.TempDir()
 	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
 	w.run = func(toolchain.Job, string) error {
@@ -116,33 +115,6 @@ func TestVerifyInChunksFailsAtOnce(t *testing.T) {
 	_, err := w.p.Verify(t.Context(), built.Ref)
 	if hints := registry.Hints(err); registry.CodeOf(err) != registry.CodeUnavailable || len(hints) != 0 {
 		t.Errorf("error %v with hints %q, want that of the driver alone", err, hints)
-	}
-}
-
-// A chunk takes half a minute, or twenty times what loading the model takes, and at least one case.
-func TestNextChunk(t *testing.T) {
-	t.Parallel()
-	second := time.Second.Nanoseconds()
-	for name, c := range map[string]struct {
-		load    time.Duration
-		timings []int64
-		want    int
-	}{
-		"quick to load":            {0, []int64{second, second}, 30},
-		"mean, not one case":       {0, []int64{second, 3 * second}, 15},
-		"loading as long":          {1500 * time.Millisecond, []int64{second}, 30},
-		"slow to load":             {3 * time.Second, []int64{second}, 60},
-		"a case of minutes":        {0, []int64{120 * second}, 1},
-		"a case just over a chunk": {0, []int64{30*second + 1}, 1},
-		"too quick to measure":     {0, []int64{0}, int(30 * second)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := pipeline.NextChunk(toolchain.EngineResult{LoadNS: c.load.Nanoseconds(), TimingsNS: c.timings})
-			if got != c.want {
-				t.Errorf("%d cases after %v and a load of %v, want %d", got, c.timings, c.load, c.want)
-			}
-		})
 	}
 }
 

@@ -59,8 +59,8 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs,
 
 // draw picks cases and sizes at random, so that a builder cannot predict them.
 func (v verification) draw() func(int) int {
-	if v.p.draw != nil {
-		return v.p.draw
+	if v.p.Draw != nil {
+		return v.p.Draw
 	}
 	return rand.IntN
 }
@@ -176,7 +176,7 @@ func (p consistencyChecks) loader(c candidate, left *extra, held *[]string) cons
 		var outputs []string
 		once := run.job.Run.Engines[0]
 		run.job.Run.Engines = nil
-		for i := range loadsOf(left.load, p.outputs.median(), cmp.Or(p.v.p.mostLoads, mostLoads)) {
+		for i := range loadsOf(left.load, p.outputs.median(), cmp.Or(p.v.p.MostLoads, mostLoads)) {
 			once.ID = fmt.Sprintf("%s-load-%d", c.id, i+1)
 			run.job.Run.Engines = append(run.job.Run.Engines, once)
 			outputs = append(outputs, filepath.Join(dir, "outputs", once.ID))

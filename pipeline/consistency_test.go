@@ -179,7 +179,7 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 			w := setup(t, 1.5)
 			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
 			w.p.Unfinished = t.TempDir()
-			w.p.ExtraTime(-time.Hour) // so that none of it is left from the beginning
+			w.p.ExtraTime = -time.Hour // so that none of it is left from the beginning
 			verified, err := w.p.Verify(t.Context(), built.Ref)
 			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("error %v, want CodeLimit with %q", err, c.says)
@@ -298,7 +298,7 @@ func (w *world) wantConsistency(t *testing.T, release registry.Release) {
 func TestConsistencyOfChunks(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.p.RunInChunks()
+	w.p.ChunkFrom = 1
 	built := opened(t, w)
 	processes := 0
 	w.run = func(job toolchain.Job, _ string) error {

@@ -250,7 +250,7 @@ func TestDraftWarns(t *testing.T) {
 			if err := os.WriteFile(model, c.model, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			drafted, err := draft(model, filepath.Join(dir, spec.File))
+			drafted, err := draftOf(model, filepath.Join(dir, spec.File))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,51 +4,31 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
-	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// SpecQuantize says the driver's options for a target in the words of a spec.
-func SpecQuantize(options map[string]any, target registry.Target, exclude []string) string {
-	return specQuantize(options, target, exclude).Flow()
-}
-
 // Again does a step that a build took once more and gives its class: the step is job, done by
-// driver; runner, of this profile, runs what it leaves on a file of cases.
+// driver; runner, of this profile, runs what it leaves on a file of count cases.
 func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile,
-	job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {
-	m := maker{worker: worker{scratch: scratch}}
-	shard, err := toolchain.FileInput(toolchain.RoleCases, "cases-00000.safetensors", cases)
+	job toolchain.Job, file string, count int, scratch string) (registry.Reproducibility, error) {
+	var set cases.Set
+	shard, err := toolchain.FileInput(toolchain.RoleCases, "cases-00000.safetensors", file)
 	if err != nil {
 		return "", err
 	}
-	m.inputs.Cases.Add(shard, count)
+	set.Add(shard, count)
 	first, err := driver.Do(ctx, job, scratch+"/first")
 	if err != nil {
 		return "", err
 	}
 	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
-	err = m.again(ctx, (&Pipeline{}).report(), &s, runnable{tool: tool{Toolchain: Toolchain{Profile: profile, Timing: runner}}})
+	err = repeater{scratch: scratch, cases: set.Engines(), shards: set.Record.Shards}.repeat(ctx, (&Pipeline{}).report(), &s, runnable{tool: tool{Toolchain: Toolchain{Profile: profile, Timing: runner}}})
 	return s.reproducible, err
 }
-
-// RunInChunks has verifications run engines chunk by chunk, however small they are.
-func (p *Pipeline) RunInChunks() { p.chunkFrom = 1 }
-
-// MostLoads is how often verifications load an engine again at most.
-func (p *Pipeline) MostLoads(n int) { p.mostLoads = n }
-
-// Draw has verifications draw sizes so.
-func (p *Pipeline) Draw(draw func(n int) int) { p.draw = draw }
-
-// ExtraTime sets the time of the runs of an engine beyond its cases.
-func (p *Pipeline) ExtraTime(t time.Duration) { p.extraTime = t }
-
-// NextChunk is the number of cases after a chunk that came out like this.
-func NextChunk(last toolchain.EngineResult) int { return nextChunk(last) }
 
 // CutAndJoin cuts the shards in dir into chunks of size cases, joins the pieces of each shard
 // again, and returns the bytes of the tensor x of all.
@@ -97,53 +77,6 @@ func CutAndJoin(shards []registry.Shard, dir, scratch string, size int) ([]byte,
 	}
 	return all, nil
 }
-
-// CrossCheckBelow has builds evaluate only models of fewer bytes.
-func (p *Pipeline) CrossCheckBelow(size int64) { p.crossCheckBelow = size }
-
-// SampleOf lists n of count cases for the cross-check.
-func SampleOf(count, n int) []int { return sampleOf(count, n) }
-
-// CrossCheckCount is how many of count cases of size bytes are cross-checked at most.
-func CrossCheckCount(size int64, count int) int { return crossCheckCount(size, count) }
-
-// CrossCheckOptions are the tolerances of an output of a model that is quantized or in half precision.
-func CrossCheckOptions(quantized, half bool, dtype tensor.DType, values float64) tensor.Options {
-	allowed := crossCheckFloat32
-	switch {
-	case quantized:
-		allowed = crossCheckQuantized
-	case half:
-		allowed = crossCheckHalf
-	}
-	return allowed.options(dtype, values)
-}
-
-// WarnUnlikely is warnUnlikely.
-var WarnUnlikely = warnUnlikely
-
-// SlowEngines finds the engines, of these precisions, that are far slower than fp32.
-func SlowEngines(precisions []string, engines []VerifiedEngine) []SlowEngine {
-	var v verification
-	for _, p := range precisions {
-		v.candidates = append(v.candidates, candidate{engine: registry.Engine{Precision: p}})
-	}
-	return v.slow(engines)
-}
-
-// WithSizesOf gives the open dimensions of an interface the sizes that cases have.
-var WithSizesOf = withSizesOf
-
-// BothSizes are the sizes that two inputs can have.
-var BothSizes = bothSizes
-
-// CasesToRun are the cases of a bisection.
-func CasesToRun(report registry.ParityReport, count, most int) []int {
-	return casesToRun(report, count, most)
-}
-
-// ShardOf finds the shard of a case.
-func ShardOf(shards []registry.Shard, number int) int { return shardOf(shards, number) }
 
 // CheckScales is checkScales.
 var CheckScales = checkScales

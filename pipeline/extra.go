@@ -33,8 +33,8 @@ type extra struct {
 // leaves time for others. How long the reference model loads is not known: as long as the slowest.
 func (v verification) extra(id string, outputs runOutputs, parts int) *extra {
 	e := &extra{total: extraTime, parts: parts, now: v.p.now}
-	if v.p.extraTime != 0 {
-		e.total = v.p.extraTime
+	if v.p.ExtraTime != 0 {
+		e.total = v.p.ExtraTime
 	}
 	for _, r := range outputs.engines {
 		if r.ID == id || id == referenceID {

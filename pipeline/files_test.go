@@ -111,9 +111,8 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
-// A draft names the model as a spec at its place can, and is a spec that loads.
-// draft drafts a spec at path for an ONNX model.
-func draft(model, path string) (pipeline.Drafted, error) {
+// draftOf drafts a spec at path for an ONNX model.
+func draftOf(model, path string) (pipeline.Drafted, error) {
 	opened, err := pipeline.OpenDraft(model)
 	if err != nil {
 		return pipeline.Drafted{}, err
@@ -121,6 +120,7 @@ func draft(model, path string) (pipeline.Drafted, error) {
 	return opened.Draft(path, "linux/amd64/v1", nil, "")
 }
 
+// A draft names the model as a spec at its place can, and is a spec that loads.
 func TestDraft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -132,7 +132,7 @@ func TestDraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, spec.File)
-	drafted, err := draft(model, path)
+	drafted, err := draftOf(model, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,27 +147,27 @@ func TestDraft(t *testing.T) {
 		t.Errorf("source %q, %d generated cases, %d targets; want models/scaling.onnx, some, 1", s.Source.Path.Written, s.Cases.Generate, len(s.Targets))
 	}
 	outside := filepath.Join(t.TempDir(), spec.File)
-	if _, err := draft(model, outside); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draftOf(model, outside); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a spec elsewhere: error %v, want CodeInvalid", err)
 	}
-	if _, err := draft(model, filepath.Join(dir, "none", spec.File)); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draftOf(model, filepath.Join(dir, "none", spec.File)); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a spec in a folder that does not exist: error %v, want CodeInvalid", err)
 	}
 	library := filepath.Join(dir, "custom.onnx")
 	if err := os.WriteFile(library, custom(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := draft(library, path); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draftOf(library, path); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("an operator of its own: error %v, want CodeInvalid", err)
 	}
 	strings := filepath.Join(dir, "strings.onnx")
 	if err := os.WriteFile(strings, bytes.Replace(scaling(1.5, 1, ""), floats("x"), texts("x"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if drafted, err := draft(strings, path); err != nil || len(drafted.Warnings) != 1 {
+	if drafted, err := draftOf(strings, path); err != nil || len(drafted.Warnings) != 1 {
 		t.Errorf("an input of text: warnings %q (%v), want one about cases", drafted.Warnings, err)
 	}
-	if _, err := draft(filepath.Join(dir, "none.onnx"), path); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := draftOf(filepath.Join(dir, "none.onnx"), path); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("no model: error %v, want CodeInvalid", err)
 	}
 }

@@ -150,7 +150,7 @@ func TestStepsAgainEnd(t *testing.T) {
 			}
 		}}
 		step := takenStep{name: "compile", driver: otherBytes{times: new(int)}, outcome: toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.so"}}}}
-		err := maker{worker: worker{scratch: scratch}}.again(t.Context(), to, &step, runnable{})
+		err := repeater{scratch: scratch}.repeat(t.Context(), to, &step, runnable{})
 		if (err == nil) != (name == "a step") || open != 0 {
 			t.Errorf("%s: error %v, %d steps are open", name, err, open)
 		}

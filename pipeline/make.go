@@ -76,7 +76,7 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 		return maker{}, err
 	}
 	known, err := p.recall(ctx, prepared, w.scratch)
-	below := cmp.Or(p.crossCheckBelow, crossCheckModel)
+	below := cmp.Or(p.CrossCheckBelow, crossCheckModel)
 	return maker{worker: w, prepared: prepared, node: node, learned: known, baseline: &baseline{}, crossCheckBelow: below}, err
 }
 
@@ -157,8 +157,12 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 	if golden.warnings, err = golden.check(m.inputs.Interface.Outputs); err != nil {
 		return golden, err
 	}
-	for _, look := range []func(goldenSet) ([]string, error){m.guessedScores, m.oneAnswer, m.beyondHalf} {
-		found, err := look(golden)
+	for _, look := range []func() ([]string, error){
+		func() ([]string, error) { return m.guessedScores(golden) },
+		func() ([]string, error) { return m.oneAnswer(golden) },
+		func() ([]string, error) { return m.beyondHalf(golden) },
+	} {
+		found, err := look()
 		if golden.warnings = append(golden.warnings, found...); err != nil {
 			return golden, err
 		}

@@ -12,6 +12,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+// targetsOf is a release with an engine for each target and variant.
+func targetsOf(labels ...[2]string) registry.Release {
+	r := registry.Release{Model: "a/b", Version: "1.0.0", Digest: digest.FromString("release")}
+	for _, l := range labels {
+		r.Engines = append(r.Engines, registry.Engine{Digest: digest.FromString(l[0] + l[1]), Target: registry.Target{Name: l[0]}, Variant: l[1]})
+	}
+	return r
+}
+
 // builderSays is a builder's provenance of a subject: of the part, if it is one, and of the commit.
 func builderSays(t *testing.T, subject registry.Digest, part *plan.Part, commit string, row int64) registry.Claim {
 	t.Helper()
@@ -27,7 +36,7 @@ func builderSays(t *testing.T, subject registry.Digest, part *plan.Part, commit 
 // What makes an index a part is the first statement of a builder about it, for this spec and from this commit, that the history has.
 func TestStatementOfAPart(t *testing.T) {
 	t.Parallel()
-	r := enginesOf([2]string{"x", "fp32"})
+	r := targetsOf([2]string{"x", "fp32"})
 	w := wantedParts{key: digest.FromString("key"), commit: "c0ffee"}
 	part := &plan.Part{Key: w.key}
 	says := func(row int64) registry.Claim { return builderSays(t, r.Digest, part, "c0ffee", row) }
@@ -66,7 +75,7 @@ func TestStatementOfAPart(t *testing.T) {
 // The engines of a part are those that its builder says and the spec asks for, each with the builder's signature and provenance.
 func TestEnginesOfAPart(t *testing.T) {
 	t.Parallel()
-	r := enginesOf([2]string{"x", "fp32"}, [2]string{"x", "int8"})
+	r := targetsOf([2]string{"x", "fp32"}, [2]string{"x", "int8"})
 	w := wantedParts{common: plan.Plan{Model: "a/b", Version: "1.0.0"}}
 	var part plan.Part
 	for _, e := range r.Engines {
@@ -120,7 +129,7 @@ func TestEnginesOfAPart(t *testing.T) {
 func TestChosenParts(t *testing.T) {
 	t.Parallel()
 	made := func(name, sources string, engines ...[2]string) foundPart {
-		r := enginesOf(engines...)
+		r := targetsOf(engines...)
 		r.Digest, r.Sources = digest.FromString(name), digest.FromString(sources)
 		for i := range r.Engines {
 			r.Engines[i].Digest = digest.FromString(engines[i][0] + engines[i][1] + name[:1])

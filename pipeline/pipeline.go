@@ -67,11 +67,16 @@ type Pipeline struct {
 	Warn     func(string)    // told what a person should look at, although the work goes on; may be nil
 	Now      registry.Clock  // nil means time.Now
 
-	extraTime       time.Duration   // see extraTime, which 0 means
-	chunkFrom       int64           // see chunkedFrom, which 0 means
-	crossCheckBelow int64           // see crossCheckModel, which 0 means
-	mostLoads       int             // see mostLoads, which 0 means
-	draw            func(n int) int // nil: by chance
+	// ExtraTime is what the runs of an engine beyond its cases may take in Verify. Zero is a minute.
+	ExtraTime time.Duration
+	// ChunkFrom is the size of models times cases from which Verify runs an engine chunk by chunk. Zero is the usual one.
+	ChunkFrom int64
+	// CrossCheckBelow is the size of the models that Build evaluates a second time. Zero is the usual one.
+	CrossCheckBelow int64
+	// MostLoads is how often Verify loads an engine again at most. Zero is 16.
+	MostLoads int
+	// Draw draws a number below n, for the sizes and cases that Verify chooses. Nil draws by chance.
+	Draw func(n int) int
 }
 
 // Toolchain is the drivers of one install.

@@ -99,7 +99,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.p.Draw(func(int) int { return 0 })
+	w.p.Draw = func(int) int { return 0 }
 	x := make([]float32, 36)
 	for i := range x {
 		x[i] = math.Float32frombits(0x7fc00000 + uint32(i)) // no copies of each other
@@ -253,12 +253,12 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 	verify := func(first bool) (*registry.ParityReport, *registry.PlainLoad) {
 		t.Helper()
 		loads = 0
-		w.p.Draw(func(n int) int {
+		w.p.Draw = func(n int) int {
 			if first {
 				return 0
 			}
 			return n - 1
-		})
+		}
 		verified, err := w.p.Verify(t.Context(), built.Ref)
 		if err != nil && !registry.HasCode(err, registry.CodeLimit) {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ func TestProposedSizes(t *testing.T) {
 	input := func(name string, symbols ...string) validators.TensorInfo {
 		info := validators.TensorInfo{Name: name, DType: "float32"}
 		for _, symbol := range symbols {
-			info.Shape = append(info.Shape, open(symbol))
+			info.Shape = append(info.Shape, validators.Dim{Symbol: symbol})
 		}
 		return info
 	}

@@ -1,9 +1,8 @@
-package pipeline_test
+package pipeline
 
 import (
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -24,7 +23,7 @@ func TestProposedQuantize(t *testing.T) {
 			map[string]any{"method": "dynamic-int8", "per_channel": true, "reduce_range": false}, plain},
 		"{method: dynamic, reduce_range: true, exclude: [a]}": {map[string]any{"method": "dynamic-int8", "reduce_range": true}, vnni},
 	} {
-		if got := pipeline.SpecQuantize(c.options, c.target, []string{"a"}); got != want {
+		if got := specQuantize(c.options, c.target, []string{"a"}).Flow(); got != want {
 			t.Errorf("%v: %s, want %s", c.options, got, want)
 		}
 	}

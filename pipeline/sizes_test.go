@@ -1,10 +1,9 @@
-package pipeline_test
+package pipeline
 
 import (
 	"maps"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -25,7 +24,7 @@ func TestSizesOfCases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := pipeline.WithSizesOf(validators.Interface{Dims: c.graph}, validators.Interface{Dims: c.seen})
+			got := withSizesOf(validators.Interface{Dims: c.graph}, validators.Interface{Dims: c.seen})
 			if !maps.Equal(got.Dims, c.want) {
 				t.Errorf("sizes %v, want %v", got.Dims, c.want)
 			}
@@ -47,7 +46,7 @@ func TestSizesOfTwoInputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := pipeline.BothSizes(a, c.b); got != c.want {
+			if got := bothSizes(a, c.b); got != c.want {
 				t.Errorf("sizes %+v, want %+v", got, c.want)
 			}
 		})

@@ -1,15 +1,12 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
-	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -17,38 +14,14 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// A file that vanishes between two steps ends the step that reads it, by the error of the file.
-func TestLostFiles(t *testing.T) {
+// Cases that vanish before an engine is loaded with them end the step, by the error of the file.
+func TestLostCasesOfALoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	here, err := confined.New(dir, "the folder of the spec")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost := fetched{expected: expected{cases: material{dir: dir, set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}
-	measured := verification{p: &Pipeline{}, scratch: dir, fetched: lost}
-	for name, read := range map[string]func() error{
-		"a file of a spec": func() error { return specFiles{here}.look("lost.onnx", func(*os.File) error { return nil }) },
-		"cases to time":    func() error { return (&tuning{verify: measured}).time(context.Background()) },
-		"cases to load an engine with": func() error {
-			_, err := measured.plainLoad(context.Background(), candidate{}, &extra{}, nil)
-			return err
-		},
-		"a file to store": func() error {
-			_, err := settledFile("a", filepath.Join(dir, "lost"), "sha256:1", 3).Open()
-			return err
-		},
-		"a file that may change": func() error {
-			_, err := diskFile("a", filepath.Join(dir, "lost"), "sha256:1", 3).Open()
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if err := read(); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("error %v, want that the file does not exist", err)
-			}
-		})
+	lost := material{dir: dir, set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}
+	v := verification{p: &Pipeline{}, scratch: dir, fetched: fetched{expected: expected{cases: lost}}}
+	if _, err := v.plainLoad(t.Context(), candidate{}, &extra{}, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want that the file does not exist", err)
 	}
 }
 

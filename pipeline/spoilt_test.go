@@ -208,7 +208,7 @@ func TestNoFaultOfARunPasses(t *testing.T) {
 		"with labels and a load profile": func(w *world) string { w.priced(t); return labels },
 		"in chunks": func(w *world) string {
 			w.priced(t)
-			w.p.RunInChunks()
+			w.p.ChunkFrom = 1
 			return labels
 		},
 	} {

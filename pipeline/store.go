@@ -83,14 +83,17 @@ func (b build) count() (steps, cached int) {
 func (b *build) push(ctx context.Context, environment string) (registry.Release, error) {
 	repository := registry.Repository(environment, b.plan.Model)
 	var part registry.Digest
-	store := b.pushSources
 	if b.parts != nil {
 		part = b.parts.key
 	}
-	if b.given != nil {
-		store = b.checkSources
+	var sources registry.Digest
+	var roles map[registry.PartKind]registry.Digest
+	var err error
+	if in := registry.SourcesRepository(environment, b.plan.Model); b.given != nil {
+		sources, roles, err = b.checkSources(ctx, in)
+	} else {
+		sources, roles, err = b.pushSources(ctx, in)
 	}
-	sources, roles, err := store(ctx, registry.SourcesRepository(environment, b.plan.Model))
 	if err != nil {
 		return registry.Release{}, err
 	}

@@ -1,11 +1,10 @@
-package pipeline_test
+package pipeline
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -44,7 +43,7 @@ func TestWarnUnlikely(t *testing.T) {
 				t.Fatal(err)
 			}
 			set.Record.Origin = c.origin
-			if err := pipeline.WarnUnlikely("calibration", &set, c.iface, map[string]format.Use{"x": c.use}); err != nil {
+			if err := warnUnlikely("calibration", &set, c.iface, map[string]format.Use{"x": c.use}); err != nil {
 				t.Fatal(err)
 			}
 			got := strings.Join(set.Warnings, "\n")

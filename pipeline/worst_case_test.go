@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -51,5 +52,36 @@ func TestWorstCase(t *testing.T) {
 				t.Errorf("got %d, %t; want %d, %t", number, ok, c.number, c.ok)
 			}
 		})
+	}
+}
+
+// A bisection runs the worst cases of the report, and others evenly from all, and never more than it was asked for.
+func TestCasesOfABisectionByReports(t *testing.T) {
+	t.Parallel()
+	worst := func(cases ...int) registry.ParityReport {
+		report := registry.ParityReport{Outputs: map[string]registry.OutputFigures{"without": {}}}
+		for i, c := range cases {
+			report.Outputs[fmt.Sprint("y", i)] = registry.OutputFigures{Worst: &registry.Worst{Case: c}}
+		}
+		return report
+	}
+	for name, c := range map[string]struct {
+		report      registry.ParityReport
+		count, most int
+		want        []int
+	}{
+		"no report":                   {worst(), 100, 4, []int{0, 25, 50, 75}},
+		"the worst, then others":      {worst(7), 100, 4, []int{0, 7, 25, 50}},
+		"the worst alone":             {worst(7), 100, 1, []int{7}},
+		"a worst case for each":       {worst(9, 7, 9), 100, 2, []int{7, 9}},
+		"more worst cases than asked": {worst(9, 7, 8), 100, 2, []int{7, 8}},
+		"first and last":              {worst(99, 0), 100, 2, []int{0, 99}},
+		"cases that are not there":    {worst(-1, 100), 100, 1, []int{0}},
+		"fewer cases than asked":      {worst(1), 3, 8, []int{0, 1, 2}},
+		"one of the even ones":        {worst(50), 100, 4, []int{0, 25, 50, 75}},
+	} {
+		if got := casesToRun(c.report, c.count, c.most); !slices.Equal(got, c.want) {
+			t.Errorf("%s: cases %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -102,9 +102,9 @@ func model(t *testing.T, folder, family string, seed int) about {
 	return made
 }
 
-// run builds and verifies a task, and records what came of each engine. Where the variants cannot be
+// runTask builds and verifies a task, and records what came of each engine. Where the variants cannot be
 // built together, each is built alone.
-func run(t *testing.T, of about, task task) []record {
+func runTask(t *testing.T, of about, task task) []record {
 	t.Helper()
 	all, err := try(t, of, task)
 	if err == nil {
@@ -119,7 +119,7 @@ func run(t *testing.T, of about, task task) []record {
 	for _, variant := range task.variants {
 		alone := task
 		alone.variants = []string{variant}
-		for _, r := range run(t, of, alone) {
+		for _, r := range runTask(t, of, alone) {
 			r.Task = task.String()
 			all = append(all, r)
 		}

@@ -60,7 +60,7 @@ func TestValidation(t *testing.T) {
 			break
 		}
 		began := time.Now()
-		made := run(t, model(t, filepath.Join(folder, "models"), task.family, task.seed), task)
+		made := runTask(t, model(t, filepath.Join(folder, "models"), task.family, task.seed), task)
 		if err := done.add(made); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func runOnly(t *testing.T, folder, only string, all []task) {
 			if !pattern.MatchString(one.String()) {
 				continue
 			}
-			for _, r := range run(t, model(t, folder, task.family, task.seed), one) {
+			for _, r := range runTask(t, model(t, folder, task.family, task.seed), one) {
 				text, err := json.MarshalIndent(r, "", "  ")
 				if err != nil {
 					t.Fatal(err)
@@ -279,7 +279,7 @@ func TestVerifierKnowsRightFromWrong(t *testing.T) { //nolint:tparallel // the g
 		for _, task := range tasks {
 			t.Run(task.String(), func(t *testing.T) {
 				t.Parallel()
-				made := run(t, models[task.family], task)
+				made := runTask(t, models[task.family], task)
 				lock.Lock()
 				defer lock.Unlock()
 				all = append(all, made...)
