@@ -48,64 +48,74 @@ func (p *Pipeline) Assemble(ctx context.Context, s *spec.Spec) (AssembleResult, 
 	}
 	defer temp.Remove()
 	scratch := temp.Path
-	b := build{p: p, began: began}
-	result, err := b.assemble(ctx, s, worker{scratch, budgets(s)})
+	result, err := p.assemble(ctx, s, worker{scratch, budgets(s)}, began)
 	result.Elapsed = p.now().Sub(began)
 	return result, err
 }
 
-func (b *build) assemble(ctx context.Context, s *spec.Spec, w worker) (AssembleResult, error) {
-	if err := b.readWanted(ctx, s, w); err != nil {
+func (p *Pipeline) assemble(ctx context.Context, s *spec.Spec, w worker, began time.Time) (AssembleResult, error) {
+	in, wanted, origin, err := p.readWanted(ctx, s, w)
+	if err != nil {
 		return AssembleResult{}, err
 	}
-	if done, err := b.parts.assembled(ctx, b.p.Registry); err != nil || done.Unchanged {
+	if done, err := wanted.assembled(ctx, p.Registry); err != nil || done.Unchanged {
 		return AssembleResult{Ref: done.Ref, Release: done.Release, Unchanged: done.Unchanged}, err
 	}
-	parts, aside, err := b.parts.find(ctx, b.p.Registry)
+	parts, aside, err := wanted.find(ctx, p.Registry)
 	if err != nil {
 		return AssembleResult{}, err
 	}
 	engines, more := choose(parts)
 	result := AssembleResult{Aside: slices.Concat(aside, more)}
-	if result.Missing = b.parts.missing(engines, s); len(result.Missing) > 0 {
-		return result, incomplete(*b.parts, result)
+	if result.Missing = wanted.missing(engines, s); len(result.Missing) > 0 {
+		return result, incomplete(wanted, result)
 	}
-	if err := b.inspect(ctx, engines, w.scratch); err != nil {
+	if err := p.inspect(ctx, wanted, engines, w.scratch); err != nil {
 		return result, err
 	}
-	if err := b.p.openKey(ctx, registry.RoleBuilder, b.parts.environment, b.parts.common.Model); err != nil {
+	if err := p.openKey(ctx, registry.RoleBuilder, wanted.environment, wanted.common.Model); err != nil {
 		return result, err
 	}
-	if b.node, err = b.p.Node(ctx, nil); err != nil {
-		return result, err
-	}
-	result.Release, err = b.putTogether(ctx, engines)
+	node, err := p.Node(ctx, nil)
 	if err != nil {
 		return result, err
 	}
-	result.Parts = b.assembled
-	if result.Attached, err = b.attest(ctx, b.parts.environment, result.Release); err != nil {
+	whole, err := wanted.putTogether(engines)
+	if err != nil {
 		return result, err
 	}
-	head, err := b.p.Registry.Publish(ctx, registry.Publication{Model: b.plan.Model, Release: result.Release.Digest})
-	result.Ref = registry.Ref{Environment: b.parts.environment, Model: b.plan.Model, Tag: head.Version, Digest: result.Release.Digest}
+	if p.Planned != nil {
+		p.Planned(whole.plan)
+	}
+	b := build{p: p, began: began, maker: maker{prepared: prepared{inputs: in, plan: whole.plan, parts: &wanted}, node: node},
+		origin: origin, assembled: whole.parts}
+	result.Release, err = b.pushAssembled(ctx, whole)
+	if err != nil {
+		return result, err
+	}
+	result.Parts = whole.parts
+	if result.Attached, err = b.attest(ctx, wanted.environment, stored{Release: result.Release}); err != nil {
+		return result, err
+	}
+	head, err := p.Registry.Publish(ctx, registry.Publication{Model: whole.plan.Model, Release: result.Release.Digest})
+	result.Ref = registry.Ref{Environment: wanted.environment, Model: whole.plan.Model, Tag: head.Version, Digest: result.Release.Digest}
 	return result, err
 }
 
 // inspect looks at the bytes of engines that other machines built, before they become a release that is signed here. A
 // service has looked when they were pushed. Errors: CodeTrust, with the engine and its part.
-func (b *build) inspect(ctx context.Context, engines map[string]chosen, scratch string) error {
-	if b.p.Inspected {
+func (p *Pipeline) inspect(ctx context.Context, wanted wantedParts, engines map[string]chosen, scratch string) error {
+	if p.Inspected {
 		return nil
 	}
-	repository := registry.Repository(b.parts.environment, b.parts.common.Model)
+	repository := registry.Repository(wanted.environment, wanted.common.Model)
 	for _, label := range slices.Sorted(maps.Keys(engines)) {
 		c := engines[label]
 		dir := filepath.Join(scratch, "inspected")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-		part, err := b.p.Parts.Fetch(ctx, repository, c.engine.Digest, dir)
+		part, err := p.Parts.Fetch(ctx, repository, c.engine.Digest, dir)
 		if err == nil {
 			err = format.CheckPart(dir, part)
 		}
@@ -119,67 +129,72 @@ func (b *build) inspect(ctx context.Context, engines map[string]chosen, scratch 
 	return nil
 }
 
-// readWanted reads what the spec names, and what its parts have in common.
-func (b *build) readWanted(ctx context.Context, s *spec.Spec, w worker) error {
-	model, err := b.p.imported(ctx, s, w)
+// readWanted reads what the spec names, what its parts have in common, and where the spec comes from.
+func (p *Pipeline) readWanted(ctx context.Context, s *spec.Spec, w worker) (inputs, wantedParts, *registry.Origin, error) {
+	model, err := p.imported(ctx, s, w)
 	if err != nil {
-		return err
+		return inputs{}, wantedParts{}, nil, err
 	}
-	if b.inputs, err = readInputs(s, model, w.scratch); err != nil {
-		return err
-	}
-	if b.parts, err = b.inputs.wantedParts(b.inputs.Engines); err != nil {
-		return err
-	}
-	if b.origin, err = b.p.originOf(ctx, s); err != nil {
-		return err
-	}
-	environments, err := b.p.Registry.Environments(ctx)
+	in, err := readInputs(s, model, w.scratch)
 	if err != nil {
-		return err
+		return inputs{}, wantedParts{}, nil, err
 	}
-	b.parts.environment, b.parts.commit = environments.First().Name, b.git().Commit
-	return nil
+	wanted, err := in.wantedParts(in.Engines)
+	if err != nil {
+		return inputs{}, wantedParts{}, nil, err
+	}
+	origin, err := p.originOf(ctx, s)
+	if err != nil {
+		return inputs{}, wantedParts{}, nil, err
+	}
+	environments, err := p.Registry.Environments(ctx)
+	if err != nil {
+		return inputs{}, wantedParts{}, nil, err
+	}
+	wanted.environment, wanted.commit = environments.First().Name, gitOf(origin).Commit
+	return in, *wanted, origin, nil
 }
 
-// putTogether stores the index of the release, with the plan that its parts have together.
-func (b *build) putTogether(ctx context.Context, engines map[string]chosen) (registry.Release, error) {
+// joined is a release that parts make together.
+type joined struct {
+	plan    plan.Plan
+	parts   []registry.Digest // that have its engines, in order
+	sources registry.Digest   // of the first part
+	engines []registry.PartRef
+}
+
+// putTogether finds the plan that parts have together, and their engines in the order of the spec.
+func (w wantedParts) putTogether(engines map[string]chosen) (joined, error) {
 	byPart := make(map[registry.Digest]plan.Part)
-	var refs []registry.PartRef
-	var first foundPart
-	for _, r := range b.parts.asked {
+	var all joined
+	for i, r := range w.asked {
 		c := engines[r.Label()]
 		d := c.part.release.Digest
-		if first.recorded == 0 {
-			first = c.part
+		if i == 0 {
+			all.sources = c.part.release.Sources
 		}
 		used, ok := byPart[d]
 		if !ok {
 			used = plan.Part{Tools: c.part.said.Tools}
-			b.assembled = append(b.assembled, d)
+			all.parts = append(all.parts, d)
 		}
 		at := slices.IndexFunc(c.part.said.Engines, func(e plan.Engine) bool { return e.Label() == r.Label() })
 		used.Engines = append(used.Engines, c.part.said.Engines[at])
 		byPart[d] = used
-		refs = append(refs, registry.PartRef{Role: registry.PartEngine, Digest: c.engine.Digest, Size: c.engine.Size})
+		all.engines = append(all.engines, registry.PartRef{Role: registry.PartEngine, Digest: c.engine.Digest, Size: c.engine.Size})
 	}
-	slices.Sort(b.assembled)
+	slices.Sort(all.parts)
 	var used []plan.Part
-	for _, d := range b.assembled {
+	for _, d := range all.parts {
 		used = append(used, byPart[d])
 	}
 	var err error
-	if b.plan, err = b.parts.common.Join(b.parts.asked, used...); err != nil {
-		return registry.Release{}, err
-	}
-	if b.p.Planned != nil {
-		b.p.Planned(b.plan)
-	}
-	return b.pushAssembled(ctx, first.release.Sources, refs)
+	all.plan, err = w.common.Join(w.asked, used...)
+	return all, err
 }
 
 // pushAssembled stores limits, interface and index. An engine that names others is refused.
-func (b *build) pushAssembled(ctx context.Context, sources registry.Digest, refs []registry.PartRef) (registry.Release, error) {
+func (b build) pushAssembled(ctx context.Context, all joined) (registry.Release, error) {
 	repository := registry.Repository(b.parts.environment, b.plan.Model)
 	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits)
 	if err != nil {
@@ -190,7 +205,7 @@ func (b *build) pushAssembled(ctx context.Context, sources registry.Digest, refs
 		return registry.Release{}, err
 	}
 	d, err := b.p.Parts.Assemble(ctx, repository, registry.Assembly{
-		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: sources, Plan: b.plan.Digest, Parts: append(refs, limits, iface)})
+		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: all.sources, Plan: b.plan.Digest, Parts: append(all.engines, limits, iface)})
 	if err != nil {
 		return registry.Release{}, err
 	}

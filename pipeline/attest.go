@@ -10,8 +10,8 @@ import (
 // attest signs the release and every engine, and says how each engine was made. What
 // a trusted builder has said already is not said again, so that a rebuild from the
 // cache opens no key. It gives the number of bundles that it attached.
-func (b build) attest(ctx context.Context, environment string, r registry.Release) (int, error) {
-	claims, _, err := b.p.Registry.Claims(ctx, environment, r)
+func (b build) attest(ctx context.Context, environment string, r stored) (int, error) {
+	claims, _, err := b.p.Registry.Claims(ctx, environment, r.Release)
 	if err != nil {
 		return 0, err
 	}
@@ -26,9 +26,9 @@ func (b build) attest(ctx context.Context, environment string, r registry.Releas
 }
 
 func (b build) sign(ctx context.Context, environment string,
-	r registry.Release, claims []registry.Claim) (int, error) {
+	r stored, claims []registry.Claim) (int, error) {
 	attached := 0
-	counted, _ := registry.Accept(r, claims)
+	counted, _ := registry.Accept(r.Release, claims)
 	subjects := r.Subjects()
 	if r.Part != "" {
 		slices.Reverse(subjects) // a part counts when the history has the statement about it: it is the last
@@ -52,7 +52,7 @@ func (b build) sign(ctx context.Context, environment string,
 
 // missingStatements makes the statements about a subject of a release that are not among the claims
 // that count.
-func (b build) missingStatements(r registry.Release, subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
+func (b build) missingStatements(r stored, subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
 	var statements [][]byte
 	add := func(predicateType string, predicate any,
 		about registry.StatementSubject, class registry.Reproducibility) error {
@@ -68,7 +68,7 @@ func (b build) missingStatements(r registry.Release, subject registry.Subject, c
 		return err
 	}
 	if r.Part != "" && subject.Digest == r.Digest {
-		return b.missingPart(r, claims)
+		return b.missingPart(r.Release, claims)
 	}
 	// cosign names no subject in what it signs, and so neither does this.
 	if err := add(registry.PredicateSign, struct{}{},
@@ -79,7 +79,7 @@ func (b build) missingStatements(r registry.Release, subject registry.Subject, c
 	if !ok {
 		if len(b.left) > 0 || b.origin != nil || len(b.assembled) > 0 { // engines that another release has too say where that came from
 			about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
-			if err := add(registry.PredicateProvenance, b.releaseProvenance(r), about, ""); err != nil {
+			if err := add(registry.PredicateProvenance, b.releaseProvenance(r.Release), about, ""); err != nil {
 				return nil, err
 			}
 		}

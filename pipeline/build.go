@@ -66,12 +66,18 @@ type build struct {
 	began   time.Time
 	maker
 	made
-	left []FailedEngine
-	// calibrationPart is the manifest of the calibration in the stored sources; empty for none.
-	calibrationPart registry.Digest
-	origin          *registry.Origin  // nil: not known
-	assembled       []registry.Digest // parts that the release was put together from
-	given           *registry.Sources // of the release that this part belongs to; nil: this build stores them
+	origin    *registry.Origin  // nil: not known
+	assembled []registry.Digest // parts that the release was put together from
+	given     *registry.Sources // of the release that this part belongs to; nil: this build stores them
+}
+
+// standing is what the first environment has of a build before it begins.
+type standing struct {
+	result BuildResult // unchanged if nothing is to be made
+	// Of a part of a release:
+	origin *registry.Origin  // nil: not known
+	parts  *wantedParts      // where the parts are
+	given  *registry.Sources // nil: there is no part yet
 }
 
 // Build makes the release that the spec describes, in the first environment. What
@@ -89,18 +95,20 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	if err != nil {
 		return BuildResult{}, err
 	}
-	b := build{p: p, options: o, began: began}
-	if result, err := b.done(ctx, s, &prepared); err != nil || result.Unchanged {
-		result.Elapsed, result.Failed = p.now().Sub(began), prepared.lacking.engines
-		return result, errors.Join(err, prepared.lacking.err)
+	at, err := p.standing(ctx, s, prepared, o)
+	if err != nil || at.result.Unchanged {
+		at.result.Elapsed, at.result.Failed = p.now().Sub(began), prepared.lacking.engines
+		return at.result, errors.Join(err, prepared.lacking.err)
 	}
-	if err := b.ready(ctx, s, prepared, w); err != nil {
-		return BuildResult{}, err
-	}
-	failures, err := b.makeEngines(ctx)
+	m, origin, err := p.ready(ctx, s, prepared, w, at)
 	if err != nil {
 		return BuildResult{}, err
 	}
+	all, failures, err := p.makeEngines(ctx, m, o)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	b := build{p: p, options: o, began: began, maker: m, made: all, origin: origin, given: at.given}
 	var result BuildResult
 	if b.parts != nil {
 		result, err = b.storePart(ctx)
@@ -110,68 +118,73 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	if err != nil {
 		return BuildResult{}, err
 	}
-	result.Failed = b.left
+	result.Failed = all.left
 	return result, failures
 }
 
-// done finds what a build would make, if it is there. The result is unchanged then.
-func (b *build) done(ctx context.Context, s *spec.Spec, prepared *prepared) (result BuildResult, err error) {
+// standing finds what a build would make, if it is there. The result is unchanged then.
+func (p *Pipeline) standing(ctx context.Context, s *spec.Spec, prepared prepared, o BuildOptions) (at standing, err error) {
 	if prepared.parts == nil {
-		if b.options.CheckReproducible {
-			return BuildResult{}, nil
+		if o.CheckReproducible {
+			return standing{}, nil
 		}
-		return b.p.already(ctx, prepared.plan)
+		at.result, err = p.already(ctx, prepared.plan)
+		return at, err
 	}
-	if b.origin, err = b.p.originOf(ctx, s); err != nil {
-		return BuildResult{}, err
+	origin, err := p.originOf(ctx, s)
+	if err != nil {
+		return standing{}, err
 	}
-	return b.joinParts(ctx, prepared)
+	return p.joinParts(ctx, prepared, origin, o)
 }
 
-// ready opens what the steps of a build need, and refuses to begin what cannot end.
-func (b *build) ready(ctx context.Context, s *spec.Spec, prepared prepared, w worker) (err error) {
-	if b.p.Planned != nil {
-		b.p.Planned(prepared.plan)
+// ready opens what the steps of a build need, and refuses to begin what cannot end. It returns where the spec comes from, too.
+func (p *Pipeline) ready(ctx context.Context, s *spec.Spec, prepared prepared, w worker, at standing) (maker, *registry.Origin, error) {
+	if p.Planned != nil {
+		p.Planned(prepared.plan)
 	}
-	if err := b.p.openBuilderKey(ctx, prepared.plan.Model); err != nil {
-		return err
+	if err := p.openBuilderKey(ctx, prepared.plan.Model); err != nil {
+		return maker{}, nil, err
 	}
-	if err := b.p.checkSpace(ctx, prepared); err != nil {
-		return err
+	if err := p.checkSpace(ctx, prepared); err != nil {
+		return maker{}, nil, err
 	}
+	origin := at.origin
 	if prepared.parts == nil { // else it was read before
-		if b.origin, err = b.p.originOf(ctx, s); err != nil {
-			return err
+		var err error
+		if origin, err = p.originOf(ctx, s); err != nil {
+			return maker{}, nil, err
 		}
 	}
-	if b.maker, err = b.p.maker(ctx, prepared, w); err != nil {
-		return err
+	prepared.parts = at.parts
+	m, err := p.maker(ctx, prepared, w)
+	if err != nil || at.given == nil {
+		return m, origin, err
 	}
-	b.known, err = b.givenGolden(ctx)
-	return err
+	m.known, err = p.givenGolden(ctx, registry.SourcesRepository(at.parts.environment, prepared.plan.Model), *at.given, w.scratch)
+	return m, origin, err
 }
 
 // makeEngines runs the reference and makes and loads the engines. failures are of engines that the release is made without.
-func (b *build) makeEngines(ctx context.Context) (failures, err error) {
-	p := b.p
-	b.made, err = b.makeAll(ctx, p.report())
-	p.warn(b.golden.warnings...)
+func (p *Pipeline) makeEngines(ctx context.Context, m maker, o BuildOptions) (all made, failures, err error) {
+	all, err = m.makeAll(ctx, p.report())
+	p.warn(all.golden.warnings...)
 	if err == nil {
-		err = b.tryProgram(ctx, p, b.golden)
+		err = m.tryProgram(ctx, p, all.golden)
 	}
 	if err == nil {
 		var warnings []string
-		warnings, err = b.checkLoads(ctx, p.report(), &b.made)
+		warnings, err = m.checkLoads(ctx, p.report(), &all)
 		p.warn(warnings...)
 	}
-	stored := b.options.KeepGoing || !slices.ContainsFunc(b.engines, func(e builtEngine) bool { return e.failed != nil })
-	if err == nil && stored && b.options.CheckReproducible {
-		err = b.reproduce(ctx, p.report(), &b.made)
+	stored := o.KeepGoing || !slices.ContainsFunc(all.engines, func(e builtEngine) bool { return e.failed != nil })
+	if err == nil && stored && o.CheckReproducible {
+		err = m.reproduce(ctx, p.report(), &all)
 	}
-	if err == nil {
-		failures, err = b.dropFailed(b.options.KeepGoing)
+	if err != nil {
+		return all, nil, err
 	}
-	return failures, err
+	return all.withoutFailed(m.lacking, o.KeepGoing)
 }
 
 // originOf says where a spec comes from; nil where nothing reads it.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/registry"
@@ -68,32 +69,30 @@ func (p *Pipeline) toolsFor(ctx context.Context, in *inputs, keepGoing bool) (to
 	return nil, lacking, lacking.err
 }
 
-// dropFailed drops the engines that failed, if the build is to keep going and others are left.
+// withoutFailed drops the engines that failed, if the build is to keep going and others are left.
 // failures has why, in the order of the plan. Otherwise the failures are the error.
-func (b *build) dropFailed(keepGoing bool) (failures, err error) {
-	var good []builtEngine
+func (a made) withoutFailed(lacking lackingTools, keepGoing bool) (kept made, failures, err error) {
+	kept = a
+	kept.engines, kept.left = nil, slices.Clone(lacking.engines)
 	var all []error
-	if b.lacking.err != nil {
-		all, b.left = append(all, b.lacking.err), b.lacking.engines
+	if lacking.err != nil {
+		all = append(all, lacking.err)
 	}
-	for _, e := range b.engines {
+	for _, e := range a.engines {
 		if e.failed == nil {
-			good = append(good, e)
+			kept.engines = append(kept.engines, e)
 			continue
 		}
 		all = append(all, e.failed)
-		b.left = append(b.left, FailedEngine{e.label(), registry.CodeOf(e.failed), registry.PlainText(e.failed.Error())})
+		kept.left = append(kept.left, FailedEngine{e.label(), registry.CodeOf(e.failed), registry.PlainText(e.failed.Error())})
 	}
 	failures = errors.Join(all...)
 	switch {
-	case failures == nil:
-		return nil, nil
-	case keepGoing && len(good) > 0:
-		b.engines = good
-		return failures, nil
-	case len(good) > 0:
+	case failures == nil, keepGoing && len(kept.engines) > 0:
+		return kept, failures, nil
+	case len(kept.engines) > 0:
 		failures = registry.WithHint(failures, "%s could be made, and nothing is stored: to make the release without the others, build with --keep-going",
-			registry.Count(len(good), "engine"))
+			registry.Count(len(kept.engines), "engine"))
 	}
-	return nil, failures
+	return kept, nil, failures
 }

@@ -67,6 +67,7 @@ type made struct {
 	imported takenStep // of a source that had to be imported
 	golden   goldenSet
 	engines  []builtEngine
+	left     []FailedEngine // engines that the release is made without
 }
 
 // maker describes this machine and fetches what earlier builds learned.

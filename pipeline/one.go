@@ -15,51 +15,53 @@ import (
 // has; CodeInvalid for one that several have; CodeWrongNode for an engine that does not run here; CodePolicy for one
 // that no trusted builder signed.
 func (p *Pipeline) oneEngine(ctx context.Context, ref registry.Ref, name, scratch string) (verification, candidate, error) {
-	v := verification{p: p, scratch: scratch}
 	release, err := p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
 	if err != nil {
-		return v, candidate{}, err
+		return verification{}, candidate{}, err
 	}
 	claims, _, err := p.Registry.Claims(ctx, ref.Environment, release)
 	if err != nil {
-		return v, candidate{}, err
+		return verification{}, candidate{}, err
 	}
-	v.subject = subject{environment: ref.Environment, release: release, claims: claims}
 	engine, err := chooseEngine(release, claims, name)
 	if err != nil {
-		return v, candidate{}, err
+		return verification{}, candidate{}, err
 	}
 	of := release
 	of.Engines = []registry.Engine{engine}
-	if v.host, err = p.host(ctx, of); err != nil {
-		return v, candidate{}, err
-	}
-	candidates, _, err := v.host.choose(of)
+	here, err := p.host(ctx, of)
 	if err != nil {
-		return v, candidate{}, err
+		return verification{}, candidate{}, err
+	}
+	candidates, _, err := here.choose(of)
+	if err != nil {
+		return verification{}, candidate{}, err
 	}
 	if _, err := p.checkSignatures(ctx, ref.Environment, release, candidates); err != nil {
-		return v, candidate{}, err
+		return verification{}, candidate{}, err
 	}
-	fetch := fetcher{p, v.environment, release, v.host, scratch}
-	err = fetch.one(ctx, &candidates[0], &v.fetched)
-	return v, candidates[0], err
+	material, err := fetcher{p, ref.Environment, release, here, scratch}.one(ctx, candidates[0])
+	if err != nil {
+		return verification{}, candidate{}, err
+	}
+	return verification{p: p, scratch: scratch, host: here, fetched: material,
+		subject: subject{environment: ref.Environment, release: release, claims: claims}}, material.candidates[0], nil
 }
 
 // one fetches an engine, and what its outputs are held against.
-func (f fetcher) one(ctx context.Context, c *candidate, got *fetched) (err error) {
+func (f fetcher) one(ctx context.Context, c candidate) (got fetched, err error) {
 	done := f.p.step("fetch engine and cases")
 	defer func() { done("", err) }()
 	repository := registry.Repository(f.environment, f.release.Model)
 	if got.limits, got.iface, err = f.documents(ctx, repository); err != nil {
-		return err
+		return got, err
 	}
-	if err := f.sources(ctx, got); err != nil {
-		return err
+	if err := f.sources(ctx, &got); err != nil {
+		return got, err
 	}
-	c.model, err = f.engine(ctx, repository, *c)
-	got.candidates = []candidate{*c}
-	return err
+	c.model, err = f.engine(ctx, repository, c)
+	got.candidates = []candidate{c}
+	return got, err
 }
 
 // chooseEngine finds the engine that a name means.

@@ -76,29 +76,33 @@ func (w wantedParts) assembled(ctx context.Context, from registry.Interface) (Bu
 
 // joinParts looks at the parts that are there before anything is made. If they have all engines that are to be made, the
 // result is unchanged. Otherwise the sources of the first part are those of this one.
-func (b *build) joinParts(ctx context.Context, prepared *prepared) (BuildResult, error) {
-	environments, err := b.p.Registry.Environments(ctx)
+func (p *Pipeline) joinParts(ctx context.Context, prepared prepared, origin *registry.Origin, o BuildOptions) (standing, error) {
+	environments, err := p.Registry.Environments(ctx)
 	if err != nil {
-		return BuildResult{}, err
+		return standing{}, err
 	}
-	w := prepared.parts
-	w.environment, w.commit = environments.First().Name, b.git().Commit
-	if !b.options.CheckReproducible {
-		if result, err := w.assembled(ctx, b.p.Registry); err != nil || result.Unchanged {
-			return result, err
+	w := *prepared.parts
+	w.environment, w.commit = environments.First().Name, gitOf(origin).Commit
+	at := standing{origin: origin, parts: &w}
+	if !o.CheckReproducible {
+		if result, err := w.assembled(ctx, p.Registry); err != nil || result.Unchanged {
+			at.result = result
+			return at, err
 		}
 	}
-	parts, _, err := w.find(ctx, b.p.Registry)
+	parts, _, err := w.find(ctx, p.Registry)
 	if err != nil || len(parts) == 0 {
-		return BuildResult{}, err
+		return at, err
 	}
 	all, _ := choose(parts)
 	missing := slices.ContainsFunc(prepared.inputs.Engines, func(r plan.Requested) bool { _, ok := all[r.Label()]; return !ok })
-	if !missing && !b.options.CheckReproducible {
+	if !missing && !o.CheckReproducible {
 		r := all[prepared.inputs.Engines[0].Label()].part.release
-		return BuildResult{Ref: w.ref(r), Release: r, Plan: r.Plan, Unchanged: true}, nil
+		at.result = BuildResult{Ref: w.ref(r), Release: r, Plan: r.Plan, Unchanged: true}
+		return at, nil
 	}
-	return BuildResult{}, b.adopt(ctx, *w, parts[0].release.Sources)
+	at.given, err = p.sourcesOf(ctx, w, parts[0].release.Sources)
+	return at, err
 }
 
 // ref names a part, which has no tag.
@@ -106,45 +110,41 @@ func (w wantedParts) ref(r registry.Release) registry.Ref {
 	return registry.Ref{Environment: w.environment, Model: r.Model, Digest: r.Digest}
 }
 
-// adopt takes the sources of the first part.
-func (b *build) adopt(ctx context.Context, w wantedParts, d registry.Digest) error {
-	sources, err := b.p.Parts.Sources(ctx, registry.SourcesRepository(w.environment, w.common.Model), d)
+// sourcesOf reads the sources of the first part.
+func (p *Pipeline) sourcesOf(ctx context.Context, w wantedParts, d registry.Digest) (*registry.Sources, error) {
+	sources, err := p.Parts.Sources(ctx, registry.SourcesRepository(w.environment, w.common.Model), d)
 	if err != nil {
-		return registry.WithHint(registry.Errorf(registry.CodeOf(err), "the sources that the first part names: %w", err),
+		return nil, registry.WithHint(registry.Errorf(registry.CodeOf(err), "the sources that the first part names: %w", err),
 			"whoever builds a part reads the sources of the model")
 	}
-	b.given = &sources
-	return nil
+	return &sources, nil
 }
 
-// givenGolden fetches the golden outputs of the given sources; nil without them.
-func (b *build) givenGolden(ctx context.Context) (*goldenSet, error) {
-	if b.given == nil {
-		return nil, nil
-	}
-	done := b.p.step("fetch the golden outputs of the first part")
-	golden, err := b.fetchGolden(ctx)
+// givenGolden fetches the golden outputs of given sources.
+func (p *Pipeline) givenGolden(ctx context.Context, repository string, given registry.Sources, scratch string) (*goldenSet, error) {
+	done := p.step("fetch the golden outputs of the first part")
+	golden, err := p.fetchGolden(ctx, repository, given, scratch)
 	done("", err)
 	return golden, err
 }
 
-func (b *build) fetchGolden(ctx context.Context) (*goldenSet, error) {
-	dir, err := os.MkdirTemp(b.scratch, "golden-*")
+func (p *Pipeline) fetchGolden(ctx context.Context, repository string, given registry.Sources, scratch string) (*goldenSet, error) {
+	dir, err := os.MkdirTemp(scratch, "golden-*")
 	if err != nil {
 		return nil, err
 	}
-	part, err := b.p.Parts.Fetch(ctx, registry.SourcesRepository(b.parts.environment, b.plan.Model), b.given.Parts[registry.PartGolden].Digest, dir)
+	part, err := p.Parts.Fetch(ctx, repository, given.Parts[registry.PartGolden].Digest, dir)
 	if err != nil {
 		return nil, err
 	}
 	if part.Set == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "sources %s have no golden outputs", b.given.Digest)
+		return nil, registry.Errorf(registry.CodeInvalid, "sources %s have no golden outputs", given.Digest)
 	}
 	golden := goldenSet{set: *part.Set}
 	for _, shard := range part.Set.Shards {
 		at := slices.IndexFunc(part.Files, func(f registry.File) bool { return f.Path == shard.File })
 		if at < 0 {
-			return nil, registry.Errorf(registry.CodeInvalid, "golden outputs of sources %s have no shard %s", b.given.Digest, shard.File)
+			return nil, registry.Errorf(registry.CodeInvalid, "golden outputs of sources %s have no shard %s", given.Digest, shard.File)
 		}
 		f := part.Files[at]
 		golden.files = append(golden.files, toolchain.OutputFile{Name: f.Path,
@@ -154,10 +154,10 @@ func (b *build) fetchGolden(ctx context.Context) (*goldenSet, error) {
 }
 
 // checkSources compares the given sources with what the spec names here, and returns their digest and those of their parts.
-func (b build) checkSources(ctx context.Context, repository string) (sources registry.Digest,
+func (b build) checkSources(ctx context.Context, repository string, given registry.Sources) (sources registry.Digest,
 	roles map[registry.PartKind]registry.Digest, err error) {
 	roles = make(map[registry.PartKind]registry.Digest)
-	for role, ref := range b.given.Parts {
+	for role, ref := range given.Parts {
 		roles[role] = ref.Digest
 	}
 	for _, part := range b.writtenSources() {
@@ -168,11 +168,11 @@ func (b build) checkSources(ctx context.Context, repository string) (sources reg
 		if roles[part.Role] != ref.Digest {
 			return "", nil, registry.WithHint(
 				registry.Errorf(registry.CodeInvalid, "the %s here is %s, and that of the first part of this release is %s (sources %s)",
-					part.Role, ref.Digest, roles[part.Role], b.given.Digest),
+					part.Role, ref.Digest, roles[part.Role], given.Digest),
 				"a model that is imported must come out the same on every machine: share a build cache, or build on machines of one kind")
 		}
 	}
-	return b.given.Digest, roles, nil
+	return given.Digest, roles, nil
 }
 
 // partRounds is how often a part is stored again with other sources. The first part that the history has stays the
@@ -183,10 +183,10 @@ const partRounds = 3
 // sources of the one count whose part the history has first: the others store their engines again, which name those.
 func (b build) storePart(ctx context.Context) (BuildResult, error) {
 	w := b.parts
-	var attached int
+	given, attached := b.given, 0
 	for range partRounds {
 		done := b.p.step("store a part in " + w.environment)
-		r, err := b.push(ctx, w.environment)
+		r, err := b.push(ctx, w.environment, given)
 		done("", err)
 		if err != nil {
 			return BuildResult{}, err
@@ -206,10 +206,10 @@ func (b build) storePart(ctx context.Context) (BuildResult, error) {
 		}
 		if parts[0].release.Sources == r.Sources {
 			steps, cached := b.count()
-			return BuildResult{Ref: w.ref(r), Release: r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
+			return BuildResult{Ref: w.ref(r.Release), Release: r.Release, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
 				ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began)}, nil
 		}
-		if err := b.adopt(ctx, *w, parts[0].release.Sources); err != nil {
+		if given, err = b.p.sourcesOf(ctx, *w, parts[0].release.Sources); err != nil {
 			return BuildResult{}, err
 		}
 	}

@@ -86,7 +86,7 @@ func (b build) dependencies(r registry.Release) []Resource {
 	}
 	cases := b.inputs.Cases.Files
 	named("cases", cases[:min(len(cases), maxNamed)]...)
-	if git := b.git(); git.Commit != "" {
+	if git := gitOf(b.origin); git.Commit != "" {
 		all = append(all, repository(git))
 	}
 	return all
@@ -113,7 +113,7 @@ func (b build) otherSources() []registry.Digest {
 // calibrationOf lists the data that decided how an engine was quantized: the files that a step
 // read, and the part of the sources that has them. It is empty, and not nil, for an engine
 // without such data: restrictions read it, and what is not said counts as restricted.
-func (b build) calibrationOf(e builtEngine) []registry.Digest {
+func (b build) calibrationOf(r stored, e builtEngine) []registry.Digest {
 	data := []registry.Digest{}
 	for _, s := range e.steps {
 		for _, in := range s.job.Inputs {
@@ -128,19 +128,19 @@ func (b build) calibrationOf(e builtEngine) []registry.Digest {
 		}
 	}
 	reads := func(f toolchain.Input) bool { return slices.Contains(data, f.Digest) }
-	if b.calibrationPart != "" && slices.ContainsFunc(b.inputs.Calibration.Files, reads) {
-		data = append(data, b.calibrationPart)
+	if r.calibration != "" && slices.ContainsFunc(b.inputs.Calibration.Files, reads) {
+		data = append(data, r.calibration)
 	}
 	slices.Sort(data)
 	return slices.Compact(data)
 }
 
-// git is the state of the repository; the zero GitOrigin where it was not read.
-func (b build) git() registry.GitOrigin {
-	if b.origin == nil {
+// gitOf is the state of the repository; the zero GitOrigin where it was not read.
+func gitOf(origin *registry.Origin) registry.GitOrigin {
+	if origin == nil {
 		return registry.GitOrigin{}
 	}
-	return b.origin.Git
+	return origin.Git
 }
 
 // repository is a commit as SLSA writes it. Source: https://slsa.dev/spec/v1.0/provenance#resourcedescriptor and
@@ -245,8 +245,8 @@ func (e builtEngine) tools() []Resource {
 }
 
 // provenance says how an engine of a release was made.
-func (b build) provenance(r registry.Release, e builtEngine) Provenance {
-	dependencies := append(b.dependencies(r), e.tools()...)
+func (b build) provenance(r stored, e builtEngine) Provenance {
+	dependencies := append(b.dependencies(r.Release), e.tools()...)
 	internal := b.internal()
 	maps.Copy(internal, map[string]any{
 		"toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made,
@@ -261,7 +261,7 @@ func (b build) provenance(r registry.Release, e builtEngine) Provenance {
 	if student := b.inputs.students[e.planned.Variant]; student != nil {
 		dependencies = append(dependencies, studentResources(student)...)
 	}
-	calibration := b.calibrationOf(e)
+	calibration := b.calibrationOf(r, e)
 	internal["calibration"] = calibration
 	for _, d := range calibration {
 		dependencies = append(dependencies, Resource{Name: "calibration", Digest: registry.NewDigestSet(d)})

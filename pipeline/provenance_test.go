@@ -75,21 +75,21 @@ func TestProvenanceNamesCalibration(t *testing.T) {
 	calibration := file(toolchain.RoleCalibration, "calibration")
 	var b build
 	b.inputs.Calibration.Files = []toolchain.Input{calibration}
-	b.calibrationPart = digest.FromString("part")
+	r := stored{calibration: digest.FromString("part")}
 	for name, c := range map[string]struct {
 		inputs []toolchain.Input
 		want   []registry.Digest
 	}{
 		"none":                  {[]toolchain.Input{file(toolchain.RoleModel, "model")}, []registry.Digest{}},
-		"files and part":        {[]toolchain.Input{file(toolchain.RoleModel, "model"), calibration}, []registry.Digest{b.calibrationPart, calibration.Digest}},
-		"a table made of them":  {[]toolchain.Input{file(toolchain.RoleRanges, "ranges")}, []registry.Digest{b.calibrationPart, calibration.Digest}},
+		"files and part":        {[]toolchain.Input{file(toolchain.RoleModel, "model"), calibration}, []registry.Digest{r.calibration, calibration.Digest}},
+		"a table made of them":  {[]toolchain.Input{file(toolchain.RoleRanges, "ranges")}, []registry.Digest{r.calibration, calibration.Digest}},
 		"cases, for a search":   {[]toolchain.Input{file(toolchain.RoleCases, "cases")}, []registry.Digest{digest.FromString("cases")}},
-		"the same in two steps": {[]toolchain.Input{calibration, calibration}, []registry.Digest{b.calibrationPart, calibration.Digest}},
+		"the same in two steps": {[]toolchain.Input{calibration, calibration}, []registry.Digest{r.calibration, calibration.Digest}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			slices.Sort(c.want)
-			got := b.calibrationOf(builtEngine{steps: []takenStep{{job: toolchain.Job{Inputs: c.inputs}}}})
+			got := b.calibrationOf(r, builtEngine{steps: []takenStep{{job: toolchain.Job{Inputs: c.inputs}}}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -200,7 +200,7 @@ func TestProvenanceOfAnEngine(t *testing.T) {
 		return e
 	}
 	fields := func(b build, e builtEngine) (internal, external, dependencies []string) {
-		said := b.provenance(registry.Release{}, e)
+		said := b.provenance(stored{}, e)
 		for _, name := range []string{"compression", "operators", "importer"} {
 			if _, ok := said.BuildDefinition.InternalParameters[name]; ok {
 				internal = append(internal, name)

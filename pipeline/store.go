@@ -22,7 +22,7 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 	}
 	first := environments.First().Name
 	done := b.p.step("store in " + first)
-	r, err := b.push(ctx, first)
+	r, err := b.push(ctx, first, nil)
 	done("", err)
 	if err != nil {
 		return BuildResult{}, err
@@ -51,7 +51,7 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 	return BuildResult{
 		Reproducible: classes, Compression: compressions,
 		Ref:     registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
-		Release: r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
+		Release: r.Release, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
 		CrossCheck: &b.golden.crossCheck, ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }
@@ -78,9 +78,15 @@ func (b build) count() (steps, cached int) {
 	return len(all), cached
 }
 
-// push stores sources and limits first, since every engine names their digests. Of a build of some
-// targets it makes a part of a release.
-func (b *build) push(ctx context.Context, environment string) (registry.Release, error) {
+// stored is a release that was pushed, and waits to be signed.
+type stored struct {
+	registry.Release
+	calibration registry.Digest // the manifest of the calibration in the sources; empty for none
+}
+
+// push stores sources and limits first, since every engine names their digests. given are the sources of the release that
+// this part belongs to; nil stores them. Of a build of some targets it makes a part of a release.
+func (b build) push(ctx context.Context, environment string, given *registry.Sources) (stored, error) {
 	repository := registry.Repository(environment, b.plan.Model)
 	var part registry.Digest
 	if b.parts != nil {
@@ -89,27 +95,26 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 	var sources registry.Digest
 	var roles map[registry.PartKind]registry.Digest
 	var err error
-	if in := registry.SourcesRepository(environment, b.plan.Model); b.given != nil {
-		sources, roles, err = b.checkSources(ctx, in)
+	if in := registry.SourcesRepository(environment, b.plan.Model); given != nil {
+		sources, roles, err = b.checkSources(ctx, in, *given)
 	} else {
 		sources, roles, err = b.pushSources(ctx, in)
 	}
 	if err != nil {
-		return registry.Release{}, err
+		return stored{}, err
 	}
 	reference := roles[registry.PartReference]
-	b.calibrationPart = roles[registry.PartCalibration]
 	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits)
 	if err != nil {
-		return registry.Release{}, err
+		return stored{}, err
 	}
 	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, b.plan.Interface)
 	if err != nil {
-		return registry.Release{}, err
+		return stored{}, err
 	}
 	labels, err := b.inputs.labels()
 	if err != nil {
-		return registry.Release{}, err
+		return stored{}, err
 	}
 	parts := []registry.PartRef{limits, iface}
 	for _, e := range b.engines {
@@ -119,16 +124,17 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 		part, err := b.p.Parts.PutPart(ctx, repository, registry.Part{
 			Role: registry.PartEngine, Files: files, Engine: engine, Model: b.plan.Model, Format: e.tool.Profile.Format})
 		if err != nil {
-			return registry.Release{}, err
+			return stored{}, err
 		}
 		parts = append(parts, part)
 	}
 	d, err := b.p.Parts.Assemble(ctx, repository, registry.Assembly{
 		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: sources, Plan: b.plan.Digest, Part: part, Parts: parts})
 	if err != nil {
-		return registry.Release{}, err
+		return stored{}, err
 	}
-	return b.p.Registry.Release(ctx, environment, b.plan.Model, string(d))
+	r, err := b.p.Registry.Release(ctx, environment, b.plan.Model, string(d))
+	return stored{r, roles[registry.PartCalibration]}, err
 }
 
 // pushSources stores what engines are made of and compared with. It returns the digests of the

@@ -127,19 +127,18 @@ func objective(s *spec.Spec) tradeoff.Objective {
 // verification is what judges candidates by the plan, as Verify judges the engines of a
 // release: cases and golden outputs lie where shards are looked for.
 func (t *tuning) verification(golden goldenSet) (verification, error) {
-	v := verification{p: t.p, subject: subject{began: beginning{StartedOn: t.began.UTC()}}, scratch: t.scratch,
-		host: host{tools: t.tools, node: t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface}}}
 	given, err := t.material("cases", t.inputs.Cases.Files)
 	if err != nil {
-		return v, err
+		return verification{}, err
 	}
-	if v.cases, err = t.material("cases-for-candidates", t.inputs.Cases.Engines()); err != nil {
-		return v, err
+	cases, err := t.material("cases-for-candidates", t.inputs.Cases.Engines())
+	if err != nil {
+		return verification{}, err
 	}
-	v.changed = t.inputs.Cases.Changed
-	v.golden = material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
-	v.scorer = newScorer(t.p, t.inputs.program, given, v.golden)
-	return v, nil
+	outputs := material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
+	return verification{p: t.p, subject: subject{began: beginning{StartedOn: t.began.UTC()}}, scratch: t.scratch,
+		host: host{tools: t.tools, node: t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface,
+			cases: cases, golden: outputs, changed: t.inputs.Cases.Changed, scorer: newScorer(t.p, t.inputs.program, given, outputs)}}}, nil
 }
 
 // material links files of the cases in a new folder.

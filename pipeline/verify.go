@@ -120,39 +120,33 @@ func (p *Pipeline) Verify(ctx context.Context, ref registry.Ref) (VerifyResult, 
 
 // verification brings what the verification of a release on this machine needs.
 func (p *Pipeline) verification(ctx context.Context, ref registry.Ref, scratch string) (verification, error) {
-	v := verification{p: p, scratch: scratch}
-	var err error
-	if v.subject, err = p.subject(ctx, ref); err != nil {
-		return v, err
-	}
-	of, err := p.targeted(v.release)
-	if err != nil {
-		return v, err
-	}
-	if v.host, err = p.host(ctx, of); err != nil {
-		return v, err
-	}
-	candidates, skipped, err := v.host.choose(of)
-	if err != nil {
-		return v, err
-	}
-	v.skipped = skipped
-	if v.claims, err = p.checkSignatures(ctx, ref.Environment, v.release, candidates); err != nil {
-		return v, err
-	}
-	fetch := fetcher{p, v.environment, v.release, v.host, scratch}
-	v.fetched, err = fetch.all(ctx, candidates)
-	return v, err
-}
-
-// subject finds the release, and reads before that how far the history of its model is.
-func (p *Pipeline) subject(ctx context.Context, ref registry.Ref) (subject, error) {
 	began, err := p.begin(ctx, ref.Model)
 	if err != nil {
-		return subject{}, err
+		return verification{}, err
 	}
 	release, err := p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
-	return subject{began: began, environment: ref.Environment, release: release}, err
+	if err != nil {
+		return verification{}, err
+	}
+	of, err := p.targeted(release)
+	if err != nil {
+		return verification{}, err
+	}
+	here, err := p.host(ctx, of)
+	if err != nil {
+		return verification{}, err
+	}
+	candidates, skipped, err := here.choose(of)
+	if err != nil {
+		return verification{}, err
+	}
+	claims, err := p.checkSignatures(ctx, ref.Environment, release, candidates)
+	if err != nil {
+		return verification{}, err
+	}
+	material, err := fetcher{p, ref.Environment, release, here, scratch}.all(ctx, candidates)
+	return verification{p: p, scratch: scratch, host: here, fetched: material, skipped: skipped,
+		subject: subject{began: began, environment: ref.Environment, release: release, claims: claims}}, err
 }
 
 // host opens ONNX Runtime, and the toolchains of the engines that this machine would run if it had
