@@ -235,9 +235,9 @@ gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md
 
 # It writes each row at once. MISSING=1 keeps the rows that are there, and so goes on where it was stopped.
 # ONLY='digits . iree' measures some rows anew. Rows of torch are measured where torch is installed.
-toolchains-table: toolchains ## Measure engines, imports and installs of every toolchain; write the tables into docs/toolchains.md
+toolchains-table: toolchains ## Measure engines, imports and installs of every toolchain; write the tables into docs/toolchains
 	for name in $(IMPORTERS); do bin/mlpromote toolchain install $$name || exit 1; done
-	go run ./tools/toolchainstable -mlpromote bin/mlpromote $(if $(MISSING),-missing) $(if $(ONLY),-only '$(ONLY)') docs/toolchains.md
+	go run ./tools/toolchainstable -mlpromote bin/mlpromote $(if $(MISSING),-missing) $(if $(ONLY),-only '$(ONLY)') docs/toolchains
 
 node-tests: setup ## Run all of ONNX's backend node tests through our runner; write docs/validation-node-tests.md; some minutes
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort

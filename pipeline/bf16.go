@@ -25,7 +25,7 @@ func (v verification) hintBF16(failures []error) {
 		}
 		failures[i] = registry.WithHint(failures[i],
 			"%s: by itself, %s computes fp32 in bf16 on this processor: "+
-				"write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains.md)",
-			c.engine.Label(), c.tool.Profile.Name, option, value)
+				"write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains/%s.md)",
+			c.engine.Label(), c.tool.Profile.Name, option, value, c.tool.Profile.Name)
 	}
 }

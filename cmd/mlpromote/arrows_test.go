@@ -47,6 +47,7 @@ func arrows() []rule {
 		{"cmd/mlpromote/internal/clock", nil},
 		{"cmd/mlpromote", []string{"*"}},
 		{"cmd/mlpromote/*", []string{"*"}},
+		{"tools/toolchainstable", []string{"pipeline/toolchain/drivers", "registry"}}, // writes the rows of toolchains into a page
 		{"tools/*", nil},
 		{"examples", nil},   // files
 		{"examples/*", nil}, // tests of what operators copy

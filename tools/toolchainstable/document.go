@@ -21,7 +21,11 @@ func openDocument(path string) (*document, error) {
 }
 
 func marks(name string) (begin, end string) {
-	return "<!-- table of " + name + ": make toolchains-table -->\n", "<!-- end of table -->\n"
+	by := "make toolchains-table"
+	if name == rowsTable {
+		by = "make generate"
+	}
+	return "<!-- table of " + name + ": " + by + " -->\n", "<!-- end of table -->\n"
 }
 
 // parts returns what is before the content of a table, the content, and what is behind it.

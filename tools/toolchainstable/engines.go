@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 )
 
 // half is the variant in half precision.
@@ -102,20 +104,19 @@ func drawn(shape string, arguments ...string) func(program, string) error {
 
 const processor = "cpu: {arch: amd64, level: v3}"
 
-// devices are the targets of toolchains that compile for other machines than this.
-var devices = map[string]string{
-	"tensorrt-rtx": "accelerator: {arch: sm_86}",
-	"coreml":       "os: darwin, cpu: {arch: arm64}",
+// rowOf is the row of a toolchain; the zero Source for one of a manifest.
+func rowOf(name string) drivers.Source {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return drivers.Source{}
+	}
+	return source
 }
 
-// makesNone reports whether a toolchain makes no engines: it imports, or quantizes.
-func makesNone(name string) bool {
-	return slices.Contains([]string{"scikit-learn", "safetensors", "tensorflow", "torch", "xgboost", "lightgbm", "pmml", "nncf"}, name)
-}
-
-// takesSource reports whether a toolchain compiles sources, and no ONNX.
-func takesSource(name string) bool {
-	return slices.Contains([]string{"torch-inductor", "llama-cpp"}, name)
+// compilesONNX reports whether a toolchain makes engines, of ONNX and not of sources.
+func compilesONNX(name string) bool {
+	profile := rowOf(name).Profile
+	return profile.Name != "" && len(profile.Sources) == 0
 }
 
 // engines has a row for each model, toolchain and variant. Each is a release of its own, so that a model that one
@@ -124,7 +125,7 @@ func (p program) engines() table {
 	t := table{name: "engines", header: "| model | toolchain | variant | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|---|--:|---|--:|--:|--:|--:|---|"}
 	var asked [][2]string // toolchain and form
 	for _, tool := range p.tools {
-		if !makesNone(tool.Name) && !takesSource(tool.Name) {
+		if compilesONNX(tool.Name) {
 			asked = append(asked, [2]string{tool.Name, ""})
 		}
 	}
@@ -141,6 +142,7 @@ func (p program) engines() table {
 					name, shown = "{name: "+a[0]+", form: "+a[1]+"}", shown+", "+a[1]
 				}
 				t.rows = append(t.rows, row{
+					tool:   a[0],
 					title:  fmt.Sprintf("| %s | %s | %s |", m.name, shown, short(variant)),
 					absent: !p.installed(a[0]),
 					measure: func() (string, error) {
@@ -181,11 +183,14 @@ func (m model) wantsSizes(toolchain string) bool {
 
 // target is what the spec says of the machine.
 func target(toolchain string) string {
-	switch device, ok := devices[toolchain]; {
-	case ok:
-		return device
-	case toolchain == "openvino": // by itself it computes in bf16 where a processor has that
-		return processor + ", load: {options: {INFERENCE_PRECISION_HINT: f32}, required: true}"
+	row := rowOf(toolchain)
+	switch keeps := row.Profile.KeepsFP32; {
+	case row.Example.Accelerator != nil:
+		return fmt.Sprintf("accelerator: {arch: %s}", row.Example.Accelerator.Arch)
+	case row.Example.OS != "":
+		return fmt.Sprintf("os: %s, cpu: {arch: %s}", row.Example.OS, row.Example.CPU.Arch)
+	case keeps[0] != "": // by itself it computes in bf16 where a processor has that
+		return fmt.Sprintf("%s, load: {options: {%s: %s}, required: true}", processor, keeps[0], keeps[1])
 	}
 	return processor
 }

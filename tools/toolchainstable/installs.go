@@ -14,7 +14,7 @@ import (
 func (p program) installs() table {
 	t := table{name: "installs", header: "| toolchain | packages | on disk | time to install |\n|---|--:|--:|--:|"}
 	for _, tool := range p.tools {
-		t.rows = append(t.rows, row{title: fmt.Sprintf("| %s |", p.title(tool.Name)), absent: tool.State != "installed",
+		t.rows = append(t.rows, row{tool: tool.Name, title: fmt.Sprintf("| %s |", p.title(tool.Name)), absent: tool.State != "installed",
 			measure: func() (string, error) {
 				return p.inFolder(func(dir string) (string, error) { return p.install(dir, tool.Name) })
 			}})

@@ -1,8 +1,11 @@
-// Command toolchainstable measures every toolchain that is installed, and writes what it finds as three tables
-// between marks of a document: engines of a zoo of small models, built twice and verified; models that are imported, likewise;
-// and what each install takes. Without a document it prints the tables.
+// Command toolchainstable measures every toolchain that is installed, and writes what it finds between marks of the toolchain's
+// page, which is NAME.md in a folder: engines of a zoo of small models, built twice and verified; models that are imported, likewise;
+// and what the install takes. Without a folder it prints these tables.
 //
-//	toolchainstable -mlpromote bin/mlpromote [-missing] [-only REGEXP] [docs/toolchains.md]
+//	toolchainstable -mlpromote bin/mlpromote [-missing] [-only REGEXP] [docs/toolchains]
+//	toolchainstable -rows docs/toolchains.md
+//
+// With -rows it measures nothing: it writes the table of all toolchains, from their rows, between marks of a document.
 //
 // It writes each row as soon as it has it. With -missing it keeps the rows that are there already, and so goes on
 // where it was stopped. With -only it measures the rows whose beginning, such as "| digits | iree 3.13.0 | fp32 |",
@@ -23,8 +26,15 @@ func main() {
 	program := flag.String("mlpromote", "bin/mlpromote", "the program")
 	missing := flag.Bool("missing", false, "keep the rows that the document has")
 	only := flag.String("only", "", "measure only rows that match")
+	rows := flag.String("rows", "", "write the table of all toolchains into this document")
 	flag.Parse()
-	if err := run(*program, flag.Arg(0), *missing, *only); err != nil {
+	err := error(nil)
+	if *rows != "" {
+		err = writeRows(*rows)
+	} else {
+		err = run(*program, flag.Arg(0), *missing, *only)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "toolchainstable:", err)
 		os.Exit(1)
 	}
@@ -32,6 +42,7 @@ func main() {
 
 // row is a line of a table: the cells that say what it is about, and what measures the others.
 type row struct {
+	tool    string // the toolchain whose page has it
 	title   string // "| digits | iree 3.13.0 | fp32 |"
 	absent  bool   // its toolchain is not installed, so that the row stays as it is
 	measure func() (string, error)
@@ -43,7 +54,7 @@ type table struct {
 	rows         []row
 }
 
-func run(program, path string, missing bool, only string) error {
+func run(program, folder string, missing bool, only string) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -56,40 +67,58 @@ func run(program, path string, missing bool, only string) error {
 	if err != nil {
 		return err
 	}
-	d, err := openDocument(path)
-	if err != nil {
-		return err
-	}
 	for _, t := range []table{p.engines(), p.sources(), p.installs()} {
-		kept, err := d.rows(t.name)
-		if err != nil {
-			return err
+		if folder == "" {
+			if err := t.measure(&document{}, missing, pattern); err != nil {
+				return err
+			}
+			continue
 		}
-		var lines []string
-		for i, r := range t.rows {
-			at := slices.IndexFunc(kept, func(line string) bool { return strings.HasPrefix(line, r.title) })
-			if at >= 0 && (missing || r.absent || !pattern.MatchString(r.title)) {
-				lines = append(lines, kept[at])
+		for _, tool := range p.tools {
+			own := table{t.name, t.header, slices.DeleteFunc(slices.Clone(t.rows), func(r row) bool { return r.tool != tool.Name })}
+			if len(own.rows) == 0 {
 				continue
 			}
-			if r.absent || !pattern.MatchString(r.title) {
-				continue
-			}
-			fmt.Fprintln(os.Stderr, r.title)
-			cells, err := r.measure()
+			d, err := openDocument(filepath.Join(folder, tool.Name+".md"))
 			if err != nil {
-				return fmt.Errorf("%s %w", r.title, err)
+				return err
 			}
-			lines = append(lines, r.title+" "+cells)
-			if err := d.write(t, slices.Concat(lines, among(kept, t.rows[i+1:]))); err != nil {
+			if err := own.measure(d, missing, pattern); err != nil {
 				return err
 			}
 		}
-		if err := d.write(t, lines); err != nil {
+	}
+	return nil
+}
+
+// measure measures the rows whose titles match, and writes each to the document at once. With missing it keeps the rows that are
+// there.
+func (t table) measure(d *document, missing bool, pattern *regexp.Regexp) error {
+	kept, err := d.rows(t.name)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for i, r := range t.rows {
+		at := slices.IndexFunc(kept, func(line string) bool { return strings.HasPrefix(line, r.title) })
+		if at >= 0 && (missing || r.absent || !pattern.MatchString(r.title)) {
+			lines = append(lines, kept[at])
+			continue
+		}
+		if r.absent || !pattern.MatchString(r.title) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, r.title)
+		cells, err := r.measure()
+		if err != nil {
+			return fmt.Errorf("%s %w", r.title, err)
+		}
+		lines = append(lines, r.title+" "+cells)
+		if err := d.write(t, slices.Concat(lines, among(kept, t.rows[i+1:]))); err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.write(t, lines)
 }
 
 // among returns the lines of rows that are still to come.

@@ -77,7 +77,7 @@ func sources() []source {
 func (p program) sources() table {
 	t := table{name: "sources", header: "| source | imported by | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|--:|---|--:|--:|--:|--:|---|"}
 	for _, s := range sources() {
-		t.rows = append(t.rows, row{title: fmt.Sprintf("| %s | %s |", s.name, p.title(s.toolchain)), absent: !p.installed(s.toolchain),
+		t.rows = append(t.rows, row{tool: s.toolchain, title: fmt.Sprintf("| %s | %s |", s.name, p.title(s.toolchain)), absent: !p.installed(s.toolchain),
 			measure: func() (string, error) {
 				return p.inFolder(func(dir string) (string, error) { return s.row(p, dir, "onnxruntime", "fp32") })
 			}})
@@ -90,7 +90,7 @@ func (p program) compiledSources() []row {
 	var rows []row
 	for _, s := range sources() {
 		for _, by := range s.compiled {
-			rows = append(rows, row{title: fmt.Sprintf("| %s | %s | %s |", s.name, p.title(by[0]), short(by[1])), absent: !p.installed(s.toolchain) || !p.installed(by[0]),
+			rows = append(rows, row{tool: by[0], title: fmt.Sprintf("| %s | %s | %s |", s.name, p.title(by[0]), short(by[1])), absent: !p.installed(s.toolchain) || !p.installed(by[0]),
 				measure: func() (string, error) {
 					return p.inFolder(func(dir string) (string, error) { return s.row(p, dir, by[0], by[1]) })
 				}})

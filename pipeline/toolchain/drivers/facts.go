@@ -3,6 +3,7 @@ package drivers
 import "mlpromote.dev/mlpromote/registry/toolchains"
 
 //go:generate go run ./internal/writefacts ../../../registry/toolchains/table.go
+//go:generate go run ../../../tools/toolchainstable -rows ../../../docs/toolchains.md
 
 // Facts returns the part of all rows that programs without drivers need, in the order of the rows.
 func Facts() []toolchains.Toolchain {
