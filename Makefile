@@ -5,13 +5,10 @@ export GOFLAGS := -buildvcs=false -trimpath
 
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
-# Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web tvm llama-cpp xla tensorrt-rtx coreml
-# What imports models. torch imports too, and takes 5.4 GiB.
-IMPORTERS  := scikit-learn safetensors xgboost lightgbm pmml tensorflow
-# Those that `make test` installs beside what its tests install themselves. Tests of the others
-# are skipped where they are not installed.
-TESTED     := openvino iree litert onnxruntime-web tvm llama-cpp xla nncf safetensors xgboost lightgbm pmml
+# Names of toolchains, from their rows: of those that `make test` installs, of those whose tests run with `make toolchains-all`, of
+# those that make engines, and of those that import or quantize. torch takes 5.4 GiB.
+TOOLCHAINS_OF = $(shell go run ./tools/toolchainstable -list $(1))
+OTHERS        = $(call TOOLCHAINS_OF,others)
 
 .PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
@@ -141,7 +138,7 @@ test: export MLPROMOTE_AXE := $(AXE)
 test: export MLPROMOTE_SOFTHSM := $(SOFTHSM)
 test: export MLPROMOTE_TIMESTAMPSERVER := $(TIMESTAMPSERVER)
 test: build $(PROGRAMS) $(S3SERVER) $(SOFTHSM) $(TIMESTAMPSERVER) $(TEKTON) $(WRITERS) $(PAGECHECK) optional ## Run all tests; the last line is the count
-	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
+	@for name in $(call TOOLCHAINS_OF,routine); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@sh tools/sizes.sh
@@ -222,11 +219,16 @@ test-large: setup $(S3SERVER) ## Run the tests that need much memory, disk or ti
 toolchains: build
 	@sh tools/setup.sh test
 	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
-	for name in $(TOOLCHAINS); do bin/mlpromote toolchain install $$name || exit 1; done
+	for name in $(call TOOLCHAINS_OF,engines); do bin/mlpromote toolchain install $$name || exit 1; done
 
-toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table; 6 GiB more than make test installs
-	bin/mlpromote toolchain install torch
-	go test -count=1 -run 'TestScripts//(import_torch|import_huggingface|import_gguf|tensorrt_rtx|coreml)$$' ./cmd/mlpromote
+# Scripts of tests that are skipped without one of these toolchains.
+space  := $(subst ,, )
+SCRIPTS = $(shell grep -lE '^\[!toolchain:($(subst $(space),|,$(OTHERS)))\]' cmd/mlpromote/testdata/script/*.txtar | sed 's:.*/::; s:\.txtar$$::')
+toolchains-all: toolchains ## Test the toolchains that make test does not install, build twice and verify the examples with all; print the table; 10 GiB more than make test installs
+	for name in $(OTHERS); do bin/mlpromote toolchain install $$name || exit 1; done
+	go test -count=1 -timeout=60m ./pipeline/toolchain/script
+	go test -count=1 -timeout=60m -run 'Bisect' ./pipeline
+	go test -count=1 -timeout=60m -run 'TestScripts//($(subst $(space),|,$(SCRIPTS)))$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 
 gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md
@@ -236,7 +238,7 @@ gpu-proof: build ## Prove engines on the GPU of this machine; write docs/gpu.md
 # It writes each row at once. MISSING=1 keeps the rows that are there, and so goes on where it was stopped.
 # ONLY='digits . iree' measures some rows anew. Rows of torch are measured where torch is installed.
 toolchains-table: toolchains ## Measure engines, imports and installs of every toolchain; write the tables into docs/toolchains
-	for name in $(IMPORTERS); do bin/mlpromote toolchain install $$name || exit 1; done
+	for name in $(filter-out torch,$(call TOOLCHAINS_OF,importers)); do bin/mlpromote toolchain install $$name || exit 1; done
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote $(if $(MISSING),-missing) $(if $(ONLY),-only '$(ONLY)') docs/toolchains
 
 node-tests: setup ## Run all of ONNX's backend node tests through our runner; write docs/validation-node-tests.md; some minutes

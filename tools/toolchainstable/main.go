@@ -4,8 +4,11 @@
 //
 //	toolchainstable -mlpromote bin/mlpromote [-missing] [-only REGEXP] [docs/toolchains]
 //	toolchainstable -rows docs/toolchains.md
+//	toolchainstable -list routine|others|engines|importers
 //
-// With -rows it measures nothing: it writes the table of all toolchains, from their rows, between marks of a document.
+// With -rows it measures nothing: it writes the table of all toolchains, from their rows, between marks of a document. With -list it
+// prints names of toolchains with an install of their own: those that make test installs, or the others; those that make engines, or
+// that only import and quantize.
 //
 // It writes each row as soon as it has it. With -missing it keeps the rows that are there already, and so goes on
 // where it was stopped. With -only it measures the rows whose beginning, such as "| digits | iree 3.13.0 | fp32 |",
@@ -27,11 +30,15 @@ func main() {
 	missing := flag.Bool("missing", false, "keep the rows that the document has")
 	only := flag.String("only", "", "measure only rows that match")
 	rows := flag.String("rows", "", "write the table of all toolchains into this document")
+	list := flag.String("list", "", "print the toolchains that are routine, others, engines or importers")
 	flag.Parse()
-	err := error(nil)
-	if *rows != "" {
+	var err error
+	switch {
+	case *list != "":
+		err = printNames(*list)
+	case *rows != "":
 		err = writeRows(*rows)
-	} else {
+	default:
 		err = run(*program, flag.Arg(0), *missing, *only)
 	}
 	if err != nil {

@@ -72,6 +72,25 @@ func machines(s drivers.Source) string {
 	return "processors"
 }
 
+// printNames prints the names of toolchains of a kind that have an install of their own.
+func printNames(kind string) error {
+	holds, ok := map[string]func(drivers.Source) bool{
+		"routine":   func(s drivers.Source) bool { return s.Routine },
+		"others":    func(s drivers.Source) bool { return !s.Routine },
+		"engines":   func(s drivers.Source) bool { return s.Profile.Name != "" },
+		"importers": func(s drivers.Source) bool { return s.Profile.Name == "" },
+	}[kind]
+	if !ok {
+		return fmt.Errorf("-list %q: want routine, others, engines or importers", kind)
+	}
+	for _, name := range drivers.Names() {
+		if s := rowOf(name); s.Shares == "" && holds(s) {
+			fmt.Println(name)
+		}
+	}
+	return nil
+}
+
 // writeRows writes the table into a document.
 func writeRows(path string) error {
 	d, err := openDocument(path)

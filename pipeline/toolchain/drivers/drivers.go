@@ -65,6 +65,9 @@ type Source struct {
 	Options map[string]toolchains.Setting
 	// Example is a target that it compiles for; the zero Target is any processor with Linux.
 	Example registry.Target
+	// Routine is true if `make test` installs the toolchain. The tests of others run in `make toolchains-all`, and where they are
+	// installed.
+	Routine bool
 	// Installed is the approximate size of an install in MiB, measured on linux/amd64.
 	Installed int64
 	// Profile describes the engines that the program makes. It has no name if it makes none.

@@ -48,3 +48,35 @@ func TestShared(t *testing.T) {
 		}
 	}
 }
+
+// What `make test` installs is a toolchain of each kind, and little enough to be downloaded.
+func TestRoutineInstalls(t *testing.T) {
+	t.Parallel()
+	const most = 2500 // MiB
+	var size int64
+	kinds := map[string]bool{"a runtime of graphs": false, "machine code": false, "JavaScript": false, "a source as it is": false, "an importer": false, "a quantizer": false}
+	for _, name := range drivers.Names() {
+		s, err := drivers.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Routine {
+			continue
+		}
+		size += s.Installed
+		for kind, is := range map[string]bool{
+			"a runtime of graphs": s.Profile.Format == "onnx", "machine code": s.Profile.NativeCode, "JavaScript": s.Language == drivers.JavaScript,
+			"a source as it is": len(s.AsIs) > 0, "an importer": s.Profile.Name == "" && len(s.Imports) > 0, "a quantizer": s.Quantizes,
+		} {
+			kinds[kind] = kinds[kind] || is
+		}
+	}
+	if size > most {
+		t.Errorf("make test installs %d MiB of toolchains, want at most %d: leave one to make toolchains-all", size, most)
+	}
+	for kind, is := range kinds {
+		if !is {
+			t.Errorf("make test installs no toolchain for %s", kind)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func known() []Source {
 func runtimes() []Source {
 	return []Source{
 		{
-			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266,
+			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266, Routine: true,
 			Imports: []string{"onnx"}, Options: onnxRuntimeOptions(), Triton: true,
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
@@ -39,7 +39,7 @@ func runtimes() []Source {
 			},
 		},
 		{
-			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266,
+			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266, Routine: true,
 			Options: openvinoOptions(), Triton: true,
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
@@ -79,7 +79,7 @@ func unproven() []Source {
 func compilers() []Source {
 	return []Source{
 		{
-			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587, Accelerators: true,
+			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587, Routine: true, Accelerators: true,
 			Options: map[string]toolchains.Setting{"driver": words("local-sync (one thread) or local-task", "local-sync", "local-task")},
 			Needs:   []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
@@ -103,7 +103,7 @@ func compilers() []Source {
 			},
 		},
 		{
-			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20", Installed: 145,
+			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20", Installed: 145, Routine: true,
 			Options: map[string]toolchains.Setting{ // SessionOptions, and ort.env
 				"graphOptimizationLevel": words("disabled, basic, extended, layout or all", "disabled", "basic", "extended", "layout", "all"),
 				"numThreads":             count(),
@@ -156,7 +156,7 @@ func fromSources() []Source {
 			},
 		},
 		{
-			Name: "llama-cpp", Package: "xllamacpp", Language: Python, Oldest: "3.11", Installed: 190, AsIs: []string{"gguf"},
+			Name: "llama-cpp", Package: "xllamacpp", Language: Python, Oldest: "3.11", Installed: 190, Routine: true, AsIs: []string{"gguf"},
 			Options: map[string]toolchains.Setting{"n_threads": positive(), "n_ubatch": positive()}, // llama_context_params
 			Profile: toolchain.Profile{
 				Name: "llama-cpp", Format: "gguf", Entry: "model.gguf", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
@@ -170,11 +170,11 @@ func fromSources() []Source {
 func importers() []Source {
 	return []Source{
 		{
-			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11", Installed: 319,
+			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11", Installed: 319, Routine: true,
 			Imports: []string{"skops", "pickle"},
 		},
 		{
-			Name: "xgboost", Package: "xgboost-cpu", Language: Python, Oldest: "3.12", Installed: 264,
+			Name: "xgboost", Package: "xgboost-cpu", Language: Python, Oldest: "3.12", Installed: 264, Routine: true,
 			Imports: []string{"xgboost"},
 		},
 		{
@@ -182,12 +182,12 @@ func importers() []Source {
 			Imports: []string{"lightgbm"},
 		},
 		{
-			Name: "pmml", Package: "numpy", Language: Python, Oldest: "3.11", Installed: 119,
+			Name: "pmml", Package: "numpy", Language: Python, Oldest: "3.11", Installed: 119, Routine: true,
 			Imports: []string{"pmml"},
 		},
 		{Name: "nncf", Package: "nncf", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 413},
 		{
-			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11", Installed: 119,
+			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11", Installed: 119, Routine: true,
 			Imports: []string{"safetensors"},
 		},
 		{
