@@ -166,12 +166,12 @@ func tensorInfos(what string, values []format.Value) ([]validators.TensorInfo, e
 			dtype, err = validators.Text, nil
 		}
 		if err != nil {
-			return nil, registry.Errorf(registry.CodeInvalid,
-				"%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)
+			return nil, &valueError{v, registry.Errorf(registry.CodeInvalid,
+				"%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)}
 		}
 		if v.Shape == nil {
-			return nil, registry.Errorf(registry.CodeInvalid,
-				"%s %q has no shape: export the model with the shapes of its inputs, at least their ranks", what, v.Name)
+			return nil, &valueError{v, registry.Errorf(registry.CodeInvalid,
+				"%s %q has no shape: export the model with the shapes of its inputs, at least their ranks", what, v.Name)}
 		}
 		info := validators.TensorInfo{Name: v.Name, DType: dtype, Shape: []validators.Dim{}}
 		for axis, d := range v.Shape {

@@ -1,8 +1,8 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -10,22 +10,28 @@ import (
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
+// valueError is the error of an input or output that cannot be compared.
+type valueError struct {
+	value format.Value
+	err   error
+}
+
+func (e *valueError) Error() string { return e.err.Error() }
+func (e *valueError) Unwrap() error { return e.err }
+
 // wayOut adds to an error about inputs or outputs that cannot be compared, how to get a model
 // without them. It names the nodes that make them.
 func wayOut(m *format.Model, err error) error {
-	if err == nil {
-		return nil
+	var of *valueError
+	if !errors.As(err, &of) {
+		return err
 	}
-	for _, v := range slices.Concat(m.Inputs, m.Outputs) {
-		if strings.Contains(v.DType, "(") && strings.Contains(err.Error(), fmt.Sprintf("%q", v.Name)) {
-			return registry.WithHint(err, "%s", dictionaryHint(m, v))
-		}
-	}
-	for _, v := range m.Outputs {
-		if v.DType == string(validators.Text) && strings.Contains(err.Error(), fmt.Sprintf("%q", v.Name)) {
-			return registry.WithHint(err,
-				"%sleave the output out: %s; nodes find the names of classes in labels.json, by the largest score", madeBy(m, v), dropOutput(v))
-		}
+	switch v := of.value; {
+	case strings.Contains(v.DType, "("):
+		return registry.WithHint(err, "%s", dictionaryHint(m, v))
+	case v.DType == string(validators.Text):
+		return registry.WithHint(err,
+			"%sleave the output out: %s; nodes find the names of classes in labels.json, by the largest score", madeBy(m, v), dropOutput(v))
 	}
 	return err
 }

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
 	"unicode/utf8"
 )
 
 // maxJSONDepth bounds how deep objects and arrays may nest in signed JSON.
 const maxJSONDepth = 64
+
+// deepestRead is how deep encoding/json reads.
+const deepestRead = 10_000
 
 var errTooDeep = fmt.Errorf("it nests deeper than %d", maxJSONDepth)
 
@@ -50,7 +52,8 @@ func checkSyntax(data []byte) error {
 		d := json.NewDecoder(bytes.NewReader(data))
 		var first json.RawMessage
 		err := d.Decode(&first)
-		if err != nil && strings.Contains(err.Error(), "exceeded max depth") { // that of encoding/json, 10,000
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) && depthOf(data[:min(syntax.Offset, int64(len(data)))]) > deepestRead {
 			return errTooDeep
 		}
 		if err != nil {
@@ -65,4 +68,23 @@ func checkSyntax(data []byte) error {
 		return errors.New("it is not a JSON object")
 	}
 	return nil
+}
+
+// depthOf is how deep the beginning of a JSON text nests at its end.
+func depthOf(data []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return depth
 }

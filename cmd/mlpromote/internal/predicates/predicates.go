@@ -168,6 +168,5 @@ func why(e *jsonschema.ValidationError) string {
 	for len(e.Causes) > 0 {
 		e = e.Causes[0]
 	}
-	lines := strings.Split(e.Error(), "\n") // the first says which schema it is
-	return registry.PlainText(strings.TrimPrefix(lines[len(lines)-1], "- "))
+	return registry.PlainText(e.Error())
 }
