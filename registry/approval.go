@@ -130,119 +130,21 @@ func placeOf(resource string) string {
 	return where
 }
 
-// LocalRegistry is the name of registries that were given none.
-const LocalRegistry = "local"
-
-// foreign reports whether nothing shows that an approval is for this registry.
-func (g GivenApproval) foreign() bool {
-	name, _, _ := strings.Cut(strings.TrimPrefix(g.ResourceURI, resourceScheme), "/")
-	return g.observed == 0 && (len(g.History) > 0 || name == LocalRegistry)
-}
-
 // expired reports whether the approval no longer counts at a time. At the zero time, which is
 // unknown, every approval that expires at all counts as expired.
 func (a Approval) expired(now time.Time) bool {
 	return !a.ExpiresOn.IsZero() && (now.IsZero() || !now.Before(a.ExpiresOn))
 }
 
-// ApprovalState says whether an approval counts. The zero ApprovalState counts for nothing.
-type ApprovalState string
-
-// The states of an approval by a trusted approver.
-const (
-	ApprovalStands    ApprovalState = "stands"
-	ApprovalWithdrawn ApprovalState = "withdrawn" // by its signer
-	ApprovalExpired   ApprovalState = "expired"
-	ApprovalByBuilder ApprovalState = "builder" // its signer also signed a build of the release
-	ApprovalLeft      ApprovalState = "left"    // the environment was rolled back from the release since
-	ApprovalForeign   ApprovalState = "foreign" // nothing shows that it is for this registry, and not for another one of its name
-	// ApprovalUnlisted: it is attested, and the environment does not list the person.
-	ApprovalUnlisted ApprovalState = "unlisted"
-)
-
-// GivenApproval is an approval of a release by a trusted approver.
-type GivenApproval struct {
-	Approval
-	State  ApprovalState `json:"state"`
-	Signer string        `json:"signer"`         // key identifier
-	Keys   []string      `json:"keys,omitempty"` // of the signer, as in [Claim]
-	Bundle Digest        `json:"bundle"`
-
-	recorded, observed int64 // as [Claim] has them
-}
-
-// String describes the approval in a line: who, for what, why, and whether it counts.
-func (g GivenApproval) String() string {
-	text := fmt.Sprintf("approval by %s %s", g.by(), g.reason())
+// checkTimes checks when an approval was given and expires against the time at which it is recorded,
+// if that is known.
+func checkTimes(given, expires, at time.Time) error {
 	switch {
-	case g.State == ApprovalStands && !g.ExpiresOn.IsZero():
-		text += fmt.Sprintf(" (until %s)", utc(g.ExpiresOn))
-	case g.State == ApprovalStands:
-	default:
-		text += " (does not count: " + g.why() + ")"
+	case at.IsZero():
+	case ClaimsFuture(given, at):
+		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", utc(given), utc(at))
+	case !expires.IsZero() && !at.Before(expires):
+		return fmt.Errorf("it expired on %s, and now it is %s", utc(expires), utc(at))
 	}
-	return PlainText(text)
+	return nil
 }
-
-// Approvals lists the approvals of a release for all resources, with their states at a time. It
-// leaves out withdrawals, and evidence that does not count, such as that of a revoked key. Of an
-// attested one only a [Policy] can say whether the environment lists its person. Claims
-// whose role was judged for another resource than the approval's must not be among the claims.
-func Approvals(r Release, claims []Claim, now time.Time) []GivenApproval {
-	counted, _ := count(r, claims)
-	builders := builders(r, claims)
-	statements := distinct(counted.of(PredicateApproval, r.Digest))
-	var given []GivenApproval
-	for _, c := range statements {
-		a, ok := c.Approval()
-		if !ok || a.Withdrawn {
-			continue
-		}
-		g := GivenApproval{Approval: a, State: ApprovalStands, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle, recorded: c.Recorded, observed: c.Observed}
-		switch {
-		case withdrawn(c, a.ResourceURI, statements):
-			g.State = ApprovalWithdrawn
-		case builders[c.Signer]:
-			g.State = ApprovalByBuilder
-		case a.expired(now):
-			g.State = ApprovalExpired
-		}
-		given = append(given, g)
-	}
-	return given
-}
-
-// withdrawn reports whether the signer of an approval for a resource took it back. The order is that of the
-// history: without it, the withdrawal wins. A statement that cannot be read could be a withdrawal
-// for any resource, so it counts as one.
-func withdrawn(c Claim, resource string, statements []Claim) bool {
-	for _, other := range statements {
-		taken, readable := other.Approval()
-		same := other.voice() == c.voice() || !readable && other.Signer == c.Signer
-		if !same || readable && (!taken.Withdrawn || taken.ResourceURI != resource) {
-			continue
-		}
-		if later := other.Recorded > 0 && c.Recorded > other.Recorded; !later {
-			return true
-		}
-	}
-	return false
-}
-
-// builders returns the signers of every signature and provenance of the release and its engines,
-// also of those that do not count: who took part in a build does not approve it.
-func builders(r Release, claims []Claim) map[string]bool {
-	all := make(map[string]bool)
-	for _, c := range claims {
-		_, isEngine := r.Engine(c.Subject)
-		about := (isEngine || c.Subject == r.Digest) && c.Statement.About(c.Subject)
-		if role, ok := RoleFor(c.Statement.PredicateType); about && ok && role == RoleBuilder {
-			all[c.Signer] = true
-		}
-	}
-	return all
-}
-
-// IsBuilder reports whether a key signed a build of the release: its signature or provenance, or that
-// of an engine. Such a key cannot approve the release.
-func IsBuilder(r Release, claims []Claim, signer string) bool { return builders(r, claims)[signer] }

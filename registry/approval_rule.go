@@ -2,10 +2,8 @@ package registry
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
 // ApprovalRule says how many approvals a promotion needs, and of whom. The zero rule asks for none.
@@ -91,163 +89,124 @@ func (rule ApprovalRule) group(keys []string) string {
 	return ""
 }
 
-// approvers are the signers of approvals that stand for the policy's resource.
-type approvers struct {
-	names   []string       // as messages show them, in order
-	groups  map[string]int // approvers by group
-	bundles []Digest       // of all their approvals
-	other   []string       // why other approvals for the resource do not count
-	until   time.Time      // when the first of them expires; zero: never
+// AttestedRule says which approvals count that the service signed for a person. The zero rule counts
+// none: who controls the service can make such approvals of anybody.
+type AttestedRule struct {
+	// Max is how many approvals of a promotion may be of this kind.
+	Max int `json:"max"`
+	// Accepts is true if such approvals also lift the lines that they accept.
+	Accepts bool           `json:"accepts,omitempty"`
+	People  []ListedPerson `json:"people"`
 }
 
-// liftingApprovals lists the approvals whose accepted lines count for a promotion under this policy: of
-// its resource, at its time. Those that a service attested are among them only if the rule says so.
-func (p Policy) liftingApprovals(r Release, claims []Claim) []GivenApproval {
-	lifts := func(g GivenApproval) bool {
-		return g.State == ApprovalStands && (g.Person == nil || p.Approvals.Attested.Accepts)
+// ListedPerson is somebody whose attested approvals count: the subject of an issuer, or the bearer of a
+// token of the service. Texts are compared exactly.
+type ListedPerson struct {
+	Issuer  string `json:"issuer,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Token   string `json:"token,omitempty"`
+	Group   string `json:"group,omitempty"` // of the rule, for which the person counts
+	// Keys are those that the same human holds, as trust entries name them. Person and keys count once.
+	Keys []string `json:"keys,omitempty"`
+}
+
+// validate checks the rule, as part of another one. Errors: CodeInvalid.
+func (a *AttestedRule) validate(rule ApprovalRule) error {
+	if a == nil {
+		return nil
 	}
-	return slices.DeleteFunc(p.GivenApprovals(r, claims), func(g GivenApproval) bool { return !lifts(g) })
+	if a.Max < 1 || a.Max > rule.Count {
+		return Errorf(CodeInvalid, "approvals: attested: max %d: want 1 to %d, as many as are needed", a.Max, rule.Count)
+	}
+	if len(a.People) == 0 {
+		return Errorf(CodeInvalid, "approvals: attested: people is empty: want those whose approvals count")
+	}
+	for i, p := range a.People {
+		// Any principal will do: it is not part of the list.
+		if err := (Person{Principal: "x", Issuer: p.Issuer, Subject: p.Subject, Token: p.Token}).Validate(); err != nil {
+			return Errorf(CodeInvalid, "approvals: attested: person %d: want an issuer and a subject, or the name of a token", i+1)
+		}
+		if p.Issuer != "" && !IsIssuerURL(p.Issuer) {
+			return Errorf(CodeInvalid, "approvals: attested: issuer %.200q: want https://HOST[/PATH], as its tokens have it in iss", p.Issuer)
+		}
+		if strings.ContainsAny(p.Subject+p.Token, "*?") {
+			return Errorf(CodeInvalid, "approvals: attested: %s: want the exact text: patterns have no meaning here", p)
+		}
+		if p.Group != "" && !slices.ContainsFunc(rule.Groups, func(g ApproverGroup) bool { return g.Name == p.Group }) {
+			return Errorf(CodeInvalid, "approvals: attested: %s: there is no group %.40q", p, p.Group)
+		}
+		for _, o := range a.People[:i] {
+			if p.person().Is(o.person()) {
+				return Errorf(CodeInvalid, "approvals: attested: %s is listed twice", p)
+			}
+			if k := slices.IndexFunc(p.Keys, func(key string) bool { return slices.Contains(o.Keys, key) }); k >= 0 {
+				return Errorf(CodeInvalid, "approvals: attested: key %s is listed for two people", p.Keys[k])
+			}
+		}
+	}
+	return nil
 }
 
-// GivenApprovals lists all approvals for the policy's resource, with the states that they have under
-// the policy. Without a resource there are none.
-func (p Policy) GivenApprovals(r Release, claims []Claim) []GivenApproval {
-	all := slices.DeleteFunc(Approvals(r, claims, p.Promotion.Now), func(g GivenApproval) bool {
-		return p.Promotion.Resource == "" || g.ResourceURI != p.Promotion.Resource
+func (l ListedPerson) person() Person {
+	return Person{Issuer: l.Issuer, Subject: l.Subject, Token: l.Token}
+}
+
+// String names the person.
+func (l ListedPerson) String() string { return PlainText(l.person().String()) }
+
+// find returns the entry of a person.
+func (a *AttestedRule) find(p Person) (l ListedPerson, ok bool) {
+	if a == nil {
+		return ListedPerson{}, false
+	}
+	i := slices.IndexFunc(a.People, func(l ListedPerson) bool { return l.person().Is(p) })
+	if i < 0 {
+		return ListedPerson{}, false
+	}
+	return a.People[i], true
+}
+
+// Lists reports whether attested approvals of a person can count.
+func (a *AttestedRule) Lists(p Person) bool {
+	_, ok := a.find(p)
+	return ok
+}
+
+// inGroup counts the people of a group whose approvals can count.
+func (a *AttestedRule) inGroup(name string) int {
+	if a == nil {
+		return 0
+	}
+	n := 0
+	for _, p := range a.People {
+		if p.Group == name {
+			n++
+		}
+	}
+	return min(n, a.Max)
+}
+
+// holds reports whether the person is known to hold a key that trust entries name so: the list
+// says it, or the entry is for the same subject of the same issuer.
+func (l ListedPerson) holds(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		if slices.Contains(l.Keys, key) {
+			return true
+		}
+		same := l.identity()
+		return same != "" && (key == same || strings.HasPrefix(key, same+" "))
 	})
-	for i, g := range all {
-		all[i].State = p.judgeApproval(g, r, claims)
-	}
-	return all
 }
 
-// approvers counts every signer and every person once, however many approvals and bundles there are.
-func (p Policy) approvers(r Release, claims []Claim) approvers {
-	given := p.GivenApprovals(r, claims)
-	a, h := approvers{groups: make(map[string]int)}, p.Approvals.hands(claims, false)
-	seen, counted := make(map[string]bool), make(map[string]bool)
-	var attested []GivenApproval
-	for _, g := range given {
-		switch {
-		case g.State != ApprovalStands:
-			continue
-		case g.Person != nil:
-			attested = append(attested, g)
-			seen[g.voice()] = true
-			continue
-		}
-		a.bundles = append(a.bundles, g.Bundle)
-		a.until = earlier(a.until, g.ExpiresOn)
-		switch voice := h.find(g.Signer); {
-		case !counted[voice]:
-			counted[voice], seen[g.Signer] = true, true
-			a.names = append(a.names, g.by())
-			a.groups[p.Approvals.group(g.Keys)]++
-		case !seen[g.Signer]:
-			seen[g.Signer] = true
-			a.other = append(a.other, g.by()+" belongs to a person who also approved with another key; both count once")
-		}
+// identity is what signs as the person, as trust entries name it; empty for the name of a token.
+func (l ListedPerson) identity() string {
+	if l.Issuer == "" {
+		return ""
 	}
-	slices.SortFunc(attested, func(a, b GivenApproval) int { return strings.Compare(a.voice(), b.voice()) })
-	a.countAttested(p.Approvals, h, counted, attested)
-	for _, g := range given {
-		if g.State != ApprovalStands && !seen[g.voice()] {
-			seen[g.voice()] = true
-			a.other = append(a.other, g.why())
-		}
-	}
-	slices.Sort(a.names)
-	slices.Sort(a.other)
-	return a
+	return TrustEntry{Identity: &Identity{Issuer: l.Issuer, Subject: l.Subject}}.String()
 }
 
-// voice identifies who approves: the key, or the person.
-func (g GivenApproval) voice() string {
-	if g.Person != nil {
-		return g.Person.key()
-	}
-	return g.Signer
-}
-
-// by names who approves: a person, or the signer by the file of its key if that is known.
-func (g GivenApproval) by() string {
-	if g.Person != nil {
-		return PlainText(g.Person.String()) + " (according to the service)"
-	}
-	if len(g.Keys) > 0 {
-		return PlainText(g.Keys[0])
-	}
-	return "key " + g.Signer
-}
-
-// why says why the approval does not count.
-func (g GivenApproval) why() string {
-	switch g.State {
-	case ApprovalWithdrawn:
-		return g.by() + " took its approval back"
-	case ApprovalExpired:
-		return fmt.Sprintf("that of %s expired on %s", g.by(), utc(g.ExpiresOn))
-	case ApprovalByBuilder:
-		if g.Person != nil {
-			return g.by() + " published or signed the build, so it cannot approve"
-		}
-		return g.by() + " signed the build, so it cannot approve"
-	case ApprovalForeign:
-		return "that of " + g.by() + " names no event of this registry's history: it may be for another one of this name (mlpromote approve names one; " +
-			"approvals of other tools need a registry: in environments.yaml that is not local)"
-	case ApprovalLeft:
-		return "that of " + g.by() + " is from before the environment was rolled back from this release"
-	case ApprovalUnlisted:
-		return "that of " + g.by() + " does not count: the environment does not list the person (approvals: attested:)"
-	}
-	return "that of " + g.by() + " does not count"
-}
-
-// CheckApprovals decides whether enough approvers agreed to a promotion to the policy's resource.
-func (p Policy) CheckApprovals(r Release, claims []Claim) Requirement {
-	req := Requirement{Name: requireApprovals, Subject: subjectRelease}
-	judgeApprovals(judging{policy: p, release: r, claims: claims}, &req)
-	return req
-}
-
-func judgeApprovals(j judging, req *Requirement) {
-	rule, a := j.policy.Approvals, j.policy.approvers(j.release, j.claims)
-	req.Evidence, req.until = a.bundles, a.until
-	missing := rule.missing(a)
-	req.Met = rule.Count > 0 && len(missing) == 0
-	var said []string
-	if len(a.names) > 0 {
-		said = append(said, "approved by "+strings.Join(a.names, ", "))
-	}
-	if !req.Met {
-		said = append(said, "missing: "+strings.Join(missing, ", "))
-		said = append(said, a.other...)
-	}
-	req.Detail = strings.Join(said, "; ")
-	if !req.Met {
-		req.Detail += j.policy.howToApprove(j.release)
-	}
-}
-
-// missing lists what is missing of the rule.
-func (rule ApprovalRule) missing(a approvers) []string {
-	var missing []string
-	for _, g := range rule.Groups {
-		if n := g.Count - a.groups[g.Name]; n > 0 {
-			missing = append(missing, fmt.Sprintf("%d of %s (%s)", n, g.Name, strings.Join(g.Keys, ", ")))
-		}
-	}
-	if n := rule.Count - len(a.names); n > 0 {
-		missing = append(missing, fmt.Sprintf("%d of %s", n, Count(rule.Count, "approval")))
-	}
-	return missing
-}
-
-// howToApprove names the command that adds an approval.
-func (p Policy) howToApprove(r Release) string {
-	if p.Promotion.Resource == "" {
-		return ": no resource is known for which approvals could count"
-	}
-	environment := path.Base(strings.TrimSuffix(p.Promotion.Resource, "/"+r.Model))
-	return fmt.Sprintf(`: another approver runs mlpromote approve %s:%s --env %s --comment TEXT`, r.Model, r.Tag(), environment)
+// mayBe reports whether two entries are of one human: who holds a key or an identity of both.
+func (l ListedPerson) mayBe(other ListedPerson) bool {
+	return l.holds(other.Keys) || l.holds([]string{other.identity()}) || other.holds([]string{l.identity()})
 }

@@ -117,35 +117,6 @@ func (c Claim) Issuer() (role Role, ok bool) {
 	return role, ok
 }
 
-// MayIssue reports whether the roles of the signer allow the statement. Who is trusted to speak
-// against a release is heard also if the statement names a person wrongly, or cannot be read.
-func (c Claim) MayIssue() bool {
-	role, ok := c.Issuer()
-	if !ok || c.SignedAs(role) {
-		return ok
-	}
-	own, _ := RoleFor(c.Statement.PredicateType)
-	_, readable := c.person()
-	return c.against() && (c.SignedAs(own) || !readable && c.SignedAs(RoleAttester))
-}
-
-// attestedRefuses returns why a statement that was signed for a person does not count, or "". Only
-// the service makes such statements, and the history has each; so a stolen key alone makes none.
-func (c Claim) attestedRefuses() string {
-	if c.Attested() == nil || c.against() {
-		return ""
-	}
-	switch {
-	case slices.ContainsFunc(c.Roles, func(r Role) bool { return r != RoleAttester }):
-		return "key " + c.Signer + " has other roles beside attester: give the service's attester a key of its own"
-	case c.Statement.PredicateType != PredicateApproval:
-		return "an attester cannot say this: only approvers do, with keys of their own"
-	case c.Recorded == 0:
-		return "it names a person, and the history does not have it"
-	}
-	return ""
-}
-
 // voice identifies who speaks in a claim: the signer, or the person whom an attester names.
 func (c Claim) voice() string {
 	if p := c.Attested(); p != nil {

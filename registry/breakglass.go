@@ -2,7 +2,6 @@ package registry
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -25,9 +24,6 @@ type BreakGlass struct {
 // MaxBreakGlass is the longest time for which a [BreakGlass] counts, after it was given and after it
 // was recorded.
 const MaxBreakGlass = 24 * time.Hour
-
-// breakGlassApprovers is how many must agree.
-const breakGlassApprovers = 2
 
 // NewBreakGlass returns a statement about a release, ready to sign. Errors: CodeInvalid for one that
 // [BreakGlass.Validate] refuses.
@@ -55,19 +51,6 @@ func (b BreakGlass) Validate() error {
 	}
 	// The rest is as in an approval.
 	return Approval{ResourceURI: b.ResourceURI, Comment: b.Comment, ApprovedOn: b.ApprovedOn, ExpiresOn: b.ExpiresOn}.Validate()
-}
-
-// validateSkips checks that requirements can be skipped, and that each is listed once.
-func validateSkips(what string, skips []string) error {
-	for i, name := range skips {
-		if !slices.Contains(Skippable(), name) {
-			return Errorf(CodeInvalid, "%s: requirement %.40q cannot be skipped: want some of %s", what, name, strings.Join(Skippable(), ", "))
-		}
-		if slices.Contains(skips[:i], name) {
-			return Errorf(CodeInvalid, "%s: requirement %q: listed twice", what, name)
-		}
-	}
-	return nil
 }
 
 // BreakGlass reads the statement in the claim. ok is false for other predicate types and for one that
@@ -114,70 +97,4 @@ func (c Claim) checkNewBreakGlass() error {
 // reason is the comment with what the statement is for.
 func (b BreakGlass) reason() string {
 	return fmt.Sprintf("break-glass for %s, skipping %s: %s", placeOf(b.ResourceURI), strings.Join(b.Skips, ", "), b.Comment)
-}
-
-// GivenBreakGlass is a break-glass approval by a trusted approver. Why is empty if it counts.
-type GivenBreakGlass struct {
-	BreakGlass
-	Why    string   `json:"why,omitempty"` // why it does not count
-	Signer string   `json:"signer"`        // key identifier
-	Keys   []string `json:"keys,omitempty"`
-	Bundle Digest   `json:"bundle"`
-}
-
-// String describes the approval in a line: who, for what, why, and whether it counts.
-func (g GivenBreakGlass) String() string {
-	text := fmt.Sprintf("approval by %s %s (until %s)", g.by(), g.reason(), utc(g.ExpiresOn))
-	if g.Why != "" {
-		text += " (does not count: " + g.Why + ")"
-	}
-	return PlainText(text)
-}
-
-// by names the signer, by the file of its key if that is known.
-func (g GivenBreakGlass) by() string { return GivenApproval{Signer: g.Signer, Keys: g.Keys}.by() }
-
-// BreakGlassApprovals lists the break-glass approvals of a release for the resource of a promotion,
-// and whether they count for it.
-func (p Policy) BreakGlassApprovals(r Release, claims []Claim) []GivenBreakGlass {
-	counted, _ := count(r, claims)
-	at, h, approvals := p.Promotion, p.Approvals.hands(claims, true), distinct(counted.of(PredicateApproval, r.Digest))
-	built := p.built(h, r, claims)
-	var given []GivenBreakGlass
-	for _, c := range distinct(counted.of(PredicateBreakGlass, r.Digest)) {
-		b, ok := c.BreakGlass()
-		if !ok || at.Resource == "" || b.ResourceURI != at.Resource {
-			continue
-		}
-		g := GivenBreakGlass{BreakGlass: b, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
-		switch {
-		case built[h.find(c.Signer)]:
-			g.Why = "it, or another key that the same person may hold, signed the build, so it cannot approve"
-		case withdrawn(c, b.ResourceURI, approvals):
-			g.Why = "it was taken back"
-		default:
-			g.Why = b.spent(c, at)
-		}
-		given = append(given, g)
-	}
-	return given
-}
-
-// spent returns why the statement does not count for a promotion, or "". The history must have it,
-// since the head was last moved: nothing is skipped in silence, and nothing is skipped twice.
-func (b BreakGlass) spent(c Claim, at PromotionContext) string {
-	same := b.Replaces.Names(at.Head) || at.Head == "" && len(b.Replaces) == 0
-	switch why := at.unknownTime(); {
-	case why != "":
-		return why
-	case !same || at.Environment == "":
-		return "it is for a promotion that replaces " + shown(b.Replaces.SHA256())
-	case c.Recorded == 0:
-		return "the history does not have it"
-	case at.Head != "" && at.HeadMoved == 0, c.Recorded <= at.HeadMoved:
-		return "the head was moved after it was given"
-	case !at.Now.Before(b.ExpiresOn), !at.Now.Before(c.RecordedAt.Add(MaxBreakGlass)):
-		return "it expired on " + utc(earlier(b.ExpiresOn, c.RecordedAt.Add(MaxBreakGlass)))
-	}
-	return ""
 }

@@ -4,28 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
-
-// Skipped says which unmet requirements a promotion skipped, and who agreed to that.
-type Skipped struct {
-	Requirements []string `json:"requirements"`
-	Approvers    []string `json:"approvers"` // as messages show them
-	Comments     []string `json:"comments"`
-}
-
-// skips begins what [Skipped.String] says.
-const skips = "break-glass: skips "
-
-// SaysSkipped reports whether a text begins as [Skipped.String] does. Of the reasons in the history, only those of
-// break-glass promotions do.
-func SaysSkipped(text string) bool { return strings.HasPrefix(text, skips) }
-
-// String describes it in one line of at most [MaxText] bytes: what, who and why.
-func (s Skipped) String() string {
-	return PlainText(fmt.Sprintf(skips+"%s; approved by %s: %s", strings.Join(s.Requirements, ", "),
-		strings.Join(s.Approvers, ", "), strings.Join(s.Comments, "; ")))
-}
 
 // agreed are approvers who agreed to skip the same requirements.
 type agreed struct {
@@ -146,15 +125,71 @@ func (p Policy) howToBreak(r Release, unmet []Requirement, others []string) stri
 	return strings.Join(said, "; ") + ": each runs " + command + " --comment TEXT"
 }
 
-// checkTimes checks when an approval was given and expires against the time at which it is recorded,
-// if that is known.
-func checkTimes(given, expires, at time.Time) error {
-	switch {
-	case at.IsZero():
-	case ClaimsFuture(given, at):
-		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", utc(given), utc(at))
-	case !expires.IsZero() && !at.Before(expires):
-		return fmt.Errorf("it expired on %s, and now it is %s", utc(expires), utc(at))
+// breakGlassApprovers is how many must agree.
+const breakGlassApprovers = 2
+
+// GivenBreakGlass is a break-glass approval by a trusted approver. Why is empty if it counts.
+type GivenBreakGlass struct {
+	BreakGlass
+	Why    string   `json:"why,omitempty"` // why it does not count
+	Signer string   `json:"signer"`        // key identifier
+	Keys   []string `json:"keys,omitempty"`
+	Bundle Digest   `json:"bundle"`
+}
+
+// String describes the approval in a line: who, for what, why, and whether it counts.
+func (g GivenBreakGlass) String() string {
+	text := fmt.Sprintf("approval by %s %s (until %s)", g.by(), g.reason(), utc(g.ExpiresOn))
+	if g.Why != "" {
+		text += " (does not count: " + g.Why + ")"
 	}
-	return nil
+	return PlainText(text)
+}
+
+// by names the signer, by the file of its key if that is known.
+func (g GivenBreakGlass) by() string { return GivenApproval{Signer: g.Signer, Keys: g.Keys}.by() }
+
+// BreakGlassApprovals lists the break-glass approvals of a release for the resource of a promotion,
+// and whether they count for it.
+func (p Policy) BreakGlassApprovals(r Release, claims []Claim) []GivenBreakGlass {
+	counted, _ := count(r, claims)
+	at, h, approvals := p.Promotion, p.Approvals.hands(claims, true), distinct(counted.of(PredicateApproval, r.Digest))
+	built := p.built(h, r, claims)
+	var given []GivenBreakGlass
+	for _, c := range distinct(counted.of(PredicateBreakGlass, r.Digest)) {
+		b, ok := c.BreakGlass()
+		if !ok || at.Resource == "" || b.ResourceURI != at.Resource {
+			continue
+		}
+		g := GivenBreakGlass{BreakGlass: b, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
+		switch {
+		case built[h.find(c.Signer)]:
+			g.Why = "it, or another key that the same person may hold, signed the build, so it cannot approve"
+		case withdrawn(c, b.ResourceURI, approvals):
+			g.Why = "it was taken back"
+		default:
+			g.Why = b.spent(c, at)
+		}
+		given = append(given, g)
+	}
+	return given
+}
+
+// spent returns why the statement does not count for a promotion, or "". The history must have it,
+// since the head was last moved: nothing is skipped in silence, and nothing is skipped twice.
+func (b BreakGlass) spent(c Claim, at PromotionContext) string {
+	same := b.Replaces.Names(at.Head) || at.Head == "" && len(b.Replaces) == 0
+	switch why := at.unknownTime(); {
+	case why != "":
+		return why
+	case !same || at.Environment == "":
+		return "it is for a promotion that replaces " + shown(b.Replaces.SHA256())
+	case c.Recorded == 0:
+		return "the history does not have it"
+	case at.Head != "" && at.HeadMoved == 0, c.Recorded <= at.HeadMoved:
+		return "the head was moved after it was given"
+	case !at.Now.Before(b.ExpiresOn), !at.Now.Before(c.RecordedAt.Add(MaxBreakGlass)):
+		return "it expired on " + utc(earlier(b.ExpiresOn, c.RecordedAt.Add(MaxBreakGlass)))
+	}
+	return ""
 }

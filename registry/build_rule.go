@@ -88,3 +88,19 @@ func judgeReproducible(want Reproducibility) func(judging, *Requirement, Engine)
 		}
 	}
 }
+
+// judgeCIJob requires that a provenance that counts names the job.
+func judgeCIJob(j judging, req *Requirement, s Subject) {
+	job := j.policy.CIJob
+	req.Detail = "no provenance of a trusted builder: run mlpromote build in " + job.String()
+	for _, c := range j.counted.of(PredicateProvenance, s.Digest) {
+		why := job.differs(c.Statement.Origin())
+		if why == "" {
+			req.Met, req.Detail, req.Evidence = true, "built in "+job.String(), nil
+			req.cite(c)
+			return
+		}
+		req.Detail = "want that it was built in " + job.String() + ": " + why
+		req.cite(c)
+	}
+}

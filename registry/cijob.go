@@ -39,9 +39,6 @@ func (j *CIJob) Validate() error {
 	return nil
 }
 
-// issuerOfGitHub signs the tokens of jobs of GitHub Actions.
-const issuerOfGitHub = "https://token.actions.githubusercontent.com"
-
 // digits are the values of claims that number a repository, a project or an owner.
 var digits = regexp.MustCompile(`^[0-9]+$`)
 
@@ -99,20 +96,4 @@ func cmpText(text, otherwise string) string {
 		return text
 	}
 	return otherwise
-}
-
-// judgeCIJob requires that a provenance that counts names the job.
-func judgeCIJob(j judging, req *Requirement, s Subject) {
-	job := j.policy.CIJob
-	req.Detail = "no provenance of a trusted builder: run mlpromote build in " + job.String()
-	for _, c := range j.counted.of(PredicateProvenance, s.Digest) {
-		why := job.differs(c.Statement.Origin())
-		if why == "" {
-			req.Met, req.Detail, req.Evidence = true, "built in "+job.String(), nil
-			req.cite(c)
-			return
-		}
-		req.Detail = "want that it was built in " + job.String() + ": " + why
-		req.cite(c)
-	}
 }

@@ -24,37 +24,6 @@ type EngineCases struct {
 	Cases     int // 0: no passing parity report counts
 }
 
-// CasesShown returns how many cases each engine of a release is shown to keep its limits in: the most of
-// its passing parity reports that count.
-func CasesShown(r Release, claims []Claim) []EngineCases {
-	cs, _ := count(r, claims)
-	var all []EngineCases
-	for _, e := range r.Engines {
-		shown := EngineCases{Label: e.Label(), Precision: e.Precision}
-		for _, pass := range cs.proofs(r, e).passes {
-			shown.Cases = max(shown.Cases, casesOf(pass))
-		}
-		all = append(all, shown)
-	}
-	return all
-}
-
-// casesOf is in how many cases a report shows something of every output: a mask, or a reference that is NaN, can leave
-// fewer than ran. Each output has the check that is of the most.
-func casesOf(pass report) int {
-	most := make(map[string]int)
-	for _, c := range pass.Checks {
-		if c.Output != "" {
-			most[c.Output] = max(most[c.Output], c.Cases)
-		}
-	}
-	shown := pass.Cases.Ran
-	for _, cases := range most {
-		shown = min(shown, cases)
-	}
-	return shown
-}
-
 // CountCases adds a line for each engine that is shown to keep its limits in fewer cases than the one of
 // its label and precision in the release that is replaced, or if it is not known in how many that was. A limit on
 // the worst case says less of fewer cases. An engine whose label is new is held against the one with

@@ -76,3 +76,18 @@ func (j judging) lift(req *Requirement, lines []string, met, unmet string) {
 		req.Detail = fmt.Sprintf(unmet, there.Comparison.Version, there.Environment, Count(len(left), "limit")) + strings.Join(left, "; ")
 	}
 }
+
+// CasesShown returns how many cases each engine of a release is shown to keep its limits in: the most of
+// its passing parity reports that count.
+func CasesShown(r Release, claims []Claim) []EngineCases {
+	cs, _ := count(r, claims)
+	var all []EngineCases
+	for _, e := range r.Engines {
+		shown := EngineCases{Label: e.Label(), Precision: e.Precision}
+		for _, pass := range cs.proofs(r, e).passes {
+			shown.Cases = max(shown.Cases, casesOf(pass))
+		}
+		all = append(all, shown)
+	}
+	return all
+}

@@ -78,9 +78,3 @@ func (k KnownNodeTypes) selected(name string) []Named[Node] {
 	}
 	return found
 }
-
-// NeedsNodeTypes reports whether what the policy decides about a release depends on the registered node
-// types.
-func (p Policy) NeedsNodeTypes(r Release) bool {
-	return !p.Coverage.IsZero() || slices.ContainsFunc(r.Engines, func(e Engine) bool { return len(e.Target.RequiredNodeTypes) > 0 })
-}

@@ -1,6 +1,10 @@
 package registry
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Decision is the result of a policy check. The zero Decision does not allow.
 type Decision struct {
@@ -33,3 +37,23 @@ func (d Decision) Unmet() []Requirement {
 
 // UnmetOn lists the requirements that are not met for a node, with the reason in their detail.
 func (d Decision) UnmetOn(n Node) []Requirement { return unmetOn(n, d.Unmet()) }
+
+// Skipped says which unmet requirements a promotion skipped, and who agreed to that.
+type Skipped struct {
+	Requirements []string `json:"requirements"`
+	Approvers    []string `json:"approvers"` // as messages show them
+	Comments     []string `json:"comments"`
+}
+
+// skips begins what [Skipped.String] says.
+const skips = "break-glass: skips "
+
+// SaysSkipped reports whether a text begins as [Skipped.String] does. Of the reasons in the history, only those of
+// break-glass promotions do.
+func SaysSkipped(text string) bool { return strings.HasPrefix(text, skips) }
+
+// String describes it in one line of at most [MaxText] bytes: what, who and why.
+func (s Skipped) String() string {
+	return PlainText(fmt.Sprintf(skips+"%s; approved by %s: %s", strings.Join(s.Requirements, ", "),
+		strings.Join(s.Approvers, ", "), strings.Join(s.Comments, "; ")))
+}

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,24 +91,6 @@ func (c Ceilings) Validate() error {
 	return nil
 }
 
-// judgeAccuracy decides whether every kind of hardware has a pass that shows the accuracy.
-func judgeAccuracy(j judging, req *Requirement, e Engine) {
-	if j.policy.Accuracy == nil {
-		req.Detail = "the policy does not say which accuracy"
-		return
-	}
-	judgePasses(j, req, e, "shown by a verifier", passAccuracy)
-}
-
-// judgeCeilings decides whether no limit on an output is looser than the ceiling of its precision.
-func judgeCeilings(j judging, req *Requirement, e Engine) {
-	if _, listed := j.policy.Ceilings[e.Precision]; !listed {
-		req.Detail = fmt.Sprintf("there are ceilings, but not for %s: add %s to ceilings in environments.yaml, {} for no ceiling", e.Precision, e.Precision)
-		return
-	}
-	judgePasses(j, req, e, "shown by a verifier", passCeilings)
-}
-
 // ownCeilings has the precisions that numbers of an output have by their type.
 var ownCeilings = map[string]string{"float16": "fp16", "bfloat16": "bf16"}
 
@@ -124,68 +105,6 @@ func (c Ceilings) of(precision, dtype string) map[string]Figure {
 		}
 	}
 	return looser
-}
-
-func (p Policy) lacksAccuracy(pass report, e Engine) string {
-	want := p.Accuracy
-	switch {
-	case pass.Rules != ReportRules:
-		return pass.otherRules()
-	case pass.Accuracy == nil:
-		return fmt.Sprintf("its accuracy was not measured: give the cases labels and set limits.accuracy to metric %s, build and verify", want.Metric)
-	case pass.Accuracy.Metric != want.Metric:
-		return fmt.Sprintf("its accuracy was measured by %s, and %s is required: set limits.accuracy.metric, build and verify", PlainText(pass.Accuracy.Metric), want.Metric)
-	case len(want.Cases) > 0 && !slices.ContainsFunc(want.Cases, pass.Cases.Digest.Names):
-		return fmt.Sprintf("it ran other cases than those that %s accepts: %s", p.Promotion.Environment, shownDigest(pass.Cases.Digest))
-	case !(1-(1-float64(pass.Confidence))*float64(max(pass.Attempts, 1)) >= RequiredConfidence-1e-9):
-		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
-	}
-	return cmp.Or(want.lacksBound(pass), p.lacksRegression(pass, e))
-}
-
-// otherRules says that a report was judged by limits of another version.
-func (r report) otherRules() string {
-	return fmt.Sprintf("its limits are of version %d, and this program knows version %d: build again and verify", r.Rules, ReportRules)
-}
-
-// lacksBound says which bound a report does not have.
-func (a AccuracyRequirement) lacksBound(pass report) string {
-	switch want := a; {
-	case want.Min != nil && !pass.keeps(figure.Accuracy, true, *want.Min):
-		return fmt.Sprintf("it has no limit on %s of at least %v: set limits.accuracy.min, build and verify", want.Metric, *want.Min)
-	case want.Max != nil && !pass.keeps(figure.Accuracy, false, *want.Max):
-		return fmt.Sprintf("it has no limit on %s of at most %v: set limits.accuracy.max, build and verify", want.Metric, *want.Max)
-	}
-	return ""
-}
-
-// lacksRegression says why a report does not show what the engine loses against the one there now.
-func (p Policy) lacksRegression(pass report, e Engine) string {
-	want := p.Accuracy
-	if want.Regression == nil || p.Promotion.Replay {
-		return ""
-	}
-	switch {
-	case pass.replaces(e) && !pass.keeps(figure.Regression, false, *want.Regression):
-		return fmt.Sprintf("it has no limit of at most %v on what it loses against the engine there now: set limits.accuracy.regression, build and verify", *want.Regression)
-	case p.Promotion.Head != "" && pass.Destination == nil:
-		return "it was not compared with the engine there now: set limits.accuracy.regression, build and verify"
-	case !p.compared(pass):
-		return p.comparedWithAnother(pass)
-	}
-	return ""
-}
-
-func shownDigest(s DigestSet) string {
-	if d := s.SHA256(); d != "" {
-		return string(d)
-	}
-	return "of an unknown digest"
-}
-
-// replaces reports whether the destination had another engine to compare with.
-func (r report) replaces(e Engine) bool {
-	return r.Destination != nil && len(r.Destination.Engine) > 0 && !r.Destination.Engine.Names(e.Digest)
 }
 
 // keeps reports whether a report has a limit on the engine as a whole, at least as strict as one, that held.

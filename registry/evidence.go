@@ -45,6 +45,8 @@ const (
 	PredicateBreakGlass  = "https://mlpromote.dev/break-glass/v1"
 	PredicateQuarantine  = "https://mlpromote.dev/quarantine/v1"
 	PredicateVSA         = "https://slsa.dev/verification_summary/v1" // SLSA verification summary
+	// PredicateRestrictions is about an environment, and attached to nothing: see [RestrictionList].
+	PredicateRestrictions = "https://mlpromote.dev/restrictions/v1"
 )
 
 // RoleFor returns the role that may issue a predicate type. An unknown type has no role, so

@@ -2,66 +2,10 @@ package registry
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
-
-// report has the fields of a parity or performance report that policy reads.
-type report struct {
-	ReportHead
-	Cases       CasesRun                 `json:"cases"`
-	Checks      []Check                  `json:"checks"`
-	Consistency []ConsistencyCheck       `json:"consistency"`
-	EarlyStop   json.RawMessage          `json:"earlyStop"`
-	Destination *Destination             `json:"destination"`
-	Rules       int                      `json:"rules"`
-	Confidence  Figure                   `json:"confidence"`
-	Attempts    int                      `json:"attempts"`
-	Accuracy    *Accuracy                `json:"accuracy"`
-	Outputs     map[string]OutputFigures `json:"outputs"`
-	PlainLoad   *PlainLoad               `json:"plainLoad"`
-	claim       Claim
-	fault       error // why it cannot be read; then only claim is set
-	accelerated bool  // its engine is for an accelerator
-}
-
-// readReport reads a claim that is a parity or performance report. ok is false for other types.
-func readReport(c Claim) (read report, ok bool) {
-	if c.Statement.PredicateType != PredicateParity && c.Statement.PredicateType != PredicatePerformance {
-		return report{}, false
-	}
-	if err := DecodeSigned(c.Statement.Predicate, &read); err != nil {
-		return report{claim: c, fault: err}, true
-	}
-	read.claim = c
-	return read, true
-}
-
-// passes reports whether the report supports its engine. A performance report that only
-// recorded figures passes, because it had no limit.
-func (r report) passes() bool {
-	recorded := r.Verdict == VerdictRecorded && r.claim.Statement.PredicateType == PredicatePerformance
-	return r.fault == nil && (r.Verdict == VerdictPass || recorded)
-}
-
-// failure says what a report that did not pass says.
-func (r report) failure() string {
-	what := "parity"
-	if r.claim.Statement.PredicateType == PredicatePerformance {
-		what = "performance"
-	}
-	switch {
-	case r.fault != nil:
-		return fmt.Sprintf("a %s report of a trusted verifier cannot be read: %s: verify again", what, r.fault)
-	case len(r.Reasons) == 0:
-		return fmt.Sprintf("the %s verdict is %q", what, r.Verdict)
-	default:
-		return fmt.Sprintf("the %s verdict is %q: %s", what, r.Verdict, PlainText(r.Reasons[0].Message))
-	}
-}
 
 // findings are the reports about an engine, sorted by their effect.
 type findings struct {
@@ -108,23 +52,6 @@ func (cs counted) findings(predicateType string, r Release, e Engine) findings {
 	})
 	slices.SortStableFunc(f.against, report.compareAge)
 	return f
-}
-
-// distinct keeps one claim of each signed statement, the one that was recorded first. Anyone
-// can put a statement into another bundle and attach that later. This does not make the
-// statement newer.
-func distinct(claims []Claim) []Claim {
-	var out []Claim
-	for _, c := range claims {
-		i := slices.IndexFunc(out, c.Restates)
-		switch {
-		case i < 0:
-			out = append(out, c)
-		case c.Recorded != 0 && (out[i].Recorded == 0 || c.Recorded < out[i].Recorded):
-			out[i] = c
-		}
-	}
-	return out
 }
 
 // concernsOther returns why a report is not about this engine in this release, or "". It
@@ -233,17 +160,6 @@ func (f findings) noPass() string {
 		return "no report counts: " + f.stale[0]
 	}
 	return "no report of a trusted verifier: run mlpromote verify on a machine that meets the target"
-}
-
-// age returns since when a report can have been known: the earlier of the time at which it says that
-// its verifier was done, and of what [Claim.Time] shows. What was recorded today can be years old. It
-// is zero if either is unknown.
-func (r report) age() time.Time {
-	at, _ := r.claim.Time()
-	if at.IsZero() || r.FinishedOn.Before(at) {
-		return r.FinishedOn
-	}
-	return at
 }
 
 // refuse marks the requirement as refused for every report that did not pass, unless a pass counts: then they only keep the engine

@@ -74,3 +74,13 @@ func (p Policy) built(h hands, r Release, claims []Claim) map[string]bool {
 	}
 	return out
 }
+
+// published reports whether the listed person published the release. Events of earlier versions have the name of
+// the principal alone: then it is compared with the one that the person has without a template.
+func (p Policy) published(l ListedPerson) bool {
+	who := l.person()
+	if who.Principal = "token:" + l.Token; l.Token == "" {
+		who.Principal = "oidc:" + l.Issuer + "#" + l.Subject
+	}
+	return slices.ContainsFunc(p.Promotion.Publishers, who.MayBe)
+}

@@ -173,3 +173,45 @@ func NewestHash(ctx context.Context, r HistoryReader, model string) (Digest, err
 	}
 	return newest[0].Hash, nil
 }
+
+// HistoryQuery selects events. Zero fields select all events.
+type HistoryQuery struct {
+	Environment string
+	Model       string
+	Kind        EventKind
+	Subject     Digest
+	Hash        Digest // of the event itself; selects at most one
+	// Signer is the identifier of a key, and Principal the name of a caller. Each costs a look at every event that the
+	// rest selects.
+	Signer     string
+	Principal  string
+	After      int64 // sequence number, exclusive
+	Before     int64 // sequence number, exclusive; 0: no bound
+	Descending bool  // newest first
+	Limit      int   // maximum number of events; 0: all
+}
+
+// SelectsBy reports whether an event is of the signer and the principal of the query, if it names them.
+func (q HistoryQuery) SelectsBy(e Event) bool {
+	return (q.Signer == "" || e.Signer == q.Signer) && (q.Principal == "" || e.Principal == q.Principal)
+}
+
+// Builds reports whether the event is about evidence of a builder: a signature or provenance.
+func (e Event) Builds() bool {
+	role, ok := RoleFor(e.PredicateType)
+	return e.Kind == EventAttach && ok && role == RoleBuilder
+}
+
+// Publisher returns who caused the event; only the name of the principal where the history has no more.
+func (e Event) Publisher() Person {
+	if e.Person != nil {
+		return *e.Person
+	}
+	return Person{Principal: e.Principal}
+}
+
+// ModelHeads is a model with its heads.
+type ModelHeads struct {
+	Name  string `json:"name"`
+	Heads []Head `json:"heads"` // by environment
+}

@@ -63,11 +63,11 @@ func releaseAndEngines(one func(judging, *Requirement, Subject)) judge {
 	}}
 }
 
-// decide adds a requirement to the decision.
-func (j judging) decide(row requirementRow) {
-	for _, req := range row.judge.all(j) {
-		req.Name = row.name
-		j.decided.Requirements = append(j.decided.Requirements, req)
-		j.decided.Until = earlier(j.decided.Until, req.until)
+// named returns the requirement under its name, once for each of its subjects.
+func (by judge) named(name string, j judging) []Requirement {
+	all := by.all(j)
+	for i := range all {
+		all[i].Name = name
 	}
+	return all
 }

@@ -11,35 +11,6 @@ const ClaimRun = "run_url"
 // maxRunURL is how long the URL of a run may be.
 const maxRunURL = 512 // it is part of a reason, which has an end too
 
-// Run is the URL of the CI run that the verified claims name; empty where they name none. Sources:
-// https://docs.github.com/en/actions/reference/security/oidc and
-// https://docs.gitlab.com/ci/secrets/id_token_authentication/.
-func (c *CIOrigin) Run() string {
-	if c == nil || c.Issuer == "" {
-		return ""
-	}
-	has := c.Claims
-	switch server := gitHubServer(c.Issuer); {
-	case server != "" && has["repository"] != "" && has["run_id"] != "":
-		text := server + "/" + has["repository"] + "/actions/runs/" + has["run_id"]
-		if has["run_attempt"] != "" {
-			text += "/attempts/" + has["run_attempt"]
-		}
-		return RunURL(text)
-	case has["project_path"] != "" && has["job_id"] != "":
-		return RunURL(c.Issuer + "/" + has["project_path"] + "/-/jobs/" + has["job_id"])
-	}
-	return ""
-}
-
-// ClaimedRun is the URL of the CI run that the job claims to be: nothing confirms it.
-func (c *CIOrigin) ClaimedRun() string {
-	if c == nil {
-		return ""
-	}
-	return RunURL(c.Claimed[ClaimRun])
-}
-
 // RunURL is text if it can be the URL of a run that people follow: empty for anything else.
 func RunURL(text string) string {
 	u, err := url.Parse(text)

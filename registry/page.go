@@ -28,12 +28,6 @@ func (p *Page[T]) Receive(next string, partial bool) (items any) {
 	return &p.Items
 }
 
-// ModelHeads is a model with its heads.
-type ModelHeads struct {
-	Name  string `json:"name"`
-	Heads []Head `json:"heads"` // by environment
-}
-
 // TaggedRelease is a release with one of its tags in an environment.
 type TaggedRelease struct {
 	Tag     string `json:"tag"`

@@ -1,6 +1,9 @@
 package registry
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // judgeParity decides whether verifiers found that the engine computes what its reference
 // computes.
@@ -25,12 +28,6 @@ func judgeVerified(j judging, req *Requirement, e Engine, rules ...passRule) {
 	}
 }
 
-// parityRefuses reports whether [RequireParity] refuses a release without a pass, so that no other requirement does. Where break-glass
-// skips requirements, each that is unmet has to be skipped by its name.
-func (p Policy) parityRefuses() bool {
-	return slices.Contains(p.Require, RequireParity) && !p.Promotion.BreakGlass
-}
-
 // judgeOrigin decides about the cases of reports that did not pass. [RequireParity] refuses what has no pass.
 func judgeOrigin(req *Requirement, found findings) {
 	req.Met, req.Detail = true, "no report counts whose cases were not recorded"
@@ -39,17 +36,6 @@ func judgeOrigin(req *Requirement, found findings) {
 			req.cite(against.claim)
 			req.deny("%s", unrecorded(origin))
 		}
-	}
-}
-
-// judgeFailures decides whether every report of a trusted verifier that did not pass was
-// healed, or leaves nodes that may have the engine because a pass on such a machine counts. It does not require a pass.
-func judgeFailures(j judging, req *Requirement, e Engine) {
-	req.Met, req.Detail = true, "no unhealed failure of a verifier"
-	found := j.counted.proofs(j.release, e)
-	found.refuse(req)
-	if req.Met && len(found.against) > 0 {
-		req.against, req.Detail = found.against, "it is kept from "+found.against[0].kept()
 	}
 }
 
@@ -76,4 +62,83 @@ func judgeRequiredNodeTypes(j judging, req *Requirement, e Engine) {
 			req.deny("the target requires a pass on node type %s: run mlpromote verify on a machine of this type", name)
 		}
 	}
+}
+
+// judgeAccuracy decides whether every kind of hardware has a pass that shows the accuracy.
+func judgeAccuracy(j judging, req *Requirement, e Engine) {
+	if j.policy.Accuracy == nil {
+		req.Detail = "the policy does not say which accuracy"
+		return
+	}
+	judgePasses(j, req, e, "shown by a verifier", passAccuracy)
+}
+
+// judgeCeilings decides whether no limit on an output is looser than the ceiling of its precision.
+func judgeCeilings(j judging, req *Requirement, e Engine) {
+	if _, listed := j.policy.Ceilings[e.Precision]; !listed {
+		req.Detail = fmt.Sprintf("there are ceilings, but not for %s: add %s to ceilings in environments.yaml, {} for no ceiling", e.Precision, e.Precision)
+		return
+	}
+	judgePasses(j, req, e, "shown by a verifier", passCeilings)
+}
+
+// judgeReports decides whether enough verifiers made a passing parity report of the engine, each
+// recently enough. A report counts only if it meets what the policy asks of reports otherwise, and a
+// failure that was not healed denies unless a pass on another machine counts, as everywhere.
+func judgeReports(j judging, req *Requirement, e Engine) {
+	p, want := j.policy, max(1, j.policy.Reports.Verifiers)
+	parity := j.counted.proofs(j.release, e)
+	if want == 1 && len(parity.passes) == 0 && p.parityRefuses() { // in the words of [RequireParity], so that a refusal says it once
+		req.Met = true
+		parity.refuse(req)
+		req.deny("%s", parity.noPass())
+		return
+	}
+	rules := []passRule{passFresh, passCases}
+	if slices.Contains(p.Require, RequireRecordedCases) {
+		rules = append(rules, passRecorded)
+	}
+	rules = append(rules, passCompared)
+	fresh, few, broken := make(map[string]report), 0, make(map[passRule]int) // the newest by key, and passes by the rule that they break
+	for _, pass := range parity.passes {
+		rule, _ := p.brokenRule(pass, e, rules...)
+		switch have, ok := fresh[pass.claim.Signer]; {
+		case rule != 0:
+			if broken[rule]++; rule == passCases {
+				few = max(few, casesOf(pass))
+			}
+		case !ok || pass.age().After(have.age()):
+			fresh[pass.claim.Signer] = pass
+		}
+	}
+	for _, signer := range sortedKeys(fresh) {
+		req.cite(fresh[signer].claim)
+	}
+	req.Met, req.Detail, req.until = true, p.freshReports(len(fresh)), p.agesAt(fresh, want)
+	if len(fresh) < want {
+		text := fmt.Sprintf("%s, and %d must have found that it passes", req.Detail, want)
+		if old := broken[passFresh]; old > 0 {
+			text += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
+		}
+		switch {
+		case broken[passRecorded] > 0:
+			req.deny("%s; reports on cases that were not recorded do not count: build with recorded cases, and verify", text)
+		case broken[passCases] > 0:
+			req.deny("%s; one shows %s of the %d that are wanted: build with more cases, and verify", text, Count(few, "case"), p.Reports.Cases)
+		default:
+			req.deny("%s: run mlpromote verify with the key of another verifier, or again", text)
+		}
+	}
+	parity.refuse(req)
+}
+
+func (p Policy) freshReports(verifiers int) string {
+	text := "passing reports of " + Count(verifiers, "verifier")
+	if p.Reports.Cases > 0 {
+		text += fmt.Sprintf(" with %d cases or more", p.Reports.Cases)
+	}
+	if p.Reports.MaxAge > 0 {
+		text += fmt.Sprintf(" from the last %v", p.Reports.MaxAge)
+	}
+	return text
 }

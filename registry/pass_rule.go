@@ -1,9 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
+
+	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // passRule is a rule of a policy on one pass.
@@ -141,4 +144,83 @@ func (p Policy) agesAt(fresh map[string]report, want int) time.Time {
 	}
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 	return ends[want-1]
+}
+
+func (p Policy) lacksAccuracy(pass report, e Engine) string {
+	want := p.Accuracy
+	switch {
+	case pass.Rules != ReportRules:
+		return pass.otherRules()
+	case pass.Accuracy == nil:
+		return fmt.Sprintf("its accuracy was not measured: give the cases labels and set limits.accuracy to metric %s, build and verify", want.Metric)
+	case pass.Accuracy.Metric != want.Metric:
+		return fmt.Sprintf("its accuracy was measured by %s, and %s is required: set limits.accuracy.metric, build and verify", PlainText(pass.Accuracy.Metric), want.Metric)
+	case len(want.Cases) > 0 && !slices.ContainsFunc(want.Cases, pass.Cases.Digest.Names):
+		return fmt.Sprintf("it ran other cases than those that %s accepts: %s", p.Promotion.Environment, shownDigest(pass.Cases.Digest))
+	case !(1-(1-float64(pass.Confidence))*float64(max(pass.Attempts, 1)) >= RequiredConfidence-1e-9):
+		return fmt.Sprintf("its limits have a confidence below %v: set limits.confidence, build and verify", RequiredConfidence)
+	}
+	return cmp.Or(want.lacksBound(pass), p.lacksRegression(pass, e))
+}
+
+// otherRules says that a report was judged by limits of another version.
+func (r report) otherRules() string {
+	return fmt.Sprintf("its limits are of version %d, and this program knows version %d: build again and verify", r.Rules, ReportRules)
+}
+
+// lacksBound says which bound a report does not have.
+func (a AccuracyRequirement) lacksBound(pass report) string {
+	switch want := a; {
+	case want.Min != nil && !pass.keeps(figure.Accuracy, true, *want.Min):
+		return fmt.Sprintf("it has no limit on %s of at least %v: set limits.accuracy.min, build and verify", want.Metric, *want.Min)
+	case want.Max != nil && !pass.keeps(figure.Accuracy, false, *want.Max):
+		return fmt.Sprintf("it has no limit on %s of at most %v: set limits.accuracy.max, build and verify", want.Metric, *want.Max)
+	}
+	return ""
+}
+
+// lacksRegression says why a report does not show what the engine loses against the one there now.
+func (p Policy) lacksRegression(pass report, e Engine) string {
+	want := p.Accuracy
+	if want.Regression == nil || p.Promotion.Replay {
+		return ""
+	}
+	switch {
+	case pass.replaces(e) && !pass.keeps(figure.Regression, false, *want.Regression):
+		return fmt.Sprintf("it has no limit of at most %v on what it loses against the engine there now: set limits.accuracy.regression, build and verify", *want.Regression)
+	case p.Promotion.Head != "" && pass.Destination == nil:
+		return "it was not compared with the engine there now: set limits.accuracy.regression, build and verify"
+	case !p.compared(pass):
+		return p.comparedWithAnother(pass)
+	}
+	return ""
+}
+
+func shownDigest(s DigestSet) string {
+	if d := s.SHA256(); d != "" {
+		return string(d)
+	}
+	return "of an unknown digest"
+}
+
+// replaces reports whether the destination had another engine to compare with.
+func (r report) replaces(e Engine) bool {
+	return r.Destination != nil && len(r.Destination.Engine) > 0 && !r.Destination.Engine.Names(e.Digest)
+}
+
+// parityRefuses reports whether [RequireParity] refuses a release without a pass, so that no other requirement does. Where break-glass
+// skips requirements, each that is unmet has to be skipped by its name.
+func (p Policy) parityRefuses() bool {
+	return slices.Contains(p.Require, RequireParity) && !p.Promotion.BreakGlass
+}
+
+// age returns since when a report can have been known: the earlier of the time at which it says that
+// its verifier was done, and of what [Claim.Time] shows. What was recorded today can be years old. It
+// is zero if either is unknown.
+func (r report) age() time.Time {
+	at, _ := r.claim.Time()
+	if at.IsZero() || r.FinishedOn.Before(at) {
+		return r.FinishedOn
+	}
+	return at
 }

@@ -49,20 +49,6 @@ func (p Person) Is(other Person) bool {
 	return p.Issuer == other.Issuer && p.Subject == other.Subject && p.Token == other.Token
 }
 
-// Builds reports whether the event is about evidence of a builder: a signature or provenance.
-func (e Event) Builds() bool {
-	role, ok := RoleFor(e.PredicateType)
-	return e.Kind == EventAttach && ok && role == RoleBuilder
-}
-
-// Publisher returns who caused the event; only the name of the principal where the history has no more.
-func (e Event) Publisher() Person {
-	if e.Person != nil {
-		return *e.Person
-	}
-	return Person{Principal: e.Principal}
-}
-
 // MayBe reports whether both can be the same caller: [Person.Is] says so, or the names of their
 // principals do. An issuer's name template can give one person two names, and one name to two people.
 func (p Person) MayBe(other Person) bool {

@@ -273,28 +273,6 @@ type TagMove struct {
 	Immutable  bool // conflict if the tag names another digest
 }
 
-// HistoryQuery selects events. Zero fields select all events.
-type HistoryQuery struct {
-	Environment string
-	Model       string
-	Kind        EventKind
-	Subject     Digest
-	Hash        Digest // of the event itself; selects at most one
-	// Signer is the identifier of a key, and Principal the name of a caller. Each costs a look at every event that the
-	// rest selects.
-	Signer     string
-	Principal  string
-	After      int64 // sequence number, exclusive
-	Before     int64 // sequence number, exclusive; 0: no bound
-	Descending bool  // newest first
-	Limit      int   // maximum number of events; 0: all
-}
-
-// SelectsBy reports whether an event is of the signer and the principal of the query, if it names them.
-func (q HistoryQuery) SelectsBy(e Event) bool {
-	return (q.Signer == "" || e.Signer == q.Signer) && (q.Principal == "" || e.Principal == q.Principal)
-}
-
 // EvidenceStore stores evidence with its subject.
 type EvidenceStore interface {
 	// Evidence returns the bundles that are attached to a subject. Manifests with the same

@@ -38,3 +38,6 @@ func AllowsProposedJob(issuer string, rule map[string]string, has func(claim str
 	return !branch || AsksForProposedJobs(rule["sub"], rule) ||
 		!IsProposedJob(issuer, cmp.Or(has("event_name"), has("pipeline_source")), cmp.Or(has("ref_path"), has("ref")))
 }
+
+// issuerOfGitHub signs the tokens of jobs of GitHub Actions.
+const issuerOfGitHub = "https://token.actions.githubusercontent.com"

@@ -1,10 +1,6 @@
 package registry
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "time"
 
 // ReportRule says how fresh the passing reports of an engine must be when it is promoted, of how
 // many verifiers, and on how many cases. The zero ReportRule asks for nothing. What was promoted stays when its reports age.
@@ -33,65 +29,4 @@ func (rule ReportRule) Validate() error {
 		return Errorf(CodeInvalid, "reports: cases %d: want at least 1", rule.Cases)
 	}
 	return nil
-}
-
-// judgeReports decides whether enough verifiers made a passing parity report of the engine, each
-// recently enough. A report counts only if it meets what the policy asks of reports otherwise, and a
-// failure that was not healed denies unless a pass on another machine counts, as everywhere.
-func judgeReports(j judging, req *Requirement, e Engine) {
-	p, want := j.policy, max(1, j.policy.Reports.Verifiers)
-	parity := j.counted.proofs(j.release, e)
-	if want == 1 && len(parity.passes) == 0 && p.parityRefuses() { // in the words of [RequireParity], so that a refusal says it once
-		req.Met = true
-		parity.refuse(req)
-		req.deny("%s", parity.noPass())
-		return
-	}
-	rules := []passRule{passFresh, passCases}
-	if slices.Contains(p.Require, RequireRecordedCases) {
-		rules = append(rules, passRecorded)
-	}
-	rules = append(rules, passCompared)
-	fresh, few, broken := make(map[string]report), 0, make(map[passRule]int) // the newest by key, and passes by the rule that they break
-	for _, pass := range parity.passes {
-		rule, _ := p.brokenRule(pass, e, rules...)
-		switch have, ok := fresh[pass.claim.Signer]; {
-		case rule != 0:
-			if broken[rule]++; rule == passCases {
-				few = max(few, casesOf(pass))
-			}
-		case !ok || pass.age().After(have.age()):
-			fresh[pass.claim.Signer] = pass
-		}
-	}
-	for _, signer := range sortedKeys(fresh) {
-		req.cite(fresh[signer].claim)
-	}
-	req.Met, req.Detail, req.until = true, p.freshReports(len(fresh)), p.agesAt(fresh, want)
-	if len(fresh) < want {
-		text := fmt.Sprintf("%s, and %d must have found that it passes", req.Detail, want)
-		if old := broken[passFresh]; old > 0 {
-			text += fmt.Sprintf("; %s of earlier do not count", Count(old, "report"))
-		}
-		switch {
-		case broken[passRecorded] > 0:
-			req.deny("%s; reports on cases that were not recorded do not count: build with recorded cases, and verify", text)
-		case broken[passCases] > 0:
-			req.deny("%s; one shows %s of the %d that are wanted: build with more cases, and verify", text, Count(few, "case"), p.Reports.Cases)
-		default:
-			req.deny("%s: run mlpromote verify with the key of another verifier, or again", text)
-		}
-	}
-	parity.refuse(req)
-}
-
-func (p Policy) freshReports(verifiers int) string {
-	text := "passing reports of " + Count(verifiers, "verifier")
-	if p.Reports.Cases > 0 {
-		text += fmt.Sprintf(" with %d cases or more", p.Reports.Cases)
-	}
-	if p.Reports.MaxAge > 0 {
-		text += fmt.Sprintf(" from the last %v", p.Reports.MaxAge)
-	}
-	return text
 }

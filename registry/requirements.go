@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // requirementRow is all that is known of one requirement of promotions. A new requirement is a row here, its name, and the
@@ -95,7 +96,8 @@ func requirementRows() []requirementRow {
 				"and holds it; mlpromote promote --downgrade promotes an older version that is meant", judge: theRelease(judgeDowngrade)},
 		{name: requireBreakGlass, words: "two approvers agreed to skip what is unmet; only with `promote --break-glass`", follows: skipsUnmet,
 			noCommand: "two approvers act, with the command that the refusal names", judge: theRelease(judgeBreakGlass)},
-		{name: requireNoFailure, words: "no failing report of a verifier stands against an engine; only with `promote --break-glass`, since `parity` has it", follows: skipped, objects: true,
+		{name: requireNoFailure, words: "no failing report of a verifier stands against an engine; only with `promote --break-glass`, since `parity` has it",
+			follows: skipped, objects: true,
 			noCommand: staysAgainst, judge: eachEngine(judgeFailures)},
 	}
 }
@@ -202,4 +204,25 @@ func (req Requirement) Command(ref, to string) string {
 		return ""
 	}
 	return fmt.Sprintf(row.command, ref, to)
+}
+
+// validateSkips checks that requirements can be skipped, and that each is listed once.
+func validateSkips(what string, skips []string) error {
+	for i, name := range skips {
+		if !slices.Contains(Skippable(), name) {
+			return Errorf(CodeInvalid, "%s: requirement %.40q cannot be skipped: want some of %s", what, name, strings.Join(Skippable(), ", "))
+		}
+		if slices.Contains(skips[:i], name) {
+			return Errorf(CodeInvalid, "%s: requirement %q: listed twice", what, name)
+		}
+	}
+	return nil
+}
+
+// decide adds a requirement to the decision.
+func (j judging) decide(row requirementRow) {
+	for _, req := range row.judge.named(row.name, j) {
+		j.decided.Requirements = append(j.decided.Requirements, req)
+		j.decided.Until = earlier(j.decided.Until, req.until)
+	}
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// PredicateRestrictions is the predicate type of a [RestrictionList]. Its statement is about an
-// environment and attached to nothing.
-const PredicateRestrictions = "https://mlpromote.dev/restrictions/v1"
-
 const (
 	// MaxRestrictions is the maximum number of restrictions in a list.
 	MaxRestrictions = 256

@@ -48,9 +48,8 @@ func (rs Restrictions) match(r Release, e Engine, cs counted) []RestrictionMatch
 func (rs Restrictions) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 	r.Engines = []Engine{e}
 	counted, _ := count(r, claims)
-	j := judging{policy: Policy{Promotion: PromotionContext{Restrictions: rs}}, release: r, counted: counted, decided: new(Decision)}
-	j.decide(requirementNamed(requireUnrestricted))
-	return *j.decided
+	j := judging{policy: Policy{Promotion: PromotionContext{Restrictions: rs}}, release: r, counted: counted}
+	return Decision{Requirements: judge{perEngine, judgeRestrictions}.named(requireUnrestricted, j)}
 }
 
 // judgeRestrictions decides for each engine whether nothing restricts it. Without

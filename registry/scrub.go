@@ -3,8 +3,6 @@ package registry
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -67,18 +65,3 @@ type ScrubState struct {
 
 // ScrubStates keeps the state of the scrubber, under one name.
 type ScrubStates = Table[ScrubState]
-
-// WantsDamage reports whether the webhook receives damage.
-func (w Webhook) WantsDamage(d Damage) bool {
-	if len(w.Kinds) > 0 && !slices.Contains(w.Kinds, EventDamage) || !d.Found.After(w.Created) {
-		return false
-	}
-	if w.Environment == "" && w.Model == "" {
-		return true
-	}
-	return slices.ContainsFunc(d.Repositories, func(repository string) bool {
-		environment, _, _ := strings.Cut(repository, "/")
-		model, _ := ModelOf(repository)
-		return (w.Environment == "" || w.Environment == environment) && (w.Model == "" || w.Model == model)
-	})
-}

@@ -10,13 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxJSONDepth bounds how deep objects and arrays may nest in signed JSON.
-const maxJSONDepth = 64
-
 // deepestRead is how deep encoding/json reads.
 const deepestRead = 10_000
-
-var errTooDeep = fmt.Errorf("it nests deeper than %d", maxJSONDepth)
 
 // DecodeSigned decodes signed JSON into the struct that into points to. It is strict, so that
 // all readers see the same document in the same bytes. The JSON must pass [CheckJSON]. Keys

@@ -180,3 +180,8 @@ func addFields(known map[string]reflect.Type, t reflect.Type) {
 		}
 	}
 }
+
+// maxJSONDepth bounds how deep objects and arrays may nest in signed JSON.
+const maxJSONDepth = 64
+
+var errTooDeep = fmt.Errorf("it nests deeper than %d", maxJSONDepth)

@@ -103,14 +103,12 @@ func outliveRetirement(claims []Claim) []Claim {
 // objections returns the requirements that the release and its engines are not in quarantine,
 // that no restriction concerns an engine, and that all failures are healed.
 func objections(r Release, cs counted, in Restrictions) []Requirement {
-	j := judging{policy: Policy{Promotion: PromotionContext{Restrictions: in}}, release: r, counted: cs, decided: new(Decision)}
-	for _, name := range []string{requireQuarantine, requireUnrestricted} {
-		j.decide(requirementNamed(name))
-	}
+	j := judging{policy: Policy{Promotion: PromotionContext{Restrictions: in}}, release: r, counted: cs}
+	all := slices.Concat(releaseAndEngines(judgeQuarantine).named(requireQuarantine, j), judge{perEngine, judgeRestrictions}.named(requireUnrestricted, j))
 	if len(r.Engines) > 0 {
-		j.decide(requirementNamed(requireNoFailure))
+		all = append(all, eachEngine(judgeFailures).named(requireNoFailure, j)...)
 	}
-	return j.decided.Requirements
+	return all
 }
 
 func signatures(r Release, cs counted, subjects []Subject) []Requirement {
@@ -135,4 +133,42 @@ func judgeQuarantine(j judging, req *Requirement, s Subject) {
 		req.refuse("in quarantine%s: choose another version", said)
 	}
 	req.cite(claims...)
+}
+
+// FindVSA returns the claim that allows the release at the resource. It is a summary by a
+// trusted promoter about the release and every engine of it, with the result PASSED, bound to
+// exactly this resource. It can be attached to any of them. The latest of several wins. ok is
+// false if there is no such claim. Promote, resolve, pull and trust all use this function.
+func FindVSA(claims []Claim, r Release, resource string) (found Claim, summary VSA, ok bool) {
+	counted, _ := count(r, claims)
+	for _, c := range counted {
+		v, err := c.vsa()
+		if err != nil || v.ResourceURI != resource || v.VerificationResult != VSAPassed || !coversAll(c.Statement, r) {
+			continue
+		}
+		if !ok || v.TimeVerified.After(summary.TimeVerified) {
+			found, summary, ok = c, v, true
+		}
+	}
+	return found, summary, ok
+}
+
+func coversAll(s Statement, r Release) bool {
+	for _, subject := range r.Subjects() {
+		if !s.About(subject.Digest) {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeFailures decides whether every report of a trusted verifier that did not pass was
+// healed, or leaves nodes that may have the engine because a pass on such a machine counts. It does not require a pass.
+func judgeFailures(j judging, req *Requirement, e Engine) {
+	req.Met, req.Detail = true, "no unhealed failure of a verifier"
+	found := j.counted.proofs(j.release, e)
+	found.refuse(req)
+	if req.Met && len(found.against) > 0 {
+		req.against, req.Detail = found.against, "it is kept from "+found.against[0].kept()
+	}
 }

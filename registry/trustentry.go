@@ -88,24 +88,6 @@ func covers(prefix, resource string) bool {
 	return prefix != "" && strings.HasPrefix(resource, strings.TrimSuffix(prefix, "/")+"/")
 }
 
-// CheckSigner refuses a key that no entry trusts in a role for a resource, so that work can end before it begins. Any signer may have
-// the identity of an entry; keyID is empty if the signer is an identity. Errors: CodeTrust.
-func (es Environments) CheckSigner(role Role, resource, keyID string) error {
-	for _, e := range es.Trust {
-		if e.EffectiveState() != KeyTrusted || !slices.Contains(e.GrantsAgainst(), role) || !e.Covers(resource) { // what it signs may be against a release
-			continue
-		}
-		if e.Identity != nil && keyID == "" || e.Identity == nil && (es.KeyIDs == nil || keyID != "" && es.KeyIDs[e.Key] == keyID) {
-			return nil
-		}
-	}
-	signer := "key " + keyID
-	if keyID == "" {
-		signer = "an identity"
-	}
-	return Errorf(CodeTrust, "sign as %s: %s is not trusted as %[1]s for %[3]s (environments.yaml, trust:)", role, signer, resource)
-}
-
 // String names the entry by its key or identity.
 func (e TrustEntry) String() string {
 	if e.Identity == nil {

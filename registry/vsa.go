@@ -61,24 +61,6 @@ const (
 // VerifierID is what summaries of a registry name as their verifier.
 func VerifierID(registryName string) string { return "https://mlpromote.dev/service/" + registryName }
 
-// FindVSA returns the claim that allows the release at the resource. It is a summary by a
-// trusted promoter about the release and every engine of it, with the result PASSED, bound to
-// exactly this resource. It can be attached to any of them. The latest of several wins. ok is
-// false if there is no such claim. Promote, resolve, pull and trust all use this function.
-func FindVSA(claims []Claim, r Release, resource string) (found Claim, summary VSA, ok bool) {
-	counted, _ := count(r, claims)
-	for _, c := range counted {
-		v, err := c.vsa()
-		if err != nil || v.ResourceURI != resource || v.VerificationResult != VSAPassed || !coversAll(c.Statement, r) {
-			continue
-		}
-		if !ok || v.TimeVerified.After(summary.TimeVerified) {
-			found, summary, ok = c, v, true
-		}
-	}
-	return found, summary, ok
-}
-
 // Summary reads the claim as a verification summary. ok is false for other claims and for an
 // unreadable summary.
 func (c Claim) Summary() (v VSA, ok bool) {
@@ -96,13 +78,4 @@ func (c Claim) vsa() (VSA, error) {
 		return VSA{}, err
 	}
 	return v, nil
-}
-
-func coversAll(s Statement, r Release) bool {
-	for _, subject := range r.Subjects() {
-		if !s.About(subject.Digest) {
-			return false
-		}
-	}
-	return true
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -69,3 +70,18 @@ type Webhooks = Table[Webhook]
 
 // Deliveries stores the delivery state of each webhook by its identifier.
 type Deliveries = Table[Delivery]
+
+// WantsDamage reports whether the webhook receives damage.
+func (w Webhook) WantsDamage(d Damage) bool {
+	if len(w.Kinds) > 0 && !slices.Contains(w.Kinds, EventDamage) || !d.Found.After(w.Created) {
+		return false
+	}
+	if w.Environment == "" && w.Model == "" {
+		return true
+	}
+	return slices.ContainsFunc(d.Repositories, func(repository string) bool {
+		environment, _, _ := strings.Cut(repository, "/")
+		model, _ := ModelOf(repository)
+		return (w.Environment == "" || w.Environment == environment) && (w.Model == "" || w.Model == model)
+	})
+}

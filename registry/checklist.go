@@ -1,0 +1,42 @@
+package registry
+
+import "slices"
+
+// Readiness lists what a release is proven to be, with the proof, and what is missing. It decides nothing: only
+// [Policy.Check] does, and what the policy of the destination says is beside each item that it asks for. It depends
+// only on its argument.
+func Readiness(in ReadinessInput) []ReadinessItem {
+	cs, _ := count(in.Release, in.Claims)
+	c := checklist{in: in, cs: cs}
+	c.ofRelease()
+	for _, e := range in.Release.Engines {
+		c.ofEngine(e)
+	}
+	for i := range c.items {
+		c.items[i].ask(in.Decision)
+	}
+	return c.items
+}
+
+// ask notes what the policy says about an item.
+func (item *ReadinessItem) ask(d *Decision) {
+	if d == nil {
+		return
+	}
+	for _, req := range d.Requirements {
+		// The release's own signature is one thing, those of its engines are others.
+		about := req.Subject == item.Subject || item.Subject == readinessSubjectAll && item.Name != readySignature
+		if !about || !slices.Contains(requirementsAbout(item.Name), req.Name) {
+			continue
+		}
+		if !slices.Contains(item.Asked, req.Name) {
+			item.Asked = append(item.Asked, req.Name)
+		}
+		if !req.Met && !req.Skipped && item.Refused == "" {
+			item.Refused = req.Detail
+			if item.State == Ready {
+				item.State = Missing
+			}
+		}
+	}
+}
