@@ -92,23 +92,19 @@ func (v verification) isSample(numbers []int) bool {
 	return 0 < len(numbers) && len(numbers) <= plainCases
 }
 
-// contradicted takes the pass from an engine that failed before where nothing else was different: it does not compute the same each
+// contradicted is a finding about an engine that failed before where nothing else was different: it does not compute the same each
 // time, and who repeats a verification until it passes would promote it.
-func (v verification) contradicted(c candidate, report *registry.ParityReport) {
-	if report.Verdict != registry.VerdictPass {
-		return
-	}
+func (v verification) contradicted(c candidate, report registry.ParityReport) validators.Findings {
 	for before := range v.earlier(c) {
 		what := failedExactly(before)
 		if what == "" || !sameRun(before.ReportHead, report.ReportHead) {
 			continue
 		}
-		report.Verdict = registry.VerdictUndecided
-		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonContradicted, Message: registry.PlainText(fmt.Sprintf(
+		return validators.Undecided(registry.Reason{Code: reasonContradicted, Message: registry.PlainText(fmt.Sprintf(
 			"the engine passes, and with the same cases and limits, runtime and kind of machine it failed on %s (%s): it does not compute the same each time, or a sample of the cases showed more then; "+
 				"find out why, and build another engine or verify with other cases", before.FinishedOn.UTC().Format(time.RFC3339), what))})
-		return
 	}
+	return nil
 }
 
 // failedExactly says what a report failed that chance does not decide; empty if nothing.

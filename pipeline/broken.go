@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // reasonRun is the code of reasons about an engine that does not run.
@@ -55,18 +56,19 @@ func (v verification) runOnCases(ctx context.Context, group runGroup, dir string
 // that crashes or does not load fails, if its runtime works here. One that exceeded the time or
 // memory that there is remains undecided, and so does one whose runtime does not work: that says
 // nothing about the engine on another machine.
-func (v verification) brokenReport(ctx context.Context, c candidate, outputs runOutputs) (_ registry.ParityReport, attach bool) {
+func (v verification) brokenReport(ctx context.Context, c candidate, outputs runOutputs) (_ registry.ParityReport, _ validators.Findings, attach bool) {
 	err := outputs.broken[c.id]
 	report := registry.ParityReport{ReportHead: v.head(c, outputs.began(c.id, v.began)), Outputs: make(map[string]registry.OutputFigures)}
 	report.Cases = v.casesRun()
-	report.Reasons = []registry.Reason{{Code: reasonRun, Message: "the engine does not run: " + err.Error()}}
-	report.Verdict = registry.VerdictUndecided
+	reason := registry.Reason{Code: reasonRun, Message: "the engine does not run: " + err.Error()}
+	found := validators.Undecided(reason)
 	report.Rules, report.Attempts = v.limits.V, 1+v.failures(c)
 	if !registry.HasCode(err, registry.CodeUnavailable) && c.tool.works(ctx, v.scratch, v.node) {
-		report.Verdict = registry.VerdictFail
+		found = validators.Failed(reason)
 	}
+	found.Fold(&report.ReportHead)
 	report.FinishedOn = v.p.now().UTC()
-	return report, report.Verdict == registry.VerdictFail
+	return report, found, report.Verdict == registry.VerdictFail
 }
 
 // works reports whether the runtime itself starts on this machine.
@@ -120,13 +122,12 @@ func (v verification) timed(ctx context.Context, turn runGroup, inputs []toolcha
 
 // checkTimed fails an engine that ran on the cases and does not run when it is timed. Exceeding the
 // time or memory that there is then is no fault of its outputs.
-func (m measured) checkTimed(c candidate, report *registry.ParityReport) {
+func (m measured) checkTimed(c candidate) validators.Findings {
 	err := m.broken[c.id]
 	if err == nil || registry.HasCode(err, registry.CodeUnavailable) {
-		return
+		return nil
 	}
-	report.Verdict = registry.VerdictFail
-	report.Reasons = append(report.Reasons, registry.Reason{Code: reasonRun, Message: "the engine does not run when it is timed: " + err.Error()})
+	return validators.Failed(registry.Reason{Code: reasonRun, Message: "the engine does not run when it is timed: " + err.Error()})
 }
 
 // name is what messages call the engine.

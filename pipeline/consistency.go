@@ -65,12 +65,12 @@ func (v verification) draw() func(int) int {
 	return rand.IntN
 }
 
-// run checks an engine, whose outputs differ so from the reference's over all cases, and adds to its
-// report what was found. An engine whose outputs could not be compared is not checked.
+// run checks an engine, whose outputs differ so from the reference's over all cases that ran, and returns
+// what was found, and why the engine does not pass. An engine whose outputs could not be compared is not checked.
 func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
-	whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
-	if p.golden.Kind == "" || report.Cases.Ran == 0 {
-		return nil
+	whole map[string]tensor.Result, ran int) (_ []registry.ConsistencyCheck, against validators.Findings, err error) {
+	if p.golden.Kind == "" || ran == 0 {
+		return nil, nil, nil
 	}
 	ctx, done := p.v.p.report().stepIn(ctx, "check consistency of "+c.engine.Label())
 	var held []string
@@ -80,56 +80,40 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra,
 	defer os.RemoveAll(dir)
 	comparison, err := p.v.comparisonOfSome(ctx, c.engine.Precision)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	engine := consistency.Engine{Run: p.runner(c, left, &held), Load: p.loader(c, left, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison,
 		Exact: p.v.limits.ExactRepeats(), Judge: p.judge(c, whole)}
 	found, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	golden := p.golden
 	if golden.Verdict == registry.VerdictPass || golden.Verdict == registry.VerdictRecorded {
 		message, err := p.rerun.judge(ctx, p.v, c, p.outputs.dir(c.id), comparison, whole)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if message != "" {
 			golden.Verdict, golden.Message = registry.VerdictFail, message
 		}
 	}
-	report.Consistency = append(found.Checks, golden)
-	judgeGolden(golden, report)
-	if len(found.Failed) > 0 {
-		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, found.Failed...)
-	}
-	if missing := append(p.v.limits.JudgeNotRun(found.Checks), found.Open...); len(missing) > 0 {
-		report.Reasons = append(report.Reasons, missing...)
-		if report.Verdict == registry.VerdictPass {
-			report.Verdict = registry.VerdictUndecided
-		}
-	}
-	report.FinishedOn = p.v.p.now().UTC()
 	note = consistencyNote(found.Checks)
-	return nil
+	return append(found.Checks, golden), slices.Concat(judgeGolden(golden), validators.Failed(found.Failed...),
+		validators.Undecided(p.v.limits.JudgeNotRun(found.Checks)...), validators.Undecided(found.Open...)), nil
 }
 
 // judgeGolden fails an engine whose golden outputs are not the reference model's, or that is off from what that computes now. Where that is
 // not known, it does not pass.
-func judgeGolden(check registry.ConsistencyCheck, report *registry.ParityReport) {
-	reason := registry.Reason{Code: reasonGolden, Output: check.Output, Message: check.Message}
+func judgeGolden(check registry.ConsistencyCheck) validators.Findings {
 	switch check.Verdict {
 	case registry.VerdictPass, registry.VerdictRecorded:
-		return
+		return nil
 	case registry.VerdictFail:
-		report.Verdict = registry.VerdictFail
-	default:
-		reason.Code, reason.Message = validators.ReasonNotRun, "the golden outputs were not compared with the reference model: "+reason.Message
-		if report.Verdict == registry.VerdictPass {
-			report.Verdict = registry.VerdictUndecided
-		}
+		return validators.Failed(registry.Reason{Code: reasonGolden, Output: check.Output, Message: check.Message})
 	}
-	report.Reasons = append(report.Reasons, reason)
+	return validators.Undecided(registry.Reason{Code: validators.ReasonNotRun, Output: check.Output,
+		Message: "the golden outputs were not compared with the reference model: " + check.Message})
 }
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
@@ -137,15 +121,12 @@ func (p consistencyChecks) judge(c candidate, whole map[string]tensor.Result) co
 	return func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
 		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
 		again := p.v.limits.JudgeAgain(kind, c.engine.Precision, outputs, whole)
-		switch {
-		case judged.Verdict == registry.VerdictUndecided && len(again) == 0:
+		if judged.Verdict == registry.VerdictUndecided && len(again) == 0 {
 			return judged.Verdict, judged.Reasons
-		case len(again) > 0:
-			judged.Verdict = registry.VerdictFail
 		}
-		return judged.Verdict, append(again, slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
-			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
-		})...)
+		return append(validators.Failed(again...), slices.DeleteFunc(judged.Found, func(f validators.Finding) bool {
+			return f.Verdict != registry.VerdictFail
+		})...).Verdict()
 	}
 }
 

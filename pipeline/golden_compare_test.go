@@ -200,8 +200,8 @@ func failedBy(code string) registry.ParityReport {
 func TestJudgeGolden(t *testing.T) {
 	t.Parallel()
 	for _, golden := range []registry.Verdict{registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided} {
-		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}}
-		judgeGolden(registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: golden, Message: "why"}, &report)
+		var report registry.ParityReport
+		judgeGolden(registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
 		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != registry.VerdictPass) {
 			t.Errorf("golden %q: verdict %s, reasons %v; want %s", golden, report.Verdict, report.Reasons, golden)
 		}

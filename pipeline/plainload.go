@@ -20,40 +20,37 @@ const plainCases = 32
 const reasonPlainLoad = "plain_load"
 
 // checkPlainLoad loads an engine that has a load profile once more without it, in a fresh process, and
-// notes in its report what came of that. Where it crashes or exceeds the engine's limits, the
-// report fails, unless the profile says that nodes keep to it; where it could not be judged, the
-// report is undecided.
+// returns what came of that; nil for nothing. Where it crashes or exceeds the engine's limits, the
+// engine fails, unless the profile says that nodes keep to it; where it could not be judged, an
+// engine that passes so far is undecided.
 func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra,
-	whole map[string]tensor.Result, report *registry.ParityReport) (err error) {
+	whole map[string]tensor.Result, passes bool) (made *registry.PlainLoad, against validators.Findings, err error) {
 	if c.engine.Load == nil {
-		return nil
+		return nil, nil, nil
 	}
 	ctx, done := v.p.report().stepIn(ctx, "load "+c.engine.Label()+" without its profile")
 	defer func() {
-		if report.PlainLoad == nil {
+		if made == nil {
 			done("", err)
 			return
 		}
-		done(string(report.PlainLoad.Verdict), err)
+		done(string(made.Verdict), err)
 	}()
 	found, err := v.plainLoad(ctx, c, left, whole)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	report.PlainLoad = &found
-	if found.Verdict == registry.VerdictUndecided && !c.engine.Load.Required && report.Verdict == registry.VerdictPass {
-		report.Verdict = registry.VerdictUndecided
-		report.Reasons = append(report.Reasons, registry.Reason{Code: validators.ReasonNotRun,
+	switch {
+	case c.engine.Load.Required:
+	case found.Verdict == registry.VerdictUndecided && passes:
+		against = validators.Undecided(registry.Reason{Code: validators.ReasonNotRun,
 			Message: "a plain load of the engine, without its load profile, was not judged: " + found.Message})
-	}
-	if found.Verdict == registry.VerdictFail && !c.engine.Load.Required {
-		report.Verdict = registry.VerdictFail
-		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
+	case found.Verdict == registry.VerdictFail:
+		against = validators.Failed(registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
 			"a plain load of the engine, without its load profile, fails: %s: say required: true under load if all nodes load it with the profile",
 			found.Message)})
 	}
-	report.FinishedOn = v.p.now().UTC()
-	return nil
+	return &found, against, nil
 }
 
 // plainLoad runs samples of the cases with the runtime's own defaults, each in a process of its own: those on which earlier reports

@@ -25,7 +25,6 @@ const reasonShape = "shape"
 // head is what every report says about what was found since a beginning.
 func (v verification) head(c candidate, began beginning) registry.ReportHead {
 	return registry.ReportHead{
-		Verdict:   registry.VerdictUndecided,
 		StartedOn: began.StartedOn, FinishedOn: v.p.now().UTC(), History: registry.NewDigestSet(began.History),
 		Limits: registry.NewDigestSet(v.release.Limits), Sources: registry.NewDigestSet(v.release.Sources),
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
@@ -49,6 +48,7 @@ func hostPackages(tool toolchain.Identity) *registry.HostPackages {
 // foundOut is what was found of an engine beside its report.
 type foundOut struct {
 	whole   map[string]tensor.Result // of each output, over all cases
+	against validators.Findings      // why the report is no pass
 	figures []byte                   // the file of per-case figures that the report names; nil for none
 }
 
@@ -68,9 +68,8 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	found, err := parity.Compare(ctx, run)
 	switch {
 	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
-		report.Verdict = registry.VerdictFail
-		report.Reasons = []registry.Reason{{Code: reasonShape,
-			Message: err.Error() + ": the engine has another interface than the reference"}}
+		out.against = validators.Failed(registry.Reason{Code: reasonShape,
+			Message: err.Error() + ": the engine has another interface than the reference"})
 	case ctx.Err() != nil:
 		return registry.ParityReport{}, out, ctx.Err()
 	case err != nil:
@@ -90,46 +89,42 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 			report.Accuracy.Program = v.limits.Accuracy.Program
 		}
 		out.whole = found.Outputs
-		if out.figures, err = v.judgeOutputs(ctx, c, found, fault, outputs, &report); err != nil {
+		if out.figures, out.against, err = v.judgeOutputs(ctx, c, found, fault, outputs, &report); err != nil {
 			return report, out, err
 		}
 	}
-	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
-		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
-	}
 	tied, err := judgeTied(c)
-	if len(tied) > 0 {
-		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, tied...)
-	}
+	out.against = slices.Concat(out.against, validators.Failed(validators.JudgeProviders(c.engine.Providers, report.Providers)...),
+		validators.Failed(tied...))
+	out.against.Fold(&report.ReportHead)
 	report.Destination = v.destination(c)
 	report.FinishedOn = v.p.now().UTC()
 	return report, out, err
 }
 
 // judgeOutputs judges what was found by the limits, and writes it into the report. It returns the file
-// of per-case figures that the report names.
+// of per-case figures that the report names, and why the engine does not pass.
 func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result,
-	fault string, outputs runOutputs, report *registry.ParityReport) ([]byte, error) {
+	fault string, outputs runOutputs, report *registry.ParityReport) ([]byte, validators.Findings, error) {
 	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures,
 		Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault, Attempts: 1 + v.failures(c)}
 	var err error
 	if found.Each.Current, err = v.compareCurrent(ctx, c, outputs, &measured); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if measured.Current != nil {
 		report.Current = &registry.CurrentAccuracy{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
 			Engine: registry.NewDigestSet(v.current[c.engine.Label()].engine.Digest), Accuracy: *measured.Current}
 	}
 	judged := v.limits.Judge(c.engine.Precision, measured)
-	report.Verdict, report.Reasons = judged.Verdict, judged.Reasons
 	report.Rules, report.Attempts = v.limits.V, measured.Attempts
 	report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
 	figures, leftOut, err := found.Each.Marshal()
 	if err != nil {
-		return nil, cases.TensorError(err)
+		return nil, nil, cases.TensorError(err)
 	}
 	report.CaseFigures = registry.NameCaseFigures(figures, leftOut)
-	return figures, nil
+	return figures, judged.Found, nil
 }
 
 // casesRun is the cases of the release, of which none ran yet.
@@ -205,7 +200,7 @@ func (v verification) performance(c candidate, outputs runOutputs, latencies mea
 		over := above(latencies.timings[c.id], limit.MaxNs)
 		report.Bounds.Over = &over
 	}
-	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, beside.ratio, beside.fault, fitness)
+	v.limits.JudgeLatency(report.Latency, beside.ratio, beside.fault, fitness).Fold(&report.ReportHead)
 	return report
 }
 

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/tempdir"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // VerifyResult is what this machine found out about a release.
@@ -325,36 +326,47 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutputs,
 	latencies measured, checks consistencyChecks) (found VerifiedEngine, failure, err error) {
 	found = VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
+	var against validators.Findings
 	if broken := outputs.broken[c.id]; broken != nil {
 		var attach bool
-		if found.Parity, attach = v.brokenReport(ctx, c, outputs); !attach {
+		if found.Parity, against, attach = v.brokenReport(ctx, c, outputs); !attach {
 			found.Performance = v.performance(c, outputs, latencies)
 			return found, undecided(found.Label, broken), ctx.Err()
 		}
-	} else if err = v.judgeRuns(ctx, c, outputs, checks, &found); err != nil {
+	} else if against, err = v.judgeRuns(ctx, c, outputs, checks, &found); err != nil {
 		return found, nil, err
 	}
-	latencies.checkTimed(c, &found.Parity)
+	append(against, latencies.checkTimed(c)...).Fold(&found.Parity.ReportHead)
 	found.Performance = v.performance(c, outputs, latencies)
 	return found, failed(found), v.report(ctx, c.engine, found)
 }
 
 // judgeRuns judges what an engine computed for the cases, without its load profile and beyond the cases.
-func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs, checks consistencyChecks, engine *VerifiedEngine) error {
-	made, found, err := v.parity(ctx, c, outputs)
-	if engine.Parity, engine.figures = made, found.figures; err != nil {
-		return err
+// It adds the report, the file of per-case figures and whether runs were late to the engine, and returns why the engine does not pass.
+func (v verification) judgeRuns(ctx context.Context, c candidate, outputs runOutputs,
+	checks consistencyChecks, engine *VerifiedEngine) (validators.Findings, error) {
+	report, found, err := v.parity(ctx, c, outputs)
+	if err != nil {
+		return nil, err
 	}
-	if err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), found.whole, &engine.Parity); err != nil {
-		return err
+	plain, against, err := v.checkPlainLoad(ctx, c, v.extra(c.id, outputs, 1), found.whole, len(found.against) == 0)
+	if err != nil {
+		return nil, err
 	}
+	report.PlainLoad = plain
 	left := v.extra(c.id, outputs, 2)
-	err = checks.run(ctx, c, left, found.whole, &engine.Parity)
-	if engine.late = left.late; err != nil {
-		return err
+	consistent, more, err := checks.run(ctx, c, left, found.whole, report.Cases.Ran)
+	if err != nil {
+		return nil, err
 	}
-	v.contradicted(c, &engine.Parity)
-	return nil
+	report.Consistency = consistent
+	against = slices.Concat(found.against, against, more)
+	if len(against) == 0 {
+		against = v.contradicted(c, report)
+	}
+	report.FinishedOn = v.p.now().UTC()
+	engine.Parity, engine.figures, engine.late = report, found.figures, left.late
+	return against, nil
 }
 
 // passes reports whether an engine computes what the reference computes, and is as fast as its limits

@@ -22,8 +22,8 @@ func (l Limits) confidence(attempts int) float64 {
 
 // output judges an output.
 func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
-	before := len(j.reasons)
-	defer func() { sayNonFinite(j.reasons[before:], r) }()
+	before := len(j.found)
+	defer func() { sayNonFinite(j.found[before:], r) }()
 	if j.full = r.FullCases; j.full == 0 {
 		j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
 			Message: fmt.Sprintf("output %s has no finite elements in any case, so that nothing was compared", name)})

@@ -67,13 +67,13 @@ func (j *judgement) ofSlices(limit *AccuracyLimit, all []accuracy.Slice) {
 		low, high := boundsOf(s.Accuracy, s.Figures, j.confidence)
 		j.slices = append(j.slices, registry.SliceAccuracy{By: limit.Slices.By, Value: value, Accuracy: s.Accuracy,
 			Low: registry.Figure(low), High: registry.Figure(high)})
-		checks, reasons := len(j.checks), len(j.reasons)
+		checks, found := len(j.checks), len(j.found)
 		j.sides(limit.ofSlice(), &s.Accuracy, s.Figures)
 		for i := range j.checks[checks:] {
 			j.checks[checks+i].Slice = value
 		}
-		for i := range j.reasons[reasons:] {
-			r := &j.reasons[reasons+i]
+		for i := range j.found[found:] {
+			r := &j.found[found+i].Reason
 			r.Message = fmt.Sprintf("slice %s=%s: %s", limit.Slices.By, value, r.Message)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -70,6 +71,7 @@ type Measured struct {
 type Judgement struct {
 	Verdict registry.Verdict
 	Reasons []registry.Reason // why it is no pass
+	Found   Findings          // what both follow from
 	// Checks are all limits with what was measured; Confidence is the
 	// level of their bounds.
 	Checks     []registry.Check
@@ -110,18 +112,12 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 		j.output(name, limits[name], result)
 	}
 	j.accuracy(l.Accuracy, m)
-	verdict, reasons := j.verdict()
-	if j.failed {
-		verdict = registry.VerdictFail // whatever else could not be decided
-	}
-	return Judgement{verdict, reasons, j.checks, j.confidence, j.slices}
+	return j.judgement()
 }
 
-// judgement collects reasons and checks.
+// judgement collects findings and checks.
 type judgement struct {
-	reasons    []registry.Reason
-	open       bool // something could not be decided
-	failed     bool // something exceeded its limit
+	found      Findings
 	checks     []registry.Check
 	confidence float64
 	cases      int // that ran
@@ -132,23 +128,17 @@ type judgement struct {
 }
 
 func (j *judgement) undecided(r registry.Reason) {
-	j.open = true
-	j.reasons = append(j.reasons, r)
+	j.found = append(j.found, Finding{registry.VerdictUndecided, r})
 }
 
 func (j *judgement) fail(r registry.Reason) {
-	j.failed = true
-	j.reasons = append(j.reasons, r)
+	j.found = append(j.found, Finding{registry.VerdictFail, r})
 }
 
-func (j *judgement) verdict() (registry.Verdict, []registry.Reason) {
-	switch {
-	case j.open:
-		return registry.VerdictUndecided, j.reasons
-	case len(j.reasons) > 0:
-		return registry.VerdictFail, j.reasons
-	}
-	return registry.VerdictPass, nil
+// judgement is what was found.
+func (j *judgement) judgement() Judgement {
+	verdict, reasons := j.found.Verdict()
+	return Judgement{verdict, reasons, j.found, j.checks, j.confidence, j.slices}
 }
 
 // finite fails what is NaN or infinite where the reference is not.
@@ -165,20 +155,20 @@ func (j *judgement) finite(name string, r tensor.Result) {
 
 // sayNonFinite adds to the reasons about a figure which NaN or infinity it comes from: a cosine of
 // 0, say, can have other causes.
-func sayNonFinite(reasons []registry.Reason, r tensor.Result) {
+func sayNonFinite(found Findings, r tensor.Result) {
 	if r.Worst == nil || !math.IsInf(r.Worst.Excess, 1) {
 		return
 	}
-	for i, reason := range reasons {
-		if reason.Code == ReasonLimit && reason.Figure != "elements" {
-			reasons[i].Message += fmt.Sprintf("; in case %d at %v the reference is %g and the engine %g",
+	for i, f := range found {
+		if f.Reason.Code == ReasonLimit && f.Reason.Figure != figure.Elements {
+			found[i].Reason.Message += fmt.Sprintf("; in case %d at %v the reference is %g and the engine %g",
 				r.Worst.Case, r.Worst.Index, r.Worst.Reference, r.Worst.Engine)
 		}
 	}
 }
 
 func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Result) {
-	reason := registry.Reason{Code: ReasonLimit, Output: name, Figure: "elements", Value: registry.Figure(r.Failed),
+	reason := registry.Reason{Code: ReasonLimit, Output: name, Figure: figure.Elements, Value: registry.Figure(r.Failed),
 		Message: fmt.Sprintf("output %s: %d of %d elements differ by more than %g + %g*|reference|",
 			name, r.Failed, r.Elements, tolerance.ATol, tolerance.RTol)}
 	if w := r.Worst; w != nil {

@@ -33,24 +33,22 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	chance := l.allow(precision, m)
 	m.Outputs = withoutSkill(m.Outputs)
 	j := l.Judge(precision, m)
-	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
-	for i, r := range j.Reasons {
+	found := slices.DeleteFunc(j.Found, func(f Finding) bool { return f.Reason.Code == ReasonNotEnough })
+	for i, f := range found {
+		r := f.Reason
 		if own := limits[r.Output].Cosine; r.Figure == figure.Cosine && own.Min != float64(r.Limit) {
-			j.Reasons[i].Message += fmt.Sprintf(", which is %g with %.2g dB more noise, since a single case may be so much worse", own.Min, mostChance)
+			found[i].Reason.Message += fmt.Sprintf(", which is %g with %.2g dB more noise, since a single case may be so much worse", own.Min, mostChance)
 		}
 		if more := chance[r.Output]; more > 0 && r.Figure == figure.SNR {
 			how := "that chance explains"
 			if more == mostChance {
 				how = "at most for chance"
 			}
-			j.Reasons[i].Message += fmt.Sprintf(", which is %.3g less %.2g %s in %s",
+			found[i].Reason.Message += fmt.Sprintf(", which is %.3g less %.2g %s in %s",
 				float64(r.Limit)+more, more, how, registry.Count(m.Cases, "case"))
 		}
 	}
-	if len(j.Reasons) == 0 && m.Cases > 0 {
-		j.Verdict = registry.VerdictPass
-	}
-	return j
+	return (&judgement{found: found, checks: j.Checks, confidence: j.Confidence, slices: j.Slices}).judgement()
 }
 
 // CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and skill are for

@@ -38,7 +38,7 @@ func (l Limits) TailRuns(over int) int {
 	return under + over
 }
 
-// JudgeLatency gives the verdict on the time of single runs: a
+// JudgeLatency judges the time of single runs: a
 // limit holds if the upper bound of the figure does, fails if the lower bound does not, and else
 // is not decided. ratio is nil where there is no engine to compare with, or fault says why it is
 // not known.
@@ -47,25 +47,26 @@ func (l Limits) TailRuns(over int) int {
 // engine fail: other work on it only takes time, so a limit that is kept all the same is kept. In a
 // comparison it meets both engines alike, and the bounds contain what it changes.
 func (l Limits) JudgeLatency(engine registry.Latency, ratio *registry.LatencyRatio,
-	fault string, fitness registry.Fitness) (registry.Verdict, []registry.Reason) {
+	fault string, fitness registry.Fitness) Findings {
 	limits := l.Latency
 	if limits == (LatencyLimits{}) {
-		return registry.VerdictRecorded, nil
+		return Findings{{Verdict: registry.VerdictRecorded}}
 	}
 	if fitness.Emulated != "" {
-		return registry.VerdictUndecided, []registry.Reason{{Code: ReasonEmulated, Message: "no limit on latency is decided here: " + fitness.Emulated}}
+		return Undecided(registry.Reason{Code: ReasonEmulated, Message: "no limit on latency is decided here: " + fitness.Emulated})
 	}
-	verdict, reasons := l.judgeTimes(engine, ratio, fault)
+	found := l.judgeTimes(engine, ratio, fault)
 	why := unfit(fitness)
-	if why == "" || verdict == registry.VerdictPass {
-		return verdict, reasons
+	if why == "" || len(found) == 0 {
+		return found
 	}
-	for i, r := range reasons {
-		if r.Code == ReasonLatency || r.Code == ReasonRegression {
-			reasons[i].Code = ReasonUnfit
+	for i, f := range found {
+		found[i].Verdict = registry.VerdictUndecided
+		if f.Reason.Code == ReasonLatency || f.Reason.Code == ReasonRegression {
+			found[i].Reason.Code = ReasonUnfit
 		}
 	}
-	return registry.VerdictUndecided, append(reasons, registry.Reason{Code: ReasonUnfit, Message: why + ": verify on a machine with less to do"})
+	return append(found, Undecided(registry.Reason{Code: ReasonUnfit, Message: why + ": verify on a machine with less to do"})...)
 }
 
 // unfit says why a machine is not fit to decide, or nothing.
@@ -82,7 +83,7 @@ func unfit(f registry.Fitness) string {
 	return ""
 }
 
-func (l Limits) judgeTimes(engine registry.Latency, ratio *registry.LatencyRatio, fault string) (registry.Verdict, []registry.Reason) {
+func (l Limits) judgeTimes(engine registry.Latency, ratio *registry.LatencyRatio, fault string) Findings {
 	limits := l.Latency
 	var j judgement
 	if b := engine.Bounds; engine.Samples == 0 || b == nil {
@@ -97,11 +98,7 @@ func (l Limits) judgeTimes(engine registry.Latency, ratio *registry.LatencyRatio
 	if limits.Regression != nil {
 		j.ratio(limits.Regression.Max, ratio, fault)
 	}
-	verdict, reasons := j.verdict()
-	if j.failed {
-		verdict = registry.VerdictFail
-	}
-	return verdict, reasons
+	return j.found
 }
 
 // within checks a quantile by its bounds; an upper bound of 0 is none.
@@ -134,7 +131,7 @@ func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high in
 // tail adds to the last reason, which is about the 99th percentile, how many runs would be enough.
 func (j *judgement) tail(runs int, engine registry.Latency) {
 	over := *engine.Bounds.Over
-	if last := &j.reasons[len(j.reasons)-1]; last.Code == ReasonNotEnough && runs < math.MaxInt {
+	if last := &j.found[len(j.found)-1].Reason; last.Code == ReasonNotEnough && runs < math.MaxInt {
 		last.Message += fmt.Sprintf("; with %s above the limit it takes %d to show that it holds (verify --latency-time)",
 			registry.Count(over, "run"), runs)
 	}

@@ -51,7 +51,7 @@ func TestLatencyByItsBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := validators.Limits{V: validators.LimitsVersion, Latency: c.limits}.JudgeLatency(c.engine, c.ratio, c.fault, registry.Fitness{})
+			verdict, reasons := folded(validators.Limits{V: validators.LimitsVersion, Latency: c.limits}.JudgeLatency(c.engine, c.ratio, c.fault, registry.Fitness{}))
 			if verdict != c.want || (c.code == "") != (len(reasons) == 0) {
 				t.Fatalf("verdict %s for %+v, want %s", verdict, reasons, c.want)
 			}
@@ -99,7 +99,7 @@ func TestLatencyOfUnfitMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := validators.Limits{V: validators.LimitsVersion, Latency: c.limits}.JudgeLatency(c.engine, c.ratio, "", c.fitness)
+			verdict, reasons := folded(validators.Limits{V: validators.LimitsVersion, Latency: c.limits}.JudgeLatency(c.engine, c.ratio, "", c.fitness))
 			said := ""
 			for _, r := range reasons {
 				said += r.Message + "\n"
@@ -124,9 +124,16 @@ func TestTailSaysHowManyRunsAreEnough(t *testing.T) {
 		1: "1 run above the limit it takes 473 to show",
 	} {
 		engine := registry.Latency{Samples: 298, P99Ns: 200, Bounds: &registry.LatencyBounds{Confidence: 0.95, P99LowNs: 100, Over: &over}}
-		verdict, reasons := limits.JudgeLatency(engine, nil, "", registry.Fitness{})
+		verdict, reasons := folded(limits.JudgeLatency(engine, nil, "", registry.Fitness{}))
 		if verdict != registry.VerdictUndecided || len(reasons) != 1 || !strings.Contains(reasons[0].Message, want) {
 			t.Errorf("%d over: %s for %+v, want undecided, saying %q", over, verdict, reasons, want)
 		}
 	}
+}
+
+// folded is the verdict on findings, with its reasons.
+func folded(found validators.Findings) (registry.Verdict, []registry.Reason) {
+	var head registry.ReportHead
+	found.Fold(&head)
+	return head.Verdict, head.Reasons
 }

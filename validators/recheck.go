@@ -61,8 +61,8 @@ func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) 
 		return Rejudged{}, registry.Errorf(registry.CodeInvalid,
 			"the report is by limits of version %d: this program knows version %d", report.Rules, LimitsVersion)
 	}
-	report.Verdict = cmp.Or(report.Verdict, registry.VerdictUndecided)
-	again := rejudgement{report: report, found: Rejudged{Said: report.Verdict, Attempts: report.Attempts,
+	said := cmp.Or(report.Verdict, registry.VerdictUndecided)
+	again := rejudgement{report: report, said: said, found: Rejudged{Said: said, Attempts: report.Attempts,
 		Checks: len(report.Checks), Differences: []Difference{}}}
 	again.confidence()
 	if err := again.recount(beside); err != nil {
@@ -72,13 +72,14 @@ func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) 
 	for _, c := range report.Checks {
 		verdicts = append(verdicts, again.check(c))
 	}
-	again.verdict(slices.Concat(verdicts, again.slices(), again.limits(beside)))
+	again.fold(slices.Concat(verdicts, again.slices(), again.limits(beside)))
 	return again.found, nil
 }
 
 // rejudgement collects differences.
 type rejudgement struct {
 	report registry.ParityReport
+	said   registry.Verdict // of the report
 	found  Rejudged
 	each   recounted
 }
@@ -405,26 +406,28 @@ func decide(holds, exceeded bool) registry.Verdict {
 	return registry.VerdictUndecided
 }
 
-// verdict gives the verdict of the report from those of its checks, from its consistency checks, and from
+// fold gives the verdict of the report from the verdicts of its checks, from its consistency checks, and from
 // the reasons that no check has.
-func (r *rejudgement) verdict(checks []registry.Verdict) {
+func (r *rejudgement) fold(checks []registry.Verdict) {
 	report := r.report
-	beside := r.hasOtherReasons()
-	follows := registry.VerdictPass
-	switch {
-	case slices.Contains(checks, registry.VerdictFail) || r.failsBeside():
-		follows = registry.VerdictFail
-	case beside && report.Verdict == registry.VerdictFail:
-		follows = registry.VerdictFail // what has no counts, such as another shape, is as the report says
-	case beside, slices.Contains(checks, registry.VerdictUndecided), len(checks) == 0,
-		report.Cases.Ran < 1 || report.Cases.Ran != report.Cases.Count:
-		follows = registry.VerdictUndecided
+	var found Findings
+	add := func(is bool, verdict registry.Verdict) {
+		if is {
+			found = append(found, Finding{Verdict: verdict})
+		}
 	}
-	r.found.Verdict = follows
-	if follows != report.Verdict {
-		r.differ("verdict", string(report.Verdict), string(follows))
+	for _, v := range checks {
+		add(v != registry.VerdictPass, v)
 	}
-	if report.Verdict == registry.VerdictPass && len(report.Reasons) > 0 {
+	add(r.failsBeside(), registry.VerdictFail)
+	// What has no counts, such as another shape, is as the report says.
+	others := r.hasOtherReasons()
+	add(others && r.said == registry.VerdictFail, registry.VerdictFail)
+	add(others || len(checks) == 0 || report.Cases.Ran < 1 || report.Cases.Ran != report.Cases.Count, registry.VerdictUndecided)
+	if r.found.Verdict, _ = found.Verdict(); r.found.Verdict != r.said {
+		r.differ("verdict", string(r.said), string(r.found.Verdict))
+	}
+	if r.said == registry.VerdictPass && len(report.Reasons) > 0 {
 		r.differ("reasons", registry.Count(len(report.Reasons), "reason"), "none: it says that it passed")
 	}
 }

@@ -70,7 +70,7 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 // tooFewCases says where there are fewer cases than the limits ask for. A report that is no pass, and has a reason that no check
 // has, says so itself, or why none ran.
 func (r *rejudgement) tooFewCases(least int) (differences []Difference) {
-	if r.report.Verdict != registry.VerdictPass && r.hasOtherReasons() {
+	if r.said != registry.VerdictPass && r.hasOtherReasons() {
 		return nil
 	}
 	want := fmt.Sprintf("at least %d", least)
@@ -99,7 +99,7 @@ func (r *rejudgement) mostCases(output string) (most int, checked bool) {
 // lackingConsistency gives a reason for each consistency check that the limits want and the report does not have. A report
 // that fails for another reason may have been made before they began.
 func (r *rejudgement) lackingConsistency(l Limits) []registry.Reason {
-	if r.report.Verdict != registry.VerdictPass {
+	if r.said != registry.VerdictPass {
 		return nil
 	}
 	return append(l.JudgeNotRun(r.report.Consistency), r.lackingGolden()...)
