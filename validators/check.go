@@ -134,25 +134,19 @@ func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.R
 func (j *judgement) rate(output, name string, limit, misses float64, cases int) {
 	row, _ := figure.Find(name)
 	check := registry.Check{Output: output, Figure: name, Limit: registry.Figure(limit), AtLeast: true,
-		Misses: figureOf(misses), Cases: cases, Verdict: registry.VerdictUndecided}
-	value := 1 - misses/float64(max(cases, 1))
-	low, high := 1-stats.UpperRate(misses, cases, j.confidence), 1-stats.LowerRate(misses, cases, j.confidence)
-	check.Value, check.Low, check.High = registry.Figure(value), figureOf(low), figureOf(high)
+		Misses: figureOf(misses), Cases: cases}
+	low, high := j.settle(&check, nil)
 	subject := ""
 	if output != "" {
 		subject = "output " + output + ": "
 	}
-	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(row.Phrase, name), share(value), registry.Count(cases, "case"))
+	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(row.Phrase, name), share(float64(check.Value)), registry.Count(cases, "case"))
 	switch {
 	case math.IsNaN(misses):
-		check.Value, check.Verdict = registry.Figure(math.NaN()), registry.VerdictFail
 		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, name)})
-	case low >= limit:
-		check.Verdict = registry.VerdictPass
-	case j.sameBits(&check, misses != 0, 0):
-	case high < limit:
-		check.Verdict = registry.VerdictFail
+	case check.Verdict == registry.VerdictPass:
+	case check.Verdict == registry.VerdictFail:
 		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s: with %s confidence at most %s, below the limit of %s", said, share(j.confidence), share(high), share(limit))})
 	default:
@@ -189,17 +183,13 @@ func figureOf(v float64) *registry.Figure {
 // that the destination has now: the answers that only one of them has right decide.
 func (j *judgement) drop(name, other string, limit float64, a *registry.Accuracy) {
 	lost, won := int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won)))
-	low, high := stats.PairedDrop(lost, won, a.Cases, j.confidence)
-	check := registry.Check{Figure: name, Value: registry.Figure(float64(a.Lost-a.Won) / float64(a.Cases)), Limit: registry.Figure(limit),
-		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
+	check := registry.Check{Figure: name, Limit: registry.Figure(limit), Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
+	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %.2f %%, %s is %.2f %%: a drop of %.2f points in %s", a.Metric,
 		100*a.Engine, other, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
 	switch {
-	case high <= limit:
-		check.Verdict = registry.VerdictPass
-	case j.sameBits(&check, lost != 0 || won != 0, 0):
-	case low > limit:
-		check.Verdict = registry.VerdictFail
+	case check.Verdict == registry.VerdictPass:
+	case check.Verdict == registry.VerdictFail:
 		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s, with %s confidence at least %.2f; the limit is %.2f", said, share(j.confidence), 100*low, 100*limit)})
 	default:

@@ -104,17 +104,14 @@ func (j *judgement) counts(limit *AccuracyLimit, a *registry.Accuracy) {
 
 // relative checks what share of the answers that the reference has right the engine has.
 func (j *judgement) relative(limit float64, a *registry.Accuracy) {
-	value, low, high := relativeRate(*a, j.confidence)
-	check := registry.Check{Figure: figure.Relative, Value: registry.Figure(value), Limit: registry.Figure(limit), AtLeast: true,
-		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
-	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(value), registry.Count(a.Cases, "case"))
+	check := registry.Check{Figure: figure.Relative, Limit: registry.Figure(limit), AtLeast: true, Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
+	low, high := j.settle(&check, a)
+	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(float64(check.Value)), registry.Count(a.Cases, "case"))
 	reason := registry.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
 	switch {
-	case low >= limit:
-		check.Verdict = registry.VerdictPass
-	case j.sameBits(&check, a.Lost != 0 || a.Won != 0, 0):
-	case high < limit:
-		check.Verdict, reason.Code = registry.VerdictFail, ReasonAccuracy
+	case check.Verdict == registry.VerdictPass:
+	case check.Verdict == registry.VerdictFail:
+		reason.Code = ReasonAccuracy
 		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s; the limit is %s", said, share(j.confidence), share(high), share(limit))
 		j.fail(reason)
 	default:

@@ -134,12 +134,8 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 	switch {
 	case row.Subject == figure.Answers && !metric.Rate:
 		verdict = r.resampled(what, metric, c)
-	case c.Figure == figure.Relative:
-		verdict = r.relative(what, c)
-	case isDrop(c):
-		verdict = r.drop(what, c)
 	case row.Rate:
-		verdict = r.rate(what, c)
+		verdict = r.counts(what, c)
 	default:
 		verdict = r.exact(what, row, c)
 	}
@@ -207,9 +203,6 @@ func (r *rejudgement) cases(what string, row figure.Row, c registry.Check) {
 	r.same(what+": misses", c.Misses, float64(misses))
 }
 
-// isDrop reports whether a check has the answers that only one of two engines has right.
-func isDrop(c registry.Check) bool { return c.Figure == figure.Drop || c.Figure == figure.Regression }
-
 // same compares an optional figure with what it has to be.
 func (r *rejudgement) same(what string, said *registry.Figure, follows float64) bool {
 	if said == nil {
@@ -254,38 +247,31 @@ func (r *rejudgement) exact(what string, row figure.Row, c registry.Check) regis
 	return registry.VerdictPass
 }
 
-// rate judges a limit on a share of cases by its bounds.
-func (r *rejudgement) rate(what string, c registry.Check) registry.Verdict {
-	if c.Misses == nil {
+// counts judges a limit on a share of cases, on a drop or on a share of the reference's answers, by the counts.
+func (r *rejudgement) counts(what string, c registry.Check) registry.Verdict {
+	a := r.accuracyOf(c)
+	switch {
+	case c.Figure == figure.Relative && a == nil:
+		return registry.VerdictUndecided
+	case c.Figure == figure.Relative: // which follows from the accuracy
+		c.Misses = &a.Lost
+	case isDrop(c) && (c.Misses == nil || c.Won == nil):
+		r.differ(what, "no counts", "misses and won: the bounds follow from them")
+		return registry.VerdictUndecided
+	case isDrop(c) && !(isCount(*c.Misses, c.Cases) && isCount(*c.Won, c.Cases)):
+		r.differ(what+": misses and won", number(float64(*c.Misses))+" and "+number(float64(*c.Won)), "counts from 0 to the number of cases")
+		return registry.VerdictUndecided
+	case c.Misses == nil:
 		r.differ(what+": misses", "nothing", "a count: the bounds follow from it")
 		return registry.VerdictUndecided
 	}
-	misses, confidence, cases := float64(*c.Misses), float64(r.report.Confidence), c.Cases
-	r.same(what+": value", &c.Value, 1-misses/float64(max(cases, 1)))
-	low := r.bound(what+": low", c.Low, 1-stats.UpperRate(misses, cases, confidence))
-	high := r.bound(what+": high", c.High, 1-stats.LowerRate(misses, cases, confidence))
-	if math.IsNaN(misses) {
-		return registry.VerdictFail
-	}
-	return decide(low >= float64(c.Limit), high < float64(c.Limit))
+	value, low, high := bounded(c, a, float64(r.report.Confidence))
+	r.same(what+": value", &c.Value, value)
+	c.Low, c.High = figureOf(r.bound(what+": low", c.Low, low)), figureOf(r.bound(what+": high", c.High, high))
+	return decide(c)
 }
 
-// drop judges a limit on the drop of accuracy.
-func (r *rejudgement) drop(what string, c registry.Check) registry.Verdict {
-	if c.Misses == nil || c.Won == nil {
-		r.differ(what, "no counts", "misses and won: the bounds follow from them")
-		return registry.VerdictUndecided
-	}
-	lost, won := float64(*c.Misses), float64(*c.Won)
-	if !(lost >= 0 && won >= 0 && lost <= float64(c.Cases) && won <= float64(c.Cases)) {
-		r.differ(what+": misses and won", number(lost)+" and "+number(won), "counts from 0 to the number of cases")
-		return registry.VerdictUndecided
-	}
-	r.same(what+": value", &c.Value, (lost-won)/float64(max(c.Cases, 1)))
-	low, high := stats.PairedDrop(int(math.Ceil(lost)), int(math.Floor(won)), c.Cases, float64(r.report.Confidence))
-	low, high = r.bound(what+": low", c.Low, low), r.bound(what+": high", c.High, high)
-	return decide(high <= float64(c.Limit), low > float64(c.Limit))
-}
+func isCount(v registry.Figure, cases int) bool { return v >= 0 && v <= registry.Figure(cases) }
 
 // accuracyOf is the accuracy that a check is about; nil where the report has none.
 func (r *rejudgement) accuracyOf(c registry.Check) *registry.Accuracy {
@@ -311,18 +297,6 @@ func (r *rejudgement) metric() string {
 		return MetricTop1 // its checks are of no accuracy, which is said elsewhere
 	}
 	return r.report.Accuracy.Metric
-}
-
-// relative judges a limit on the accuracy over that of the reference.
-func (r *rejudgement) relative(what string, c registry.Check) registry.Verdict {
-	a := r.accuracyOf(c)
-	if a == nil {
-		return registry.VerdictUndecided
-	}
-	value, low, high := relativeRate(*a, float64(r.report.Confidence))
-	r.same(what+": value", &c.Value, value)
-	low, high = r.bound(what+": low", c.Low, low), r.bound(what+": high", c.High, high)
-	return decide(low >= float64(c.Limit), high < float64(c.Limit))
 }
 
 // resampled judges a limit on a metric that is no rate, by bounds that follow from the per-case figures, or else
@@ -394,16 +368,6 @@ func (r *rejudgement) bound(what string, said *registry.Figure, follows float64)
 		return float64(*said)
 	}
 	return follows
-}
-
-func decide(holds, exceeded bool) registry.Verdict {
-	switch {
-	case holds:
-		return registry.VerdictPass
-	case exceeded:
-		return registry.VerdictFail
-	}
-	return registry.VerdictUndecided
 }
 
 // fold gives the verdict of the report from the verdicts of its checks, from its consistency checks, and from
