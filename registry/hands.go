@@ -75,7 +75,7 @@ func (p Policy) built(h hands, r Release, claims []Claim) map[string]bool {
 	return out
 }
 
-// published reports whether the listed person published the release. Events of earlier versions have the name of
+// published reports whether the listed person published the release. Events without a person have the name of
 // the principal alone: then it is compared with the one that the person has without a template.
 func (p Policy) published(l ListedPerson) bool {
 	who := l.person()

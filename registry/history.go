@@ -69,13 +69,13 @@ type Event struct {
 	Subject       Digest    `json:"subject,omitempty"`       // attach: what the evidence is about
 	PredicateType string    `json:"predicateType,omitempty"` // attach
 	Evidence      []Digest  `json:"evidence,omitempty"`      // bundle manifests that the event added
-	Signer        string    `json:"signer,omitempty"`        // attach and promote: key identifier; empty in promotions of earlier versions
+	Signer        string    `json:"signer,omitempty"`        // attach and promote: key identifier
 	Reason        string    `json:"reason,omitempty"`
 	Principal     string    `json:"principal,omitempty"` // the caller; empty: a local user of the data directory
 	Person        *Person   `json:"person,omitempty"`    // publish, and attach of what a builder signed: who signed in, without Name; nil: not known
 	// Policy is the digest of the rules of the environment, as canonical JSON, and Environments that of the
 	// bytes of environments.yaml, by which a head moved: the same as in the summary of a promotion.
-	// Promote and rollback; empty in events of earlier versions.
+	// Promote and rollback.
 	Policy       Digest `json:"policy,omitempty"`
 	Environments Digest `json:"environments,omitempty"`
 	Prev         Digest `json:"prev,omitempty"` // Hash of the event before; empty for the first

@@ -8,7 +8,7 @@ import (
 
 // Quarantine is the predicate https://mlpromote.dev/quarantine/v1, about a release or an
 // engine. Without Lifts it puts its subject in quarantine. With Lifts it ends only the
-// quarantines that it names. An empty predicate, as earlier versions wrote it, puts its subject
+// quarantines that it names. An empty predicate puts its subject
 // in quarantine.
 type Quarantine struct {
 	Reason   string    `json:"reason,omitempty"`

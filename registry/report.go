@@ -19,7 +19,7 @@ type ReportHead struct {
 	StartedOn  time.Time `json:"startedOn"`
 	FinishedOn time.Time `json:"finishedOn"`
 	// History is the hash of the newest event that the verifier could see when it began. It is
-	// empty for an empty history and in older reports. A pass heals only failures that the history
+	// empty for an empty history. A pass heals only failures that the history
 	// had recorded by then.
 	History   DigestSet    `json:"history,omitempty"`
 	Limits    DigestSet    `json:"limits"`    // of the limits manifest

@@ -42,7 +42,7 @@ type Requirement struct {
 	Detail   string   `json:"detail"`            // what meets it, or what is missing and what to do
 	Evidence []Digest `json:"evidence,omitempty"`
 	// Refused is true if it is unmet because something speaks against the release, such as a report that did not
-	// pass: what is missing besides would not help. It is false in answers of older services.
+	// pass: what is missing besides would not help.
 	Refused bool `json:"refused,omitempty"`
 	// Unshown is true if a node type gets an engine that too few verifiers found to pass on such a machine.
 	Unshown bool `json:"unshown,omitempty"`

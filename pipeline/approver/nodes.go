@@ -22,20 +22,13 @@ func (q Quarantiner) AddNodes(ctx context.Context, attached []Attached, from reg
 	return nil
 }
 
-// nodesOf lists reports, and those of nodes that fell silent: whoever makes a node say nothing must not take it off the list. A
-// service of an earlier version does not know the path, or the parameter.
+// nodesOf lists reports, and those of nodes that fell silent: whoever makes a node say nothing must not take it off the list.
 func nodesOf(ctx context.Context, from registry.NodeReporter, environment, model string) ([]registry.NodeReport, error) {
 	reports, err := registry.AllNodeReports(ctx, from, environment, model)
-	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
 	silent, err := registry.AllSilentNodes(ctx, from, environment, model)
-	if registry.HasCode(err, registry.CodeInvalid) {
-		return reports, nil
-	}
 	return append(reports, silent...), err
 }
 

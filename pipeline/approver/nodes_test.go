@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// reporter has reports that count, and those of silent nodes; err is what an older service says of the latter.
+// reporter has reports that count, and those of silent nodes; err is what a service says of the latter.
 type reporter struct {
 	registry.NodeReporter
 	counts, silent []registry.NodeReport
@@ -37,7 +37,6 @@ func TestQuarantineListsSilentNodes(t *testing.T) {
 		code registry.Code
 	}{
 		"silent nodes":                   {nil, "ac", ""},
-		"a service that does not know":   {registry.Errorf(registry.CodeInvalid, "unknown parameter silent"), "a", ""},
 		"a service that does not answer": {registry.Errorf(registry.CodeUnavailable, "gone"), "", registry.CodeUnavailable},
 	} {
 		from := from

@@ -26,8 +26,8 @@ const (
 
 // The documents of the sample release that have a format of their own.
 const (
-	limitsJSON    = `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"latency":{},"minCases":1,"precisions":{"fp32":{"outputs":{"logits":{"atol":0.00001,"rtol":0.0001}}},"int8":{"outputs":{"logits":{"cosine":{"min":0.99},"top1":{"min":0.99}}}}},"v":1}`
-	interfaceJSON = `{"dims":{"batch":{"max":64,"min":1,"opt":1}},"inputs":[{"dtype":"float32","meaning":"","name":"image","shape":["batch",1,8,8]}],"outputs":[{"dtype":"float32","meaning":"","name":"logits","shape":["batch",10]}],"v":1}`
+	limitsJSON    = `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"confidence":0.95,"latency":{},"minCases":1,"precisions":{"fp32":{"outputs":{"logits":{"atol":0.00001,"rtol":0.0001}}},"int8":{"outputs":{"logits":{"cosine":{"min":0.99},"top1":{"min":0.99}}}}},"v":1}`
+	interfaceJSON = `{"dims":{"batch":{"max":64,"min":1,"opt":1}},"inputs":[{"dtype":"float32","meaning":"","name":"image","shape":["batch",1,8,8]}],"outputs":[{"dtype":"float32","kind":"scores","meaning":"","name":"logits","shape":["batch",10]}],"v":1}`
 )
 
 // world is a store in memory with a release, its sources and evidence.

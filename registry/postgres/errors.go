@@ -21,6 +21,7 @@ const (
 	serializationFailure  = "40001"
 	deadlockDetected      = "40P01"
 	undefinedTable        = "42P01"
+	undefinedColumn       = "42703"
 	insufficientPrivilege = "42501"
 	programLimit          = "54000"
 	diskFull              = "53100"

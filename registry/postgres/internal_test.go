@@ -170,12 +170,39 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 func TestNewerSchema(t *testing.T) {
 	t.Parallel()
 	db, url := openTest(t)
-	if err := exec(t, db, "UPDATE catalog SET version = 99"); err != nil {
+	if err := exec(t, db, "UPDATE catalog SET schema_version = 99"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), url)
 	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "schema 99") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A database of a program from before the first release is refused as it is.
+func TestOpenRefusesASchemaFromBeforeTheFirstRelease(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(context.WithoutCancel(t.Context())) }()
+	if _, err := db.Exec(t.Context(), `CREATE TABLE goose_db_version (id integer PRIMARY KEY, version_id bigint NOT NULL, is_applied boolean NOT NULL);
+		INSERT INTO goose_db_version VALUES (1, 0, true), (2, 11, true);
+		CREATE TABLE catalog (id uuid NOT NULL DEFAULT gen_random_uuid(), version integer NOT NULL, one boolean PRIMARY KEY DEFAULT true CHECK (one));
+		INSERT INTO catalog (version) VALUES (11)`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first attempt changes nothing
+		_, err = Open(t.Context(), url)
+		if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "made by a program from before release 0.1.0") {
+			t.Errorf("got %v, want a refusal that names what was found", err)
+		}
+	}
+	var tables int
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 2 {
+		t.Errorf("%d tables (%v), want the 2 of before", tables, err)
 	}
 }
 
@@ -211,8 +238,8 @@ func TestMigrationsDownAndUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		n = int32(step.Source.Version)
-		if row, err := db.queries().CatalogGet(t.Context()); row.Version != n || err != nil {
-			t.Errorf("version %d (%v), want %d", row.Version, err, n)
+		if row, err := db.queries().CatalogGet(t.Context()); row.SchemaVersion != n || err != nil {
+			t.Errorf("version %d (%v), want %d", row.SchemaVersion, err, n)
 		}
 	}
 	if pending, err := provider.HasPending(t.Context()); pending || err != nil {

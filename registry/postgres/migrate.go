@@ -45,23 +45,27 @@ func (db *DB) migrate(ctx context.Context) error {
 }
 
 // current reports whether the schema is that of this program, and reads the catalog's identity.
-// Errors: CodeUnavailable if the schema is newer.
+// Errors: CodeUnavailable if the schema is newer, or if another program made the table catalog.
 func (db *DB) current(ctx context.Context) (bool, error) {
 	row, err := db.queries().CatalogGet(ctx)
 	var failure *pgconn.PgError
-	if errors.As(err, &failure) && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.As(err, &failure) && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows):
 		return false, nil
-	}
-	if err != nil {
+	case failure != nil && failure.Code == undefinedColumn:
+		return false, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+			"database %s was made by a program from before release 0.1.0 (a catalog without schema_version), which this program does not convert", db.name),
+			"give --database an empty database: build, verify and promote again")
+	case err != nil:
 		return false, err
 	}
-	if row.Version > migrations.PostgresVersion {
+	if row.SchemaVersion > migrations.PostgresVersion {
 		return false, registry.Lastingf(registry.CodeUnavailable,
 			"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program that wrote it",
-			db.name, row.Version, migrations.PostgresVersion)
+			db.name, row.SchemaVersion, migrations.PostgresVersion)
 	}
 	db.id = row.ID
-	return row.Version == migrations.PostgresVersion, nil
+	return row.SchemaVersion == migrations.PostgresVersion, nil
 }
 
 func (db *DB) up(ctx context.Context) error {

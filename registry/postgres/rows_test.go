@@ -55,9 +55,9 @@ func rowsTime(seq int) time.Time          { return time.Unix(1_800_000_000+int64
 func (r rows) fill(tb testing.TB, db *DB) {
 	tb.Helper()
 	began := time.Now()
-	r.copy(tb, db, "manifests", []string{"repository", "digest", "media_type", "size"}, r.manifests)
+	r.copy(tb, db, "manifests", []string{"repository", "digest", "media_type", "size", "created", "pusher"}, r.manifests)
 	r.copy(tb, db, "manifest_derived", []string{"repository", "digest", "artifact_type", "subject", "annotations"}, r.derived)
-	r.copy(tb, db, "blobs", []string{"repository", "digest", "size"}, r.blobs)
+	r.copy(tb, db, "blobs", []string{"repository", "digest", "size", "created"}, r.blobs)
 	r.copy(tb, db, "tags", []string{"repository", "tag", "digest"}, r.tags)
 	r.copy(tb, db, "heads", []string{"environment", "model", "release", "version", "since", "hold"}, r.heads)
 	r.copy(tb, db, "history", []string{"seq", "body"}, r.history)
@@ -93,7 +93,7 @@ func (r rows) copy(tb testing.TB, db *DB, table string, columns []string, each f
 func (r rows) manifests(yield func(...any)) {
 	for release := range r.releases() {
 		for thing := range evidenceThing(enginesOfRelease, 0) {
-			yield(rowsRepositoryOf(release), string(rowsDigest(release, thing)), "application/vnd.oci.image.manifest.v1+json", int64(1000))
+			yield(rowsRepositoryOf(release), string(rowsDigest(release, thing)), "application/vnd.oci.image.manifest.v1+json", int64(1000), rowsTime(0), "")
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (r rows) derived(yield func(...any)) {
 func (r rows) blobs(yield func(...any)) {
 	for release := range r.releases() {
 		for engine := range enginesOfRelease {
-			yield(rowsRepositoryOf(release), string(rowsDigest(release, -1-engine)), int64(1<<20))
+			yield(rowsRepositoryOf(release), string(rowsDigest(release, -1-engine)), int64(1<<20), rowsTime(0))
 		}
 	}
 }

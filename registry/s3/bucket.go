@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ type Bucket struct {
 	permitTime  time.Duration
 	leftoverAge time.Duration
 	buffers     sync.Pool
-	forms       keyForms
+	uploadForm  *regexp.Regexp // of the keys of uploads
 }
 
 var _ registry.RepairableBlobs = (*Bucket)(nil)
@@ -88,7 +89,7 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 		core: core, name: c.Bucket, prefix: c.Prefix, config: c,
 		client: &http.Client{Transport: transport}, credentials: found,
 		partBytes: partBytes, copyBytes: maxCopyBytes, permitTime: registry.PermitTime,
-		leftoverAge: LeftoverAge, forms: newKeyForms(),
+		leftoverAge: LeftoverAge, uploadForm: newUploadForm(),
 	}
 	b.buffers.New = func() any { return new([]byte) }
 	exists, err := core.BucketExists(ctx, c.Bucket)

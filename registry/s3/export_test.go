@@ -15,13 +15,11 @@ import (
 // Leftovers lists what uploads left: objects in their folders, and multipart uploads.
 func (b *Bucket) Leftovers(ctx context.Context) ([]string, error) {
 	var found []string
-	for _, folder := range []string{uploadsFolder, oldUploadsFolder} {
-		for info, err := range b.list(ctx, b.under(folder)) {
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, info.Key)
+	for info, err := range b.list(ctx, b.under(uploadsFolder)) {
+		if err != nil {
+			return nil, err
 		}
+		found = append(found, info.Key)
 	}
 	page, err := b.core.ListMultipartUploads(ctx, b.name, b.prefix, "", "", "", 0)
 	for _, m := range page.Uploads {

@@ -12,23 +12,14 @@ import (
 //	<prefix>/mlpromote-uploads/<identifier of the upload>.<random text>
 const uploadsFolder = "mlpromote-uploads"
 
-// oldUploadsFolder is where earlier versions kept uploads, as <identifier>/<random text>. The
-// prefix of another registry can have this name.
-const oldUploadsFolder = "staging"
-
 const (
 	uuidPattern = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 	textPattern = `[A-Z2-7]{26}` // of rand.Text
 )
 
-// keyForms match the keys of uploads, relative to their folder.
-type keyForms struct{ current, old *regexp.Regexp }
-
-func newKeyForms() keyForms {
-	return keyForms{
-		current: regexp.MustCompile(`^(` + uuidPattern + `)\.` + textPattern + `$`),
-		old:     regexp.MustCompile(`^(` + uuidPattern + `)/` + textPattern + `$`),
-	}
+// newUploadForm returns what matches the keys of uploads, relative to their folder.
+func newUploadForm() *regexp.Regexp {
+	return regexp.MustCompile(`^(` + uuidPattern + `)\.` + textPattern + `$`)
 }
 
 // newUploadKey returns a new unique key for an object of an upload.
@@ -39,15 +30,11 @@ func (b *Bucket) newUploadKey(id string) string {
 // uploadOf returns the upload that a key belongs to. ok is false unless the key has exactly
 // the form of an upload's key below this prefix.
 func (b *Bucket) uploadOf(key string) (id string, ok bool) {
-	form := b.forms.current
 	name, ok := strings.CutPrefix(key, b.under(uploadsFolder))
 	if !ok {
-		form = b.forms.old
-		if name, ok = strings.CutPrefix(key, b.under(oldUploadsFolder)); !ok {
-			return "", false
-		}
+		return "", false
 	}
-	match := form.FindStringSubmatch(name)
+	match := b.uploadForm.FindStringSubmatch(name)
 	if match == nil {
 		return "", false
 	}
@@ -60,9 +47,6 @@ func (b *Bucket) isOwnFolder(folder string) bool {
 	if folder == b.under(uploadsFolder) || folder == b.under(replicaFolder) {
 		return true
 	}
-	if name, ok := strings.CutPrefix(folder, b.under("blobs")); ok {
-		return name == "sha256/" || name == "sha512/"
-	}
-	name, ok := strings.CutPrefix(folder, b.under(oldUploadsFolder))
-	return ok && b.forms.old.MatchString(name+strings.Repeat("A", 26))
+	name, ok := strings.CutPrefix(folder, b.under("blobs"))
+	return ok && (name == "sha256/" || name == "sha512/")
 }

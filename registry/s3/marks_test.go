@@ -31,18 +31,15 @@ func TestOverlaps(t *testing.T) {
 		marked, opened string
 		overlap        bool
 	}{
-		"itself":                   {"", "", false},
-		"inside":                   {"", "/eu", true},
-		"deep inside":              {"", "/eu/models/v1.", true},
-		"above":                    {"/eu", "", true},
-		"far above":                {"/eu/models/team", "", true},
-		"in the folder of uploads": {"/staging", "", true},
-		"below that":               {"/staging/eu", "", true},
-		"in the folder of blobs":   {"/blobs", "", true},
-		"inside of uploads":        {"", "/staging", true},
-		"beside":                   {"/eu", "/us", false},
-		"with a longer name":       {"/eu", "/eu2", false},
-		"with a shorter name":      {"/eu2", "/eu", false},
+		"itself":                 {"", "", false},
+		"inside":                 {"", "/eu", true},
+		"deep inside":            {"", "/eu/models/v1.", true},
+		"above":                  {"/eu", "", true},
+		"far above":              {"/eu/models/team", "", true},
+		"in the folder of blobs": {"/blobs", "", true},
+		"beside":                 {"/eu", "/us", false},
+		"with a longer name":     {"/eu", "/eu2", false},
+		"with a shorter name":    {"/eu2", "/eu", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

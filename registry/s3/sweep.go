@@ -68,19 +68,17 @@ func (u *Uploads) sweepStates(ctx context.Context) (alive map[string]bool, swept
 // keys do not have the form of an upload's.
 func (b *Bucket) sweepObjects(ctx context.Context, before time.Time, alive map[string]bool) (int, error) {
 	swept := 0
-	for _, folder := range []string{uploadsFolder, oldUploadsFolder} {
-		for info, err := range b.list(ctx, b.under(folder)) {
-			if err != nil {
-				return swept, err
-			}
-			if id, ok := b.uploadOf(info.Key); !ok || alive[id] || !info.LastModified.Before(before) {
-				continue
-			}
-			if err := b.remove(ctx, info.Key); err != nil {
-				return swept, b.interpretError("sweep", info.Key, err)
-			}
-			swept++
+	for info, err := range b.list(ctx, b.under(uploadsFolder)) {
+		if err != nil {
+			return swept, err
 		}
+		if id, ok := b.uploadOf(info.Key); !ok || alive[id] || !info.LastModified.Before(before) {
+			continue
+		}
+		if err := b.remove(ctx, info.Key); err != nil {
+			return swept, b.interpretError("sweep", info.Key, err)
+		}
+		swept++
 	}
 	return swept, nil
 }
@@ -88,7 +86,7 @@ func (b *Bucket) sweepObjects(ctx context.Context, before time.Time, alive map[s
 // sweepMultiparts aborts old multipart uploads of ended uploads and of Puts.
 func (b *Bucket) sweepMultiparts(ctx context.Context, before time.Time, alive map[string]bool) (int, error) {
 	swept := 0
-	for _, folder := range []string{uploadsFolder, oldUploadsFolder, "blobs"} {
+	for _, folder := range []string{uploadsFolder, "blobs"} {
 		prefix, key, id := b.under(folder), "", ""
 		for more := true; more; {
 			page, err := b.core.ListMultipartUploads(ctx, b.name, prefix, key, id, "", 0)

@@ -68,8 +68,7 @@ const (
 	random26 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// Sweep removes only objects whose keys have exactly the form of an upload's, the present or
-// the earlier one, below its own prefix. Another registry may have a prefix inside this one,
+// Sweep removes only objects whose keys have exactly the form of an upload's, below its own prefix. Another registry may have a prefix inside this one,
 // and other programs their objects.
 func TestSweepSparesOthers(t *testing.T) {
 	t.Parallel()
@@ -81,7 +80,7 @@ func TestSweepSparesOthers(t *testing.T) {
 	must(t, other.Put(t.Context(), d, int64(len(content)), bytes.NewReader(content)))
 	strange := []string{
 		"staging/blobs/sha256/aa/x", "staging/staging/" + noUpload + "/" + random26, "staging/mlpromote-uploads/" + noUpload + "." + random26,
-		"staging/" + noUpload + "/Z" + random26[1:] + "/more", "staging/" + noUpload + "/readme", "staging/noUpload/" + random26,
+		"staging/" + noUpload + "/" + random26,
 		"mlpromote-uploads/notes.txt", "mlpromote-uploads/" + noUpload + "." + random26 + ".bak", "mlpromote-uploads/x/" + noUpload + "." + random26,
 	}
 	for _, name := range strange {
@@ -90,7 +89,7 @@ func TestSweepSparesOthers(t *testing.T) {
 	for _, name := range []string{"staging/blobs/sha256/aa/x", "staging/noUpload/" + random26, "blobs/readme"} {
 		must(t, b.Multipart(t.Context(), name))
 	}
-	ours := []string{"staging/" + noUpload + "/" + random26, "mlpromote-uploads/" + noUpload + "." + random26}
+	ours := []string{"mlpromote-uploads/" + noUpload + "." + random26}
 	for _, name := range ours {
 		must(t, b.Write(t.Context(), name))
 	}

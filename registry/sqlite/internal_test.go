@@ -127,6 +127,33 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
+// A database of a program from before the first release is refused as it is, whatever its version.
+func TestOpenRefusesASchemaFromBeforeTheFirstRelease(t *testing.T) {
+	t.Parallel()
+	for _, version := range []int{1, 16} {
+		path := filepath.Join(t.TempDir(), "catalog.db")
+		db, err := sql.Open("sqlite", "file:"+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(fmt.Sprintf(`CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL);
+			INSERT INTO goose_db_version VALUES (1, 0, 1), (2, %[1]d, 1);
+			CREATE TABLE heads (environment TEXT NOT NULL); PRAGMA user_version = %[1]d`, version)); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first attempt changes nothing
+			_, err := Open(t.Context(), path)
+			if registry.CodeOf(err) != registry.CodeUnavailable ||
+				!strings.Contains(err.Error(), fmt.Sprintf("made by a program from before release 0.1.0 (schema %d", version)) {
+				t.Errorf("got %v, want a refusal that names what was found", err)
+			}
+		}
+	}
+}
+
 // Every step can be undone, done again, and says which one it is.
 func TestMigrationsDownAndUp(t *testing.T) {
 	t.Parallel()
@@ -146,8 +173,8 @@ func TestMigrationsDownAndUp(t *testing.T) {
 	if err := db.writer.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%'`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d tables, indexes and triggers are left (%v)", left, err)
 	}
-	if version, err := db.version(t.Context()); version != 0 || err != nil {
-		t.Errorf("version %d (%v), want 0", version, err)
+	if version, mark, err := db.version(t.Context()); version != 0 || mark != 0 || err != nil {
+		t.Errorf("version %d with mark %d (%v), want 0 and none", version, mark, err)
 	}
 	for n := int64(0); n != migrations.SQLiteVersion; {
 		step, err := provider.UpByOne(t.Context())
@@ -155,8 +182,8 @@ func TestMigrationsDownAndUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		n = step.Source.Version
-		if version, err := db.version(t.Context()); int64(version) != n || err != nil {
-			t.Errorf("version %d (%v), want %d", version, err, n)
+		if version, mark, err := db.version(t.Context()); int64(version) != n || mark != migrations.SQLiteMark || err != nil {
+			t.Errorf("version %d with mark %x (%v), want %d and %x", version, mark, err, n, migrations.SQLiteMark)
 		}
 	}
 	if pending, err := provider.HasPending(t.Context()); pending || err != nil {

@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-//go:embed user_version.sql
-var userVersion string
+//go:embed schema_version.sql
+var schemaVersion string
 
 // migrate upgrades the schema. If the schema is current, this costs one read of the file's
 // header. It uses goose, which reads tables and files, only to upgrade.
@@ -22,10 +22,14 @@ func (db *DB) migrate(ctx context.Context) error {
 	// of the two succeeds; the other fails without effect and checks again. With every failure the
 	// schema has advanced by a step.
 	for range migrations.SQLiteVersion + 2 {
-		version, err := db.version(ctx)
+		version, mark, err := db.version(ctx)
 		switch {
 		case err != nil:
 			return err
+		case version != 0 && mark != migrations.SQLiteMark:
+			return registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+				"database %s was made by a program from before release 0.1.0 (schema %d without a mark), which this program does not convert", db.path, version),
+				"make a new data directory: build, verify and promote again")
 		case version == migrations.SQLiteVersion:
 			return nil
 		case version > migrations.SQLiteVersion:
@@ -38,10 +42,10 @@ func (db *DB) migrate(ctx context.Context) error {
 	return failed
 }
 
-func (db *DB) version(ctx context.Context) (int, error) {
-	var version int
-	err := db.writer.QueryRowContext(ctx, userVersion).Scan(&version)
-	return version, err
+// version returns the number of the last step that the database has, and the mark of its schema.
+func (db *DB) version(ctx context.Context) (version, mark int, err error) {
+	err = db.writer.QueryRowContext(ctx, schemaVersion).Scan(&version, &mark)
+	return version, mark, err
 }
 
 func (db *DB) up(ctx context.Context) error {

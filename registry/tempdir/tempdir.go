@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix of the names of all folders in the system's folder for such files. Earlier versions made others, without a lock, which
-// are left alone: the process of one may still be at work.
+// prefix of the names of all folders in the system's folder for such files.
 const prefix = "mlpromote-run-"
 
 // attempts is how often a folder is made again that another process took for one that was left.

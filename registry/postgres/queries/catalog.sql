@@ -1,5 +1,5 @@
 -- name: CatalogGet :one
-SELECT id, version FROM catalog;
+SELECT id, schema_version FROM catalog;
 
 -- name: CatalogIdentityGet :one
 SELECT id, origins, storage, epoch FROM catalog;

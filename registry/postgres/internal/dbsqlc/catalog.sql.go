@@ -11,18 +11,18 @@ import (
 )
 
 const catalogGet = `-- name: CatalogGet :one
-SELECT id, version FROM catalog
+SELECT id, schema_version FROM catalog
 `
 
 type CatalogGetRow struct {
-	ID      string
-	Version int32
+	ID            string
+	SchemaVersion int32
 }
 
 func (q *Queries) CatalogGet(ctx context.Context) (CatalogGetRow, error) {
 	row := q.db.QueryRow(ctx, catalogGet)
 	var i CatalogGetRow
-	err := row.Scan(&i.ID, &i.Version)
+	err := row.Scan(&i.ID, &i.SchemaVersion)
 	return i, err
 }
 
