@@ -14,7 +14,7 @@ type BreakGlass struct {
 	ResourceURI string `json:"resourceUri"`
 	// Replaces is the head of the destination; empty if it has none. The statement counts for no other.
 	Replaces DigestSet `json:"replaces,omitempty"`
-	// Skips are the requirements that need not be met, of [Skippable].
+	// Skips are the requirements that need not be met.
 	Skips      []string  `json:"skips"`
 	Comment    string    `json:"comment"` // why it cannot wait
 	ApprovedOn time.Time `json:"approvedOn"`
@@ -25,24 +25,8 @@ type BreakGlass struct {
 // was recorded.
 const MaxBreakGlass = 24 * time.Hour
 
-// NewBreakGlass returns a statement about a release, ready to sign. Errors: CodeInvalid for one that
-// [BreakGlass.Validate] refuses.
-func NewBreakGlass(subject StatementSubject, b BreakGlass) ([]byte, error) {
-	b.ApprovedOn, b.ExpiresOn = b.ApprovedOn.UTC(), b.ExpiresOn.UTC()
-	if err := b.Validate(); err != nil {
-		return nil, err
-	}
-	return NewStatement(PredicateBreakGlass, b, subject)
-}
-
-// Validate checks the form. Errors: CodeInvalid.
+// Validate checks the form, but not whether the requirements can be skipped, which the policy decides. Errors: CodeInvalid.
 func (b BreakGlass) Validate() error {
-	if err := validateSkips("break-glass", b.Skips); err != nil {
-		return err
-	}
-	if len(b.Skips) == 0 {
-		return Errorf(CodeInvalid, "break-glass: it skips nothing: want some of %s", strings.Join(Skippable(), ", "))
-	}
 	if len(b.Replaces) > 0 && b.Replaces.SHA256().Validate() != nil {
 		return Errorf(CodeInvalid, "break-glass: what it replaces has no SHA-256 digest")
 	}
@@ -82,16 +66,6 @@ func (c Claim) ApprovedResource() (uri string, ok bool) {
 	}
 	a, ok := c.Approval()
 	return a.ResourceURI, ok
-}
-
-// checkNewBreakGlass checks that a new statement can be read, and that its times fit the one at which
-// it is recorded.
-func (c Claim) checkNewBreakGlass() error {
-	b, err := c.breakGlass()
-	if err != nil {
-		return err
-	}
-	return checkTimes(b.ApprovedOn, b.ExpiresOn, c.RecordedAt)
 }
 
 // reason is the comment with what the statement is for.

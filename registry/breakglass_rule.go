@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,7 +159,7 @@ func (p Policy) BreakGlassApprovals(r Release, claims []Claim) []GivenBreakGlass
 	var given []GivenBreakGlass
 	for _, c := range distinct(counted.of(PredicateBreakGlass, r.Digest)) {
 		b, ok := c.BreakGlass()
-		if !ok || at.Resource == "" || b.ResourceURI != at.Resource {
+		if !ok || checkSkips(b) != nil || at.Resource == "" || b.ResourceURI != at.Resource {
 			continue
 		}
 		g := GivenBreakGlass{BreakGlass: b, Signer: c.Signer, Keys: c.Keys, Bundle: c.Bundle}
@@ -192,4 +193,35 @@ func (b BreakGlass) spent(c Claim, at PromotionContext) string {
 		return "it expired on " + utc(earlier(b.ExpiresOn, c.RecordedAt.Add(MaxBreakGlass)))
 	}
 	return ""
+}
+
+// NewBreakGlass returns a statement about a release, ready to sign. Errors: CodeInvalid for one that
+// [BreakGlass.Validate] refuses, or that skips what cannot be skipped.
+func NewBreakGlass(subject StatementSubject, b BreakGlass) ([]byte, error) {
+	b.ApprovedOn, b.ExpiresOn = b.ApprovedOn.UTC(), b.ExpiresOn.UTC()
+	if err := cmp.Or(checkSkips(b), b.Validate()); err != nil {
+		return nil, err
+	}
+	return NewStatement(PredicateBreakGlass, b, subject)
+}
+
+// checkNewBreakGlass checks that a new statement can be read, and that its times fit the one at which
+// it is recorded.
+func (c Claim) checkNewBreakGlass() error {
+	b, err := c.breakGlass()
+	if err != nil {
+		return err
+	}
+	if err := checkSkips(b); err != nil {
+		return err
+	}
+	return checkTimes(b.ApprovedOn, b.ExpiresOn, c.RecordedAt)
+}
+
+// checkSkips checks that a statement skips requirements, and only those that can be skipped.
+func checkSkips(b BreakGlass) error {
+	if len(b.Skips) == 0 {
+		return Errorf(CodeInvalid, "break-glass: it skips nothing: want some of %s", strings.Join(Skippable(), ", "))
+	}
+	return validateSkips("break-glass", b.Skips)
 }
