@@ -33,12 +33,12 @@ of --skip, which environments.yaml must allow. Two approvers have to agree to sk
 counts for the present head of ENV alone, for at most 24 hours, and is used up when a head
 moves. promote --break-glass then promotes.
 
-With --attested the service of --registry signs in the name of whom your token is, with its own
+With --attested the service of --registry signs in the name of the owner of your token, with its own
 key, so that you need none. That counts only where environments.yaml lists you under approvals:
 attested:, and everybody sees that it is the word of the service.
 
 REF is a release in the environment that ENV takes releases from, or a model with a tag or
-digest there; it defaults to the last build here. stdout: what was approved.`,
+digest there; it defaults to the last build here. stdout: the approved release.`,
 		Example: `  mlpromote approve vision/digits:1.4.0 --env prod --comment "load test of 22 May passed"
   mlpromote approve vision/digits:1.4.0 --env prod --comment "until the fair" --expires 72h
   mlpromote approve vision/digits:1.4.0 --env prod --comment "found a regression" --withdraw

@@ -21,7 +21,7 @@ func (a *app) assembleCommand() *cobra.Command {
 		Use:   "assemble",
 		Short: "Put a release together from engines that several machines built",
 		Long: `Finds the parts that mlpromote build --target stored for this spec, its files and this commit, checks who signed them
-and what they were built from, stores and signs the release, and moves the first environment's head to it. It needs no
+and their sources, stores and signs the release, and moves the first environment's head to it. It needs no
 toolchain and builds nothing. If two parts have an engine for the same target and variant, it takes the engine that the
 history recorded first.
 

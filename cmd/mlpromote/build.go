@@ -25,11 +25,11 @@ func (a *app) buildCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Build the engines of a spec and publish them in the first environment",
-		Long: `Plans the spec, makes what the cache lacks, stores and signs the release, and moves
-the first environment's head to it. Building twice gives the same digest and adds nothing.
+		Long: `Plans the spec, runs the steps that the cache lacks, stores and signs the release, and moves
+the first environment's head to it. Building twice results in the same digest and adds nothing.
 
 All engines are tried, and those that fail are listed. Then nothing is stored, unless
---keep-going asks for the release of the others; the exit code is that of the failure.
+--keep-going asks for the release of the others; the exit code is the failure's.
 
 With --target, only engines of these targets are made, and stored as a part of a release: on
 several machines, each with its toolchains. mlpromote assemble makes the release of the parts.

@@ -36,7 +36,7 @@ again when it is needed. Nothing is removed that a build is reading or writing.`
 		RunE:    func(c *cobra.Command, _ []string) error { return a.pruneSteps(c.Context(), most) },
 	}
 	prune.Flags().StringVar(&most, "max-size", "",
-		"what the others may take, such as 5GiB; 0 removes all (default MLPROMOTE_CACHE_SIZE, else "+toolchains.DefaultCacheSize+")")
+		"size that the others may take, such as 5GiB; 0 removes all (default MLPROMOTE_CACHE_SIZE, else "+toolchains.DefaultCacheSize+")")
 	return command.Group("cache", "List and remove finished steps of builds", list, prune)
 }
 

@@ -29,10 +29,10 @@ its clients notice nothing of it: a request that cannot be recorded is forwarded
 Each row of a batch is a case. Of equal cases one is kept, and of more than --count a random
 sample over the whole time. gRPC is not recorded.
 
-With --from, makes cases of a file (.npz, .csv, .parquet, .safetensors), converted to what the model
-takes, or of a folder of PNG and JPEG images, whose subfolders are their classes.
+With --from, makes cases of a file (.npz, .csv, .parquet, .safetensors), converted to the types and
+shapes of the model, or of a folder of PNG and JPEG images with one subfolder for each class.
 
-The model is MODEL.onnx, or that of a spec (-f), which may be of another format and is then imported. With --proxy it may be left out; then the
+The model is MODEL.onnx, or the model of a spec (-f), which may be of another format and is then imported. With --proxy it may be left out; then the
 service is asked for the shapes.
 
 Cases hold the data of your users. They become sources of a release, which stay in the first
@@ -61,7 +61,7 @@ environment and are not promoted. --input records only the inputs that it names.
 func (a *app) inputsOfSpec(ctx context.Context, file string) (validators.Interface, error) {
 	s, err := a.tools().LoadSpec(file)
 	if err != nil {
-		return validators.Interface{}, registry.WithHint(err, "MODEL.onnx in place of a spec says the inputs too")
+		return validators.Interface{}, registry.WithHint(err, "MODEL.onnx in place of a spec describes the inputs too")
 	}
 	if s.Source.Format == spec.FormatONNX { // which takes no toolchain
 		return new(pipeline.Pipeline).InputsOfSpec(ctx, s)
@@ -80,7 +80,7 @@ func (a *app) casesSplitCommand() *cobra.Command {
 		Short: "Divide cases into some to verify with and some to calibrate with",
 		Long: `Copies the cases of a folder into two new ones: --count of them, chosen at random, to
 --calibration, and the others to --cases. Cases with the same inputs go to the same folder,
-since build refuses calibration that contains one of the cases. FOLDER stays as it is.`,
+since build refuses calibration that contains one of the cases. FOLDER does not change.`,
 		Example: "  mlpromote cases split recorded --cases cases --calibration calibration --count 200",
 		Args:    command.Exactly("FOLDER"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -31,7 +31,7 @@ func (a *app) configurationStatusCommand() *cobra.Command {
 		Long: `Asks the replica that answers at --registry how its environments.yaml, public keys,
 access.yaml and promoter's key stand to those that all replicas agreed on. agreed: they
 are the same. pending: its files changed, and wait for configuration adopt. unreadable: its
-files have a mistake, and what was agreed on is still in force. differs: it has other files,
+files have a mistake, and the agreed configuration is still in force. differs: it has other files,
 and changes and resolves nothing.`,
 		Example: "  mlpromote configuration status --registry http://127.0.0.1:5080",
 		Args:    command.Exactly(),
@@ -69,12 +69,12 @@ func (a *app) configurationAdoptCommand() *cobra.Command {
 		Short: "Make the files here the configuration of all replicas",
 		Long: `Replicas on one PostgreSQL database must have the same environments.yaml, public keys,
 access.yaml and promoter's key. A change of them waits until it is adopted: with --database,
-that of the files here; with --registry, that of the files of the service, which takes an
+the configuration of the files here; with --registry, of the files of the service, which takes an
 administrator. Replicas that have other files then change and resolve nothing until they
 get them. A catalog in a file needs no adopting: its service, and the verbs on its
 directory, take a change by themselves.
 
-stdout: what is agreed on now.`,
+stdout: the agreed configuration.`,
 		Example: "  mlpromote configuration adopt",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -115,7 +115,7 @@ func (a *app) adoptHere(ctx context.Context) (err error) {
 	}
 	differs := own.Differs(agreed)
 	if len(differs) == 0 {
-		a.ui.Note("nothing to do: what is here is agreed on")
+		a.ui.Note("nothing to do: the configuration here is agreed on")
 		return a.adopted(agreed)
 	}
 	change, err := registry.Adopt(agreed, own, "adopted by whoever has the database: "+strings.Join(differs, ", "), clock.Now())
@@ -142,7 +142,7 @@ func (a *app) adoptThere(ctx context.Context, i *wiring.Instance) error {
 		a.ui.Note("%s", change)
 	}
 	if len(status.OnDisk.Differs(status.Agreed)) == 0 {
-		a.ui.Note("nothing to do: what the service has is agreed on")
+		a.ui.Note("nothing to do: the configuration of the service is agreed on")
 		return a.adopted(status.Agreed)
 	}
 	if status, err = i.Configuration.AdoptConfiguration(ctx, status.OnDisk); err != nil {

@@ -29,9 +29,9 @@ func (a *app) environmentsCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Print the rules in environments.yaml, and find mistakes in them",
 		Long: `Reads environments.yaml and the public keys that it names, and prints the environments,
-what each requires, and which keys are trusted. It then looks for mistakes in a file whose
-form is right: a trusted key whose file is missing, a requirement that no trusted key can
-meet, a promoter's key in this directory that the file does not trust. It also says if
+their requirements, and the trusted keys. It then looks for mistakes in a well-formed file:
+a trusted key with a missing file, a requirement that no trusted key can
+meet, a promoter's key in this directory that the file does not trust. It also warns if
 environments.yaml was deleted after the registry had begun to work with it.
 
 stdout: two tables. Exit code 2: the file cannot be read, or has a mistake.`,
@@ -39,7 +39,7 @@ stdout: two tables. Exit code 2: the file cannot be read, or has a mistake.`,
 		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.checkEnvironments(c.Context(), file) },
 	}
-	c.Flags().StringVar(&file, "file", "", "file to check as if it were environments.yaml: paths of keys start where that is")
+	c.Flags().StringVar(&file, "file", "", "file to check as if it were environments.yaml: paths of keys start at the place of environments.yaml")
 	return c
 }
 
@@ -89,7 +89,7 @@ func (a *app) environmentsSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of environments.yaml",
-		Long: `Prints the JSON Schema of environments.yaml, as this program reads it. Put it beside the file, where
+		Long: `Prints the JSON Schema of environments.yaml, as this program reads it. Put it next to the file, where
 the first line of the file points editors to it:
 
   # yaml-language-server: $schema=` + schemas.EnvironmentsFile,

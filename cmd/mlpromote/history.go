@@ -41,7 +41,7 @@ backup does not have. Records the reason in the history. Takes an administrator.
 				if err := i.AcceptHistory(c.Context(), environment, model, reason); err != nil {
 					return err
 				}
-				return a.ui.Result("what the history does not explain about "+model+" in "+environment+" is accepted", acceptedHistory{model, environment})
+				return a.ui.Result("the unexplained state of "+model+" in "+environment+" is accepted", acceptedHistory{model, environment})
 			})
 		},
 	}
@@ -85,7 +85,7 @@ directory is asked every second; a service sends events at once.`,
 	c.Flags().StringVar(&q.Environment, "env", "", "only this environment")
 	c.Flags().StringVar(&q.Model, "model", "", "only this model")
 	c.Flags().IntVar(&q.Limit, "limit", 0, "only so many of the newest (default: all)")
-	c.Flags().DurationVar(&since, "since", 0, "only what is not older, such as 24h (default: all)")
+	c.Flags().DurationVar(&since, "since", 0, "only newer events, such as 24h (default: all)")
 	c.Flags().BoolVar(&follow, "follow", false, "go on with what happens next, until interrupted")
 	return c
 }

@@ -24,8 +24,8 @@ func (a *app) initCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [MODEL]",
 		Short: "Write a commented spec for a model",
-		Long: `Reads a model and writes a spec of at most 27 lines, and beside it its JSON Schema for
-editors. Without an argument, the only .onnx file here is meant, or this folder if it is that of a model. If there is no registry here yet,
+		Long: `Reads a model and writes a spec of at most 27 lines, and its JSON Schema for editors.
+Without an argument, it reads the only .onnx file here, or this folder if it is a model's. If there is no registry here yet,
 it also writes the rules of a new one, environments.yaml in the data directory.
 
 MODEL is an ONNX file, a skops file of scikit-learn, a model of XGBoost (.json, .ubj) or
@@ -33,15 +33,15 @@ LightGBM (.txt), PMML, a TensorFlow Lite file, a .keras file, a file of jax.expo
 folder of a TensorFlow SavedModel or of save_pretrained of transformers. All but ONNX are imported by a toolchain, which is installed
 if need be. --trust names types in a skops file that may be loaded although skops does not know
 them. --trust pickle takes a program of torch.export (.pt2), which holds pickles: they can run code, so
-say it of files alone whose origin you know.
+trust only files of known origin.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:
   x.npz          an array per input, with a row per case, from numpy.savez
   x.csv          a line of column names, then a line per case. A model with several inputs takes
-                 the column of each input's name; one whose features have names takes those
+                 the column of each input's name; an input with named features takes those
   x.parquet      columns as of a csv; a column of lists has several numbers for each case
   x.safetensors  as npz
-They are converted to the types and shapes that the model wants, and written to cases/ beside
+They are converted to the types and shapes of the model, and written to cases/, next to
 the spec. float64 and integers stay where the model's framework takes them. Without --cases, the spec has random ones generated.
 
 Weights in safetensors, TorchScript and pickles have specs written by hand: see
@@ -82,8 +82,8 @@ type draftFlags struct {
 	force              bool
 }
 
-// openDraft reads the model, and imports it if it is not ONNX. What is wrong beside the model is refused before that, since a toolchain of
-// gigabytes may have to be installed. to is the folder for cases.
+// openDraft reads the model, and imports it if it is not ONNX. What is wrong beside the model is refused before that,
+// since a toolchain of gigabytes may have to be installed. to is the folder for cases.
 func (a *app) openDraft(ctx context.Context, model, to string, o draftFlags) (pipeline.DraftModel, error) {
 	trusted := o.trusted
 	format, err := pipeline.DraftFormat(model)

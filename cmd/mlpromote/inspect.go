@@ -23,7 +23,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect [REF | MODEL --env ENV]",
 		Short: "Show a release, its engines and the evidence for them",
-		Long: `Shows what a release holds, how its engines did in their newest reports, which
+		Long: `Shows the content of a release, the results of its engines in their newest reports, which
 quarantines stand, and who approved it. REF defaults to the last build here.`,
 		Example: `  mlpromote inspect prod/vision/digits:1.0.0
   mlpromote inspect vision/digits --env prod`,
@@ -192,7 +192,7 @@ func leftOutLabels(left []registry.LeftOut) string {
 // crossCheckText says who checked the golden outputs.
 func crossCheckText(j *registry.CrossCheck) string {
 	if j == nil {
-		return "not cross-checked: no provenance says who checked them"
+		return "not cross-checked: no provenance names who checked them"
 	}
 	return ui.Plain(j.String())
 }

@@ -108,7 +108,7 @@ func TestIssuersAreTrusted(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	if log := s.Said(); !strings.Contains(log, "the files of the configuration cannot be used: what was in force stays") ||
+	if log := s.Said(); !strings.Contains(log, "the files of the configuration cannot be used: the previous ones stay in force") ||
 		!strings.Contains(log, "access.yaml:1:") {
 		t.Errorf("the service does not say what is wrong with the file: %s", log)
 	}

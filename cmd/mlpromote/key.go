@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) keyCommand() *cobra.Command {
-	return command.Group("key", "Make signing keys, or say what else signs", a.keyGenerate(), a.keyUse(), a.keyIdentity(), a.keyTimestamps())
+	return command.Group("key", "Make signing keys, or choose other signers", a.keyGenerate(), a.keyUse(), a.keyIdentity(), a.keyTimestamps())
 }
 
 func (a *app) keyGenerate() *cobra.Command {
@@ -54,7 +54,7 @@ keys. NAME is the role, or local for every role but attester and publisher. The 
   NAME://...                    the plugin sigstore-kms-NAME on PATH, for other services and modules
 
 Credentials come from the environment, as the tools of the services take them. A program that was
-built without the provider of a service says with which build tag it has it.`,
+built without the provider of a service names the build tag that adds it.`,
 		Example: "  mlpromote key use awskms:///alias/mlpromote-builder --role builder",
 		Args:    command.Exactly("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,11 +83,11 @@ makes a key that it forgets, gets a token, and asks the certificate authority (F
 both. The certificate is valid for minutes, so the folder also needs an authority for timestamps (key
 timestamps), unless signatures are entered in a log (--rekor).
 
---identity-from says where tokens come from, and is never one itself:
+--identity-from names the source of tokens, and is never a token itself:
 
   github          GitHub Actions, of a job with permissions: {id-token: write}
-  variable:NAME   a variable, such as that of id_tokens in GitLab
-  file:/PATH      a file, read each time, such as that of a Kubernetes service account
+  variable:NAME   a variable, such as from id_tokens in GitLab
+  file:/PATH      a file, read each time, such as a Kubernetes service account's
 
 A token must be for --audience alone. Every certificate, timestamp and log entry is verified by the roots of
 environments.yaml before anything is stored.`,
@@ -125,7 +125,7 @@ func (a *app) keyTimestamps() *cobra.Command {
 and writes timestamps.yaml into the folder of keys. From then on every signature of a key in that folder
 gets one, or is not made. URL has the path that takes requests.
 
-Exit code 9: the authority did not answer. Exit code 5: roots does not vouch for what it answered.`,
+Exit code 9: the authority did not answer. Exit code 5: roots does not vouch for its answer.`,
 		Example: "  mlpromote key timestamps https://tsa.example.com/api/v1/timestamp",
 		Args:    command.Exactly("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {

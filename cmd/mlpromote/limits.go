@@ -36,7 +36,7 @@ func limitsText(l validators.Limits) string {
 		text += "consistency: two runs of the same cases give the same bytes\n"
 	}
 	if c := l.Consistency; c != nil && c.Jitter == validators.JitterLimits {
-		text += "consistency: two runs of the same cases differ by what the limits of outputs allow\n"
+		text += "consistency: two runs of the same cases may differ within the limits of outputs\n"
 	}
 	if c := l.Consistency; c != nil && c.Required {
 		text += "consistency: every check has run\n"
@@ -57,9 +57,9 @@ func accuracyText(a *validators.AccuracyLimit) string {
 	add := func(format string, args ...any) {
 		lines = append(lines, "accuracy: "+a.Metric+" "+fmt.Sprintf(format, args...)+"\n")
 	}
-	drops, below := "may drop by %s", "at most %s below that of the engine that is there"
+	drops, below := "may drop by %s", "at most %s below the present engine's"
 	if validators.LessIsBetter(a.Metric) {
-		drops, below = "may be larger by %s of the reference's", "at most %s above that of the engine that is there"
+		drops, below = "may be larger by %s of the reference's", "at most %s above the present engine's"
 	}
 	percent := percent
 	if a.Metric == validators.MetricProgram { // its scores have a scale of their own

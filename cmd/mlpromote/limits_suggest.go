@@ -24,13 +24,13 @@ func (a *app) limitsSuggestCommand() *cobra.Command {
 		Short: "Suggest limits by running the engines on cases that the verdict never uses",
 		Long: `Makes the engines of the spec for the targets that this machine meets, runs them on the cases in
 FOLDER, and prints limits that they keep with a margin, which is larger the fewer these cases are, as a part of a spec. FOLDER is in the folder
-of the spec and has the form of a folder of cases. None of its cases may be among those of the
+of the spec and has the form of a folder of cases. No case of it may be in the cases of the
 spec: limits that follow from the cases that they are judged on prove nothing.
 
-No limit of an output is looser than that of the preset default. An engine that fails one is left out with all
+No limit of an output is looser than the preset default. An engine that fails one is left out with all
 its figures; a warning names it, the limits of the others are printed, and the exit code is 3.
 
-The limits say what these engines do, and not what is good enough: read them before you use them.`,
+The limits describe these engines, and not how good an engine must be: read them before you use them.`,
 		Example: "  mlpromote limits suggest --cases more-cases/",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -70,7 +70,7 @@ func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolcha
 // printSuggested prints a suggestion, and fails if engines are left out.
 func (a *app) printSuggested(suggested validators.Suggestion) error {
 	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of at least half, and a larger one if these are few; "+
-		"rates are what the verdict's %d cases can prove.\n",
+		"rates are as high as the verdict's %d cases can prove.\n",
 		registry.Count(suggested.Reports, "engine"), registry.Count(suggested.Cases, "case"), suggested.Verdict)
 	for _, l := range suggested.LeftOut {
 		a.ui.Warn(fmt.Sprintf("%s is left out: %s", l.Engine, l.Message))
@@ -79,5 +79,5 @@ func (a *app) printSuggested(suggested validators.Suggestion) error {
 		return err
 	}
 	return registry.WithHint(registry.Errorf(registry.CodeLimit, "engines that fail default limits are left out of the suggestion"),
-		"correct these engines, or set a looser limit by hand where it is good enough")
+		"correct these engines, or set a looser limit by hand if it is good enough")
 }

@@ -19,7 +19,7 @@ func manualPages(version string, getenv func(string) string) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:   "man DIR",
 		Short: "Write a manual page for each verb",
-		Long: `Write a manual page for each verb into DIR. The date in them is that of SOURCE_DATE_EPOCH,
+		Long: `Write a manual page for each verb into DIR. Their date is SOURCE_DATE_EPOCH,
 in seconds since 1970, or the first day of 1970.`,
 		Example: "  mlpromote reference man man/man1",
 		Args:    command.Exactly("DIR"),

@@ -18,8 +18,8 @@ func (a *app) nodeListCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list --env ENV",
 		Short: "List the nodes that report an engine, and which",
-		Long: `Shows what nodes say with mlpromote-node report, where the service takes reports. A node that
-does not report, or whose report has expired, is not listed.`,
+		Long: `Shows the reports of nodes by mlpromote-node report, if the service takes reports. A node
+without a report, or with an expired one, is not listed.`,
 		Example: "  mlpromote node list --env prod --model vision/digits",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -27,7 +27,7 @@ func (a *app) planCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what build would do, with all defaults and presets",
-		Long: `Reads the spec and what it names, and prints every engine with all options written out, in
+		Long: `Reads the spec and its files, and prints every engine with all options written out, in
 the order in which nodes get them.
 Nothing is installed or stored: of a toolchain that is not installed, the version is that
 which build will install. Only a source that has to be imported takes its toolchain now.`,
@@ -74,7 +74,7 @@ func kindsOf(p plan.Plan) []plannedKind {
 func kindsText(p plan.Plan) string {
 	rows := [][]string{{"OUTPUT", "KIND", "WHY"}}
 	for _, k := range kindsOf(p) {
-		why := "the spec says so"
+		why := "set in the spec"
 		if k.Why != "" {
 			why = "guessed: " + k.Why
 		}
@@ -200,9 +200,9 @@ func compressText(e plan.Engine) string {
 
 // compressedLimitsText says which limits engines have that compute another function than the reference model.
 func compressedLimitsText(p plan.Plan) string {
-	text := "compressed engines have the limits of int8 where the spec does not say others, since they are other functions than the reference model\n"
+	text := "compressed engines have the limits of int8 unless the spec sets others, since they are other functions than the reference model\n"
 	if p.Limits.Accuracy == nil {
-		text += "no limit on accuracy: add limits.accuracy, so that what they lose on labelled cases is judged too\n"
+		text += "no limit on accuracy: add limits.accuracy, so that their loss on labelled cases is judged too\n"
 	}
 	return text
 }

@@ -30,7 +30,7 @@ func (a *app) policyReplayCommand() *cobra.Command {
 		Long: `Judges the head of every model in every protected environment by another
 environments.yaml, or by the present one with this version of the program, and changes
 nothing. STANDING is whether nodes would still get it; ADMISSION is whether it would be
-promoted again, which takes nothing away from them. Works beside a service. Before an
+promoted again, which takes nothing away from them. Works while a service runs. Before an
 upgrade, run the new program on a restored backup: it brings a catalog up to date.
 
 stdout: a table, and the reasons. Exit code 4: a head would not be given to nodes any more.`,
@@ -44,7 +44,7 @@ stdout: a table, and the reasons. Exit code 4: a head would not be given to node
 			return a.replay(c.Context(), file)
 		},
 	}
-	c.Flags().StringVar(&file, "file", "", "file to judge by as if it were environments.yaml: paths of keys start where that is")
+	c.Flags().StringVar(&file, "file", "", "file to judge by as if it were environments.yaml: paths of keys start at the place of environments.yaml")
 	return c
 }
 

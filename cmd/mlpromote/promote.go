@@ -27,7 +27,7 @@ signs a verification summary, and moves the head last. REF defaults to the last 
 environment it is in the one that the destination takes releases from.
 
 If only evidence is missing, such as reports or approvals, promote --wait waits for it and decides again whenever
-new evidence arrives, until the time is up. stderr says whose is missing. If the destination gets another release
+new evidence arrives, until the time is up. stderr names whose evidence is missing. If the destination gets another release
 meanwhile, it ends and promotes nothing: evidence that comes late does not replace a newer head. It does not wait where anything else is in
 the way, such as a report that failed, a quarantine or a hold. With --dry-run it waits too, and then shows the decision.
 
@@ -99,7 +99,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 		a.ui.Note("warning: %s", w)
 	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
-		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
+		a.ui.Note("ignored and not copied: %s; mlpromote inspect has the reasons", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}
 	if req.DryRun && promotion.Model != "" {
 		reasons := obstacles(ctx, i, promotion, err)

@@ -26,12 +26,12 @@ environment that has it. Promotions of it are refused, nodes are no longer given
 mlpromote trust refuses a folder that holds the quarantine. Heads do not move: put an
 environment back with mlpromote rollback.
 
-A bare digest is looked for in every model. stdout: where it was attached.
+A bare digest is looked for in every model. stdout: the environments that it was attached in.
 
 With --source, --calibration, --toolchain or --operator: restricts every engine that was made from
 that, also later ones. Signs the next restriction list of each environment, or of --env alone.
-An engine of which nothing signed says what it was made from counts as restricted.
-stdout: what is restricted now, and which heads, engines and node types that concerns.`,
+An engine without a signed statement of its ingredients counts as restricted. stdout:
+the restrictions now, and the affected heads, engines and node types.`,
 		Example: `  mlpromote quarantine prod/vision/digits:1.4.0 --reason "wrong labels in the training data"
   mlpromote quarantine sha256:… --reason "crashes on driver 580"
   mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"
@@ -133,8 +133,8 @@ func leftOut(unread int, outcome string) error {
 		return nil
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeTrust, "what is listed is %s, and %s could not be looked at", outcome, registry.Count(unread, "release")),
-		"run this again when they are repaired; mlpromote scrub names what is damaged")
+		registry.Errorf(registry.CodeTrust, "the listed releases are %s, and %s could not be read", outcome, registry.Count(unread, "release")),
+		"run this again when they are repaired; mlpromote scrub lists the damage")
 }
 
 // quarantined lists where the release or engine is that a ref or a bare digest names.

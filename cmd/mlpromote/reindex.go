@@ -17,7 +17,7 @@ func (a *app) reindexCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reindex",
 		Short: "Rebuild the tables that are derived from manifests and history",
-		Long: `Empties the tables that repeat what manifests say (who refers to whom, artifact types)
+		Long: `Empties the tables that repeat facts from manifests (who refers to whom, artifact types)
 and fills them again from the stored bytes. Tags, heads, holds and history are facts and stay.`,
 		Example: "  mlpromote reindex",
 		Args:    command.Exactly(),

@@ -122,7 +122,7 @@ trust:
 	verb(a, "configuration", "adopt")
 	a.wantReady(t, "with what was adopted", http.StatusNoContent, "")
 	a.wantWrites(t, "with what was adopted", true)
-	b.wantReady(t, "left behind", http.StatusServiceUnavailable, "not the one that was agreed on")
+	b.wantReady(t, "left behind", http.StatusServiceUnavailable, "not the agreed one")
 	b.wantWrites(t, "left behind", false)
 	if status := verb(b, "configuration", "status"); !strings.HasPrefix(status, "differs\n") {
 		t.Errorf("configuration status says %s, want differs", status)
@@ -133,13 +133,13 @@ trust:
 
 	// One that starts with other files says so, and so do others of which they are adopted.
 	c := start("c", one)
-	c.wantReady(t, "started with other files", http.StatusServiceUnavailable, "not the one that was agreed on")
+	c.wantReady(t, "started with other files", http.StatusServiceUnavailable, "not the agreed one")
 	c.wantWrites(t, "started with other files", false)
 	s := &secretive{root: root, Service: c.Service}
 	s.run(t, 0, []string{database}, "configuration", "adopt", "--data", c.Dir, "--policy-dir", c.policy)
 	c.wantReady(t, "adopted on the database", http.StatusNoContent, "")
 	for _, r := range []replica{a, b} {
-		r.wantReady(t, "left behind", http.StatusServiceUnavailable, "not the one that was agreed on")
+		r.wantReady(t, "left behind", http.StatusServiceUnavailable, "not the agreed one")
 	}
 	if rows := verb(c, "history", "list"); strings.Count(rows, " configure ") != 2 {
 		t.Errorf("the history is\n%s\nwant two rows of changes", rows)

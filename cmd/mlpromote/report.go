@@ -26,9 +26,9 @@ func (a *app) reportCheckCommand() *cobra.Command {
 		Use:   "check [FILE | REF]",
 		Short: "Judge parity reports again, without the engine",
 		Long: `Computes the bounds and the verdict of every limit again, from the counts, the attempts and
-the confidence in the report, and compares them with what the report says. With the per-case
+the confidence in the report, and compares them with the report's. With the per-case
 figures that the report names, it computes all counts and the bounds of bootstraps from these too.
-With the limits, it says which limit has no check.
+With the limits, it names limits without a check.
 
 FILE is a signed bundle, its statement, or the predicate alone, as JSON; - is standard input.
 --figures and --limits name the other files. A REF, by default of the last build here, stands for
@@ -37,7 +37,7 @@ the registry has, and --save keeps all three for somebody else to compute.
 
 Nothing is said about who signed a FILE: mlpromote trust does that.
 
-Exit code 5: the report says something else than follows, or the figures are not those that it
+Exit code 5: the report contradicts its figures, or the figures are not the ones that it
 names. 3: its verdict is no pass.`,
 		Example: `  mlpromote report check staging/vision/digits:1.0.0
   mlpromote report check bundle.json --figures figures.safetensors --limits limits.json
@@ -64,7 +64,7 @@ func (a *app) checkReports(ctx context.Context, args []string, o checkOptions) e
 		return a.checkReport(args[0], o)
 	}
 	if o.figures != "" || o.limits != "" {
-		return registry.Errorf(registry.CodeInvalid, "--figures and --limits are for a file with a report: the registry has those of a ref")
+		return registry.Errorf(registry.CodeInvalid, "--figures and --limits are for a file with a report: for a ref the registry has them")
 	}
 	return a.with(ctx, func(i *wiring.Instance) error { return a.checkRef(ctx, i, args, o) })
 }
@@ -152,7 +152,7 @@ func (c *checkedReport) check(data []byte, beside validators.Beside) error {
 func (c checkedReport) err(name string) error {
 	switch n := len(c.Differences); {
 	case n > 0:
-		return registry.Errorf(registry.CodeTrust, "%s: it says something else than %s in %s, the first: %s is %s, and %s follows",
+		return registry.Errorf(registry.CodeTrust, "%s: it contradicts %s in %s, the first: %s is %s, and %s follows",
 			name, c.source(), registry.Count(n, "place"), c.Differences[0].What, c.Differences[0].Said, c.Differences[0].Follows)
 	case c.Verdict != registry.VerdictPass:
 		return registry.Errorf(registry.CodeLimit, "%s: %s", name, whyNot(c.report.ReportHead))
@@ -160,12 +160,12 @@ func (c checkedReport) err(name string) error {
 	return nil
 }
 
-// source is what a report was compared with.
+// source names the inputs of a comparison.
 func (c checkedReport) source() string {
 	if c.Recounted {
-		return "its counts and per-case figures give"
+		return "its counts and per-case figures"
 	}
-	return "its counts give"
+	return "its counts"
 }
 
 // whyNot is why a report is no pass.
@@ -249,14 +249,14 @@ func (c checkedReport) besideText() string {
 	case c.Recounted:
 		text = "         counts and bounds are computed from the per-case figures\n"
 	case c.Taken > 0:
-		text = "         bounds by a bootstrap, of " + registry.Count(c.Taken, "check") + ", are taken as the report says them: "
+		text = "         bounds by a bootstrap, of " + registry.Count(c.Taken, "check") + ", are the report's own: "
 		if named == nil || len(named.Digest) == 0 {
 			text += "it names no per-case figures\n"
 		} else {
 			text += "its per-case figures are not at hand\n"
 		}
 	case named != nil && len(named.Digest) > 0:
-		text = "         its per-case figures are not at hand: counts are taken as the report says them\n"
+		text = "         its per-case figures are not at hand: counts are the report's own\n"
 	}
 	if !c.ByLimits {
 		text += "         the limits are not at hand: one that has no check is not noticed\n"

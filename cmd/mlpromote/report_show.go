@@ -19,11 +19,9 @@ func (a *app) reportShowCommand() *cobra.Command {
 	var environment, engine string
 	c := &cobra.Command{
 		Use:   "show [REF | MODEL --env ENV]",
-		Short: "Show on one page what was proven of the engines of a release",
-		Long: `Shows the newest reports of trusted verifiers about every engine: each limit with what was
-measured, the bounds that the cases prove, and the margin, which is the part of what the limit
-allows that is left. Then what that says of other inputs, the errors of the cases by size, the
-worst element, what the engine did beyond the cases, and latency beside that of the reference
+		Short: "Show the proofs of a release's engines on one page",
+		Long: `Shows the newest reports of trusted verifiers about every engine: each limit with the measured
+value, the bounds that the cases prove, and the margin, which is the unused part of the limit. Then the conclusion for other inputs, the errors of the cases by size, the worst element, checks beyond the cases, and latency compared with the reference
 model and of the engine that the next environment had. REF defaults to the last build here.`,
 		Example: `  mlpromote report show staging/vision/digits:1.0.0
   mlpromote report show vision/digits --env prod --engine linux-amd64-v1/int8`,

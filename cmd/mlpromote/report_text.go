@@ -81,7 +81,7 @@ func errorsText(p *registry.ParityReport) string {
 				ui.Plain(name), percent(float64(*prefix)))
 		}
 		if fill := p.Outputs[name].Fill; fill > 0 {
-			text += fmt.Sprintf("  %s, fill values are left out: those of a magnitude of %.6g and above\n", ui.Plain(name), float64(fill))
+			text += fmt.Sprintf("  %s, fill values are left out: magnitudes of %.6g and above\n", ui.Plain(name), float64(fill))
 		}
 		if len(parts) > 0 {
 			text += fmt.Sprintf("  %s, cases by their error / spread, from: %s\n", ui.Plain(name), strings.Join(parts, ", "))
@@ -153,7 +153,7 @@ func latencyText(l *registry.PerformanceReport) string {
 	}
 	text := "\n" + indent(ui.Table(rows))
 	if r := l.Ratio; r != nil {
-		text += fmt.Sprintf("  p50 is %.3g times that of the engine that %s had, between %.3g and %.3g; "+
+		text += fmt.Sprintf("  p50 is %.3g times the p50 of the engine that %s had, between %.3g and %.3g; "+
 			"beside itself, between %.3g and %.3g (release %s)\n",
 			float64(r.Ratio), ui.Plain(r.Environment), float64(r.Low), float64(r.High), float64(r.SameLow), float64(r.SameHigh), ui.Plain(r.Release["sha256"]))
 	}

@@ -38,7 +38,7 @@ func TestConsistencyText(t *testing.T) {
 func TestFillValuesInAReport(t *testing.T) {
 	t.Parallel()
 	p := &registry.ParityReport{Outputs: map[string]registry.OutputFigures{"depth": {Fill: 9999}, "mask": {}}}
-	if got, want := errorsText(p), "  depth, fill values are left out: those of a magnitude of 9999 and above\n"; got != want {
+	if got, want := errorsText(p), "  depth, fill values are left out: magnitudes of 9999 and above\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

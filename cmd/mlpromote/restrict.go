@@ -87,7 +87,7 @@ func (a *app) restrict(ctx context.Context, i *wiring.Instance, change approver.
 		return err
 	}
 	if err == nil && len(change.Add) > 0 && !concernsAny(all) {
-		a.ui.Note("no engine at a head was made from what is restricted: if you expected one, check the digest or the name")
+		a.ui.Note("no engine at a head was made from a restricted ingredient: if you expected one, check the digest or the name")
 	}
 	if err != nil {
 		a.ui.Note("only the environments that are listed were changed")
@@ -142,7 +142,7 @@ func (a *app) restrictionList() *cobra.Command {
 	var environment string
 	list := &cobra.Command{
 		Use:     "list",
-		Short:   "Show what is restricted, and which heads, engines and node types that concerns",
+		Short:   "Show restrictions, and the affected heads, engines and node types",
 		Long:    "Shows the restriction lists in force. Quarantines of single releases are in mlpromote inspect.",
 		Example: "  mlpromote quarantine list --env prod",
 		Args:    cobra.NoArgs,
@@ -211,7 +211,7 @@ func (a *app) restrictionRenew() *cobra.Command {
 	renew := &cobra.Command{
 		Use:   "renew",
 		Short: "Sign the restriction lists in force again, with your own key",
-		Long: `Do this when the key that signed a list was revoked: what that list lifted is in force again
+		Long: `Do this when the key that signed a list was revoked: restrictions that it lifted are in force again
 until another approver decides. Lift what must not be.`,
 		Example: `  mlpromote quarantine renew --env prod --reason "the key of the last list was stolen"`,
 		Args:    cobra.NoArgs,

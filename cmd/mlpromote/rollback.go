@@ -10,8 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// rollbackObstacles is why a rollback is refused, with the page of the release that it would go back to; nil if it got no further than
-// looking for one.
+// rollbackObstacles is why a rollback is refused, with the page of the release that it would go back to; nil if it got
+// no further than looking for one.
 func rollbackObstacles(i *wiring.Instance, p registry.Promotion, refused error) []registry.Obstacle {
 	if p.Release == "" {
 		return nil
@@ -28,7 +28,7 @@ func (a *app) rollbackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback MODEL",
 		Short: "Move a head back to an earlier release, and set a hold",
-		Long: `Moves only to an earlier head of the same environment, whose verification summary of that
+		Long: `Moves only to an earlier head of the same environment, if the verification summary of that
 time must still count. The environment is then held: promotions wait until mlpromote hold
 release. Names the node types that get another engine, and this machine, and warns about those
 that lose theirs and about engines that resolve would refuse afterwards. It asks for no approval,
@@ -65,7 +65,7 @@ and old reports, a freeze and retired keys do not stop it.`,
 	c.Flags().StringVar(&req.Environment, "env", "", "environment")
 	c.Flags().StringVar(&req.Version, "to-version", "", "version to return to (default: the head before)")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why; stays in the history")
-	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "say where it goes back to, with warnings, and change nothing")
+	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "print the release that it would go back to, with warnings, and change nothing")
 	command.Required(c, "env", "reason")
 	return c
 }

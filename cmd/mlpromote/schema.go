@@ -20,10 +20,10 @@ func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [PREDICATE]",
 		Short: "Print the JSON Schema of mlpromote.yaml, or of a signed predicate",
-		Long: `Prints the JSON Schema of mlpromote.yaml, as this program reads it. init writes it beside the
+		Long: `Prints the JSON Schema of mlpromote.yaml, as this program reads it. init writes it next to the
 spec as ` + spec.SchemaFile + `, where the first line of the spec points editors to it.
 
-With the name of a predicate, prints the JSON Schema of what is signed under it:
+With the name of a predicate, prints the JSON Schema of its signed content:
 ` + predicateNames(),
 		Example: "  mlpromote schema > " + spec.SchemaFile + "\n  mlpromote schema parity > parity.schema.json",
 		Args:    command.AtMost("PREDICATE"),

@@ -21,10 +21,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serves the OCI endpoint (/v2/), the REST API (/api/v1) and /healthz and /readyz. Protected
 environments are written by promotions alone. Where others can reach it, and wherever there
 is a token or DATA/access.yaml, whoever comes is asked for a token. With
---database there may be several services on one data directory, and verbs beside them;
+--database there may be several services on one data directory, and verbs at the same time;
 otherwise one has it to itself. stdout: the URL.
 
-What is not a flag is looked for in the environment (--gc-interval is MLPROMOTE_GC_INTERVAL),
+Settings without a flag come from the environment (--gc-interval is MLPROMOTE_GC_INTERVAL),
 then in the file of --config, or serve.yaml in the data directory (gc_interval).`,
 		Example: `  mlpromote serve --data /srv/mlpromote
   mlpromote serve --data /srv/mlpromote --listen :5443 --tls-cert tls.crt --tls-key tls.key --url https://registry.example.com:5443
@@ -52,7 +52,7 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 		},
 	}
 	c.Flags().StringVar(&file, "config", "", "file of settings (default MLPROMOTE_CONFIG, else DATA/serve.yaml if it is there)")
-	c.Flags().BoolVar(&printConfig, "print-config", false, "print every setting and where it comes from, and serve nothing")
+	c.Flags().BoolVar(&printConfig, "print-config", false, "print every setting with its source, and serve nothing")
 	serving.DefineSettings(c, settings)
 	return c
 }

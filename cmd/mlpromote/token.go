@@ -64,7 +64,7 @@ for each model that is named:
 The first token closes a service on 127.0.0.1 that let in everybody: it refuses requests without
 a token from then on.
 
-In names, * stands for a part of a component, and a final /** for everything below. What else it
+In names, * stands for a part of a component, and a final /** for everything below. Other grants that it
 allows elsewhere is a --grant.`,
 		Example: `  mlpromote token create ci --allow read,push,verify --env staging --model 'vision/**' \
     --grant 'read:prod:vision/**' --expires 720h
@@ -98,10 +98,10 @@ allows elsewhere is a --grant.`,
 			return a.ui.Result(text, newToken{token, text})
 		},
 	}
-	c.Flags().StringSliceVar(&allow, "allow", nil, "what it allows: "+permissionNames())
+	c.Flags().StringSliceVar(&allow, "allow", nil, "permissions: "+permissionNames())
 	c.Flags().StringSliceVar(&environments, "env", []string{"**"}, "in which environments")
 	c.Flags().StringSliceVar(&models, "model", []string{"**"}, "for which models; sources are MODEL/sources")
-	c.Flags().StringArrayVar(&more, "grant", nil, "what else it allows, as PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL; may be repeated")
+	c.Flags().StringArrayVar(&more, "grant", nil, "more permissions, as PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL; may be repeated")
 	c.Flags().StringVar(&expires, "expires", "2160h", "how long it can be used, or never")
 	return c
 }

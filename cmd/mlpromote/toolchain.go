@@ -24,8 +24,8 @@ func (a *app) toolchainCommand() *cobra.Command {
 all projects (MLPROMOTE_INSTALLS, else toolchains in MLPROMOTE_CACHE or the user's cache). build does this on demand.
 
 With --python nothing is installed: the toolchain runs on that Python of this machine, for all projects, until it is removed
-with "toolchain remove". Its packages are not hash-locked. Provenance and reports say so, with the version of each. Packages
-that the driver does not know are refused, and so is a Python whose packages change later.`,
+with "toolchain remove". Its packages are not hash-locked. Provenance and reports record that, with the version of each.
+Packages that the driver does not know are refused, and so is a Python with packages that change later.`,
 		Example: "  mlpromote toolchain install onnxruntime\n  mlpromote toolchain install xla --python /opt/venv/bin/python3",
 		Args:    command.Exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ that the driver does not know are refused, and so is a Python whose packages cha
 	installCommand.Flags().StringVar(&python, "python", "", "PATH of a Python of this machine that has the packages, in place of an install")
 	listCommand := &cobra.Command{
 		Use:     "list",
-		Short:   "List toolchains: what is installed, what can be, and what is missing",
+		Short:   "List toolchains: installed, installable and missing",
 		Example: "  mlpromote toolchain list",
 		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.listToolchains(c.Context()) },
@@ -84,7 +84,7 @@ func (a *app) registerToolchain(ctx context.Context, name, python string) error 
 	if err != nil {
 		return err
 	}
-	a.ui.Note("%s is that of %s: no lock file says which packages it has (%s)", name, record.Program, registry.Count(len(record.Versions), "package", "packages"))
+	a.ui.Note("%s is %s: no lock file lists its packages (%s)", name, record.Program, registry.Count(len(record.Versions), "package", "packages"))
 	found := toolchains.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
 	return a.ui.Result(foundText([]toolchains.Found{found}), found)
 }

@@ -57,7 +57,7 @@ type affectedHead struct {
 func (a *app) changeTrust(ctx context.Context, dryRun bool, propose func(*policyfile.Change) (key string, data []byte, err error)) (err error) {
 	if a.Registry != "" {
 		return registry.Errorf(registry.CodeInvalid,
-			"trust changes environments.yaml here, and not that of --registry %s: run it where that service reads its policy", a.Registry)
+			"trust changes environments.yaml here, and not the file of --registry %s: run it at the place where that service reads its policy", a.Registry)
 	}
 	c, err := policyfile.Begin(a.at())
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *app) changeTrust(ctx context.Context, dryRun bool, propose func(*policy
 	done := changedTrust{File: c.Path, Key: key, Diff: []string{}, Changes: []string{}, Heads: []affectedHead{}}
 	if string(data) == string(c.Data) && !c.Missing {
 		done.KeyID = c.Was.KeyID(registry.TrustEntry{Key: key})
-		a.ui.Note("nothing to do: %s says so already", c.Path)
+		a.ui.Note("nothing to do: %s has that already", c.Path)
 		return a.ui.Result(key, done)
 	}
 	if err := c.Propose(data); err != nil {
@@ -84,7 +84,7 @@ func (a *app) changeTrust(ctx context.Context, dryRun bool, propose func(*policy
 	}
 	done.Diff = diffLines(string(before), string(data))
 	if done.Heads, err = a.affected(ctx, c); err != nil {
-		a.ui.Warn(fmt.Sprintf("what the change means for the present heads was not found out: %v", err))
+		a.ui.Warn(fmt.Sprintf("the effect of the change on the present heads is unknown: %v", err))
 	}
 	if !dryRun {
 		if err := c.Write(); err != nil {

@@ -38,7 +38,7 @@ quarantine that comes later does not change the file.`,
 				return registry.Errorf(registry.CodeInvalid, "trust export: want -o FILE")
 			}
 			if keyID != "" && !dsse {
-				return registry.Errorf(registry.CodeInvalid, "trust export --key-id: want --dsse beside it: a sigstore bundle has no key ID")
+				return registry.Errorf(registry.CodeInvalid, "trust export --key-id: want --dsse too: a sigstore bundle has no key ID")
 			}
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				ref, err := a.modelOrReference(i, "trust export", environment, args)

@@ -20,7 +20,7 @@ func (a *app) trustListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List who is trusted to sign what",
 		Long: `Lists the trust entries of environments.yaml with the identifier of each key, its state and since
-when, its window, its roles and resources. stderr says what is wrong with entries, such as a key whose file
+when, its window, its roles and resources. stderr lists mistakes in entries, such as a key if its file
 is missing; mlpromote environments check judges the whole file.`,
 		Example: "  mlpromote trust list",
 		Args:    command.Exactly(),
@@ -36,7 +36,7 @@ type listedTrust struct {
 
 func (a *app) listTrust() error {
 	if a.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "trust list reads environments.yaml here, and not that of --registry %s", a.Registry)
+		return registry.Errorf(registry.CodeInvalid, "trust list reads environments.yaml here, and not the file of --registry %s", a.Registry)
 	}
 	s, err := policyfile.Files(a.at()).Read()
 	if err != nil {

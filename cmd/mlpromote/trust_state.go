@@ -12,8 +12,8 @@ func (a *app) trustRetireCommand() *cobra.Command {
 	return a.trustStateCommand(policyfile.StateChange{State: registry.KeyRetired}, &cobra.Command{
 		Use:   "retire KEY",
 		Short: "Let a key that was replaced sign nothing new",
-		Long: `Sets the state retired in every entry of the key in environments.yaml. What was recorded before
-still counts, what comes later does not. What the key said against a release always counts.`,
+		Long: `Sets the state retired in every entry of the key in environments.yaml. Earlier records still
+count, later ones do not. Statements against a release always count.`,
 		Example: "  mlpromote trust retire keys/old-builder.pub",
 	})
 }
@@ -22,8 +22,8 @@ func (a *app) trustRevokeCommand() *cobra.Command {
 	return a.trustStateCommand(policyfile.StateChange{State: registry.KeyRevoked}, &cobra.Command{
 		Use:   "revoke KEY",
 		Short: "Let nothing count that a stolen key signed",
-		Long: `Sets the state revoked in every entry of the key in environments.yaml. What the key signed in
-favor of a release no longer counts, whenever it signed that. What it signed against a release, such as a failed
+		Long: `Sets the state revoked in every entry of the key in environments.yaml. Its signatures in favor
+of a release no longer count, whenever they were made. Its signatures against a release, such as a failed
 report, still counts.`,
 		Example: "  mlpromote trust revoke keys/builder.pub --dry-run",
 	})
@@ -34,7 +34,7 @@ func (a *app) trustStateCommand(n policyfile.StateChange, c *cobra.Command) *cob
 Keep the entry and the file of the key. KEY is the path that the file has for it, a file with
 the public key, or the first 8 or more digits of its identifier.
 
-stdout: the lines that changed, what no longer counts, and the heads about which that decides
+stdout: the changed lines, evidence that no longer counts, and the heads with
 otherwise. --dry-run changes nothing.`
 	c.Args = command.Exactly("KEY")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -35,13 +35,13 @@ func (a *app) tuneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
 		Short: "Measure variants on this machine and select the best for an objective",
-		Long: `Makes the variants that the spec declares under tune, or one of each method, for every
+		Long: `Makes the variants that the spec declares under tune, or one variant for each method, for every
 target that this machine meets; compares them with the reference model on all cases;
 measures latency in turns; and selects the best by the objective in the spec:
 
   objective: {max: throughput, subject_to: {p99: 20ms, accuracy_drop: 0.5%}}
 
-Nothing is stored but what the build cache keeps. Interrupted, it shows what was measured.
+Only the build cache stores anything. Interrupted, it shows the measurements so far.
 
 Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`,
 		Example: "  mlpromote tune --budget 10m --plot tune.svg --write",
@@ -65,7 +65,7 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 	}
 	specFlag(c, &f.file)
 	f.own.Add(c)
-	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "wall time to spend; what is under way then is finished")
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "wall time to spend; work under way is finished")
 	c.Flags().StringVar(&f.plot, "plot", "", "file for a drawing of latency against loss, as SVG")
 	c.Flags().StringVar(&f.nodeCost, "node-cost", "", "price of this machine per hour, such as 1.006/h, for the cost of a million predictions")
 	c.Flags().BoolVar(&f.write, "write", false, "write the choice into the spec, in place of its variants")
@@ -109,7 +109,7 @@ func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error
 		a.ui.Note("drawn: %s", f.plot)
 	}
 	if r.Chosen < 0 {
-		return registry.Errorf(registry.CodeLimit, "no variant keeps all constraints: the last column says which each breaks")
+		return registry.Errorf(registry.CodeLimit, "no variant keeps all constraints: the last column names the broken ones")
 	}
 	if !f.write {
 		return nil

@@ -30,26 +30,26 @@ func (a *app) verifyCommand() *cobra.Command {
 	var targets []string
 	c := &cobra.Command{
 		Use:   "verify [REF|MODEL --env ENV]",
-		Short: "Verify on this machine that engines compute what the reference model computes",
-		Long: `Runs every engine whose target this machine meets on all cases of the release,
+		Short: "Verify on this machine that engines compute the same as the reference model",
+		Long: `Runs every engine that fits this machine on all cases of the release,
 compares with the reference model's outputs under the limits of the release, measures
 latency, and attaches signed reports, passing or failing. REF defaults to the last build here;
-MODEL --env ENV is what that environment has now, MODEL:VERSION another release there.
+MODEL --env ENV is the head of that environment, MODEL:VERSION another release there.
 
 The cases of a large model that have run are kept in the cache folder until the reports are
 attached. If verify is interrupted, the next run on the same kind of machine continues there.
 
-Limits on a regression compare with what the next environment has now. A promotion refuses a
+Limits on a regression compare with the head of the next environment. A promotion refuses a
 report that compared with another release than the one that it replaces: verify again.
 
 Latency is measured with the first 16 cases, for about a second of runs of each engine, or, where the
-limits are about latency, 3; up to 30 where a limit on the 99th percentile takes that many runs. With
+limits are about latency, 3; up to 30 if a limit on the 99th percentile takes that many runs. With
 --latency-time it is that long. 20 runs to warm up and the loading of engines come on top.
 
 The program of the metric "program" runs in a sandbox without network, which sees the cases and the outputs.
-Where this machine has no such sandbox, the accuracy is undecided, unless --allow-program names the program.
+If this machine has no such sandbox, the accuracy is undecided, unless --allow-program names the program.
 
-For an int8 engine that fails, verify looks for the graph nodes whose quantization costs most
+For an int8 engine that fails, verify looks for the graph nodes that lose most by quantization
 accuracy, and for those that must stay in full precision. --sensitivity limits the time for that.
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
@@ -75,11 +75,11 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	own.AddProgram(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().StringVar(&to, "to", "",
-		"environment whose engines limits on a regression compare with; default: the first that takes releases from that of REF")
+		"environment to compare with for limits on a regression; default: the first that takes releases from the environment of REF")
 	c.Flags().StringSliceVar(&targets, "target", nil, "verify the engines of this target alone; may be repeated")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute,
-		"how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
-	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: what the limits need")
+		"how long to look, for each int8 variant that fails, for the graph nodes that fail by quantization; 0: not at all")
+	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: as the limits need")
 	return c
 }
 
@@ -156,8 +156,8 @@ func (a *app) explain(r pipeline.VerifyResult) {
 	}
 }
 
-// explained are the engines whose layers explain their failure, once for each variant. The figures are of ONNX Runtime: beside the
-// verdict of an engine of another runtime they would be read as its own.
+// explained are the engines whose layers explain their failure, once for each variant. The figures are of ONNX Runtime:
+// beside the verdict of an engine of another runtime they would be read as its own.
 func explained(r pipeline.VerifyResult) []pipeline.VerifiedEngine {
 	var all []pipeline.VerifiedEngine
 	shown := make(map[*pipeline.Sensitivity]bool)

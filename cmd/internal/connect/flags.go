@@ -44,7 +44,7 @@ func (f *Flags) Default(getenv func(string) string) error {
 	if shown := registry.RedactURL(f.Registry); shown != f.Registry {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "%s %s: want http://HOST:PORT or https://HOST, without a user, a password or a query", source, shown),
-			"MLPROMOTE_TOKEN, and the credentials of docker login, say who you are")
+			"MLPROMOTE_TOKEN, and the credentials of docker login, authenticate you")
 	}
 	return nil
 }

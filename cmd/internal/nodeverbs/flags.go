@@ -22,8 +22,8 @@ func (q *nodeFlags) flags(c *cobra.Command) {
 	c.Flags().StringVar(&q.version, "version", "", "tag of a release (default: the head)")
 	c.Flags().StringVar(&q.node, "node", "", "node document (default: this machine)")
 	c.Flags().StringVar(&q.labels, "labels", "",
-		"file with a Kubernetes node as kubectl get node -o json prints it, in place of --node; --runtime says what runs there")
-	c.Flags().StringVar(&q.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: what the node has)")
+		"file with a Kubernetes node as kubectl get node -o json prints it, in place of --node; --runtime names its runtime")
+	c.Flags().StringVar(&q.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: the node's)")
 	c.Flags().StringVar(&q.variant, "variant", "", "only this variant")
 	command.Required(c, "env")
 }
@@ -71,7 +71,7 @@ func withRuntimeHint(err error, query registry.ResolveQuery, answer registry.Res
 				version = "VERSION"
 			}
 			return registry.WithHint(err,
-				"%s lacks only %s %s: if the node has it, say so with --runtime %s:%s; node describe lists what was found on this machine",
+				"%s lacks only %s %s: if the node has it, declare it with --runtime %s:%s; node describe lists the features of this machine",
 				c.Label, name, need, name, version)
 		}
 	}

@@ -22,7 +22,7 @@ func (v Verbs) Pull() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pull MODEL -o DIR",
 		Short: "Download the engine that fits this machine, and verify it before use",
-		Long: `Resolves, writes the engine beside DIR, checks every digest and signature there, and
+		Long: `Resolves, writes the engine next to DIR, checks every digest and signature there, and
 puts it in place of DIR in one step. A folder that pull made is replaced, unless files were
 added to it; any other folder is refused, and so is a mount point (name a folder inside it).`,
 		Example: "  " + v.UI.Program + " pull vision/digits --env prod -o /srv/digits",
@@ -55,7 +55,7 @@ added to it; any other folder is refused, and so is a mount point (name a folder
 	c.Flags().StringVar(&trust, "trust", "",
 		"file with the registry: and trust: to judge signatures by, or with follow: (default: the data directory's)")
 	c.Flags().BoolVar(&unpromoted, "unpromoted", false,
-		"accept an engine that no promoter let into its environment (default: where environments.yaml here says that builds write)")
+		"accept an engine that no promoter let into its environment (default: in environments that builds write to, by environments.yaml here)")
 	command.Required(c, "out")
 	return c
 }

@@ -21,7 +21,7 @@ func (v Verbs) Report(within string) *cobra.Command {
 		Use:   "report DIR",
 		Short: "Tell the service which engine this node has",
 		Long: `Compares the folder with its manifest, and reports the release and the engine in it, so that
-mlpromote quarantine can list the nodes that have what must not be used. It does not say that the
+mlpromote quarantine can list the nodes that have a quarantined release. It does not prove that the
 engine runs, and it judges nothing: mlpromote trust does. A report expires; repeat it, for example
 every hour. The service must take reports: mlpromote serve --node-reports.
 
@@ -55,7 +55,7 @@ Machines that share a token cannot replace reports of one another: each sends a 
 			})
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "what the node is called (default: the host name)")
+	c.Flags().StringVar(&name, "name", "", "name of the node (default: the host name)")
 	c.Flags().StringVar(&nodeType, "node-type", "", "node type of the node, if it has one")
 	c.Flags().StringVar(&machine, "machine-id", node.MachineID, "file that tells this machine from others with its name and token")
 	return c

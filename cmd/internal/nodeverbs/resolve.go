@@ -56,7 +56,7 @@ was rejected. Exit code 6: no engine fits.`,
 	q.flags(c)
 	c.Flags().StringVar(&trust, "trust", "",
 		"trust file that has follow:; if its newest trust bundle is not accepted, the registry is asked for no engine")
-	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate was rejected (on stderr)")
+	c.Flags().BoolVar(&explain, "explain", false, "print why every other candidate was rejected (on stderr)")
 	return c
 }
 

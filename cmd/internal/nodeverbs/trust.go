@@ -28,16 +28,16 @@ func (v Verbs) Trust() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust REF|DIR",
 		Short: "Check the signatures of a release or a pulled folder",
-		Long: `For a folder that pull made: every file is what was pulled, a trusted builder signed
+		Long: `For a folder that pull made: every file is as pulled, a trusted builder signed
 the engine, a trusted promoter let it into its environment, and nothing in the folder
 speaks against it, such as a quarantine or a failing report. Needs no registry: the proof
 lies in the folder, the trust in --trust FILE or the data directory.
 
---env, --model, --version and --max-age say what must be there: the folder proves what it
-holds, and not that it is what this machine wants. An engine that was pulled from where
+--env, --model, --version and --max-age name the expected content: the folder proves its
+content, and not that this machine wants it. An engine that was pulled from where
 builds write has no promoter: --unpromoted accepts it. --restrictions FILE checks the folder
 against a restriction list that is newer than the one it was pulled with. With a trust file that has
-follow:, the last trust bundle that was accepted here counts, also where it has expired, and the
+follow:, the last trust bundle that was accepted here counts, even if it has expired, and the
 restriction list in it.
 
 A failed report from a machine like this one blocks the engine here. --node and --runtime say
@@ -45,8 +45,8 @@ which machine loads the engine, if it is not this one, or has runtimes that mlpr
 
 For a REF: that a builder signed it and, in a protected environment, that a promoter let it in and
 nothing speaks against it. It lists every bundle, when it was made, who signed it, and which roles
-that key has there. TIME says what shows it: a timestamp that is trusted here, the history that
-recorded it, or, without a history, only what is claimed.`,
+that key has there. TIME names its proof: a timestamp that is trusted here, the history that
+recorded it, or, without a history, only a claim.`,
 		Example: "  " + v.UI.Program + " trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
 		Args:    command.Exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ recorded it, or, without a history, only what is claimed.`,
 	c.Flags().StringVar(&restrictions, "restrictions", "", "file with a newer restriction list of the environment, from quarantine export")
 	c.Flags().BoolVar(&want.Unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment")
 	c.Flags().StringVar(&machine.node, "node", "", "node document of the machine that loads the engine (default: this machine)")
-	c.Flags().StringVar(&machine.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: what the node has)")
+	c.Flags().StringVar(&machine.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: the node's)")
 	return c
 }
 
@@ -103,7 +103,7 @@ func (v Verbs) trustDir(ctx context.Context, dir, file string, want pull.Expecta
 		return err
 	}
 	if old := trust.Expired(); old != nil {
-		v.UI.Note("judged by what was accepted last, though nothing new is accepted by it: %v", old)
+		v.UI.Note("judged by the bundle that was accepted last, though it admits nothing new: %v", old)
 	}
 	want.Known = trust.KnownRestrictions
 	result, err := pull.Checker{Verify: verify, ReadPart: oci.ReadPart}.Check(ctx, dir, want)

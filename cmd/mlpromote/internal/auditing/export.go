@@ -48,7 +48,7 @@ such a cell it is the field again.`,
 				return registry.Errorf(registry.CodeInvalid, "--format %q: want csv or jsonl", format)
 			}
 			if out == "" && v.UI.JSON {
-				return registry.Errorf(registry.CodeInvalid, "--output json says what was written to a file: name one with -o FILE")
+				return registry.Errorf(registry.CodeInvalid, "--output json describes a file that was written: name one with -o FILE")
 			}
 			return v.With(c.Context(), func(i *wiring.Instance) error { return v.export(c.Context(), i, format, out) })
 		},

@@ -29,7 +29,7 @@ func (v Verbs) TrustBundle() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bundle",
 		Short: "Show the newest trust bundle of a registry, or write it to a file",
-		Long: `A trust bundle says by what to judge what a registry hands out: keys with their roles and
+		Long: `A trust bundle has the rules for judging content of a registry: keys with their roles and
 states, roots, the restriction list of every environment, and a checkpoint of the history. A
 publisher signs it; it has a version and a time at which it expires.
 
@@ -83,8 +83,8 @@ func (v Verbs) TrustPublish(files func() config.Files) *cobra.Command {
 and a checkpoint of the registry, signs it with the key of a publisher (publisher.key, or
 publisher.kms), and publishes it. Machines that follow the registry take it before they pull.
 
-It does nothing if the newest bundle says the same and has more than half of its life. The registry
-refuses what its own environments.yaml does not say. A service that has the key itself publishes
+It does nothing if the newest bundle is the same and has more than half of its life. The registry
+refuses a bundle that differs from its own environments.yaml. A service that has the key itself publishes
 without this command.`,
 		Example: "  mlpromote trust publish\n  mlpromote trust publish --life 720h --registry https://registry.example.com",
 		Args:    command.Exactly(),
@@ -96,7 +96,7 @@ without this command.`,
 		},
 	}
 	c.Flags().DurationVar(&life, "life", wiring.TrustLife, "how long the bundle lives")
-	c.Flags().BoolVar(&renew, "renew", false, "publish also if the newest bundle says the same and is young")
+	c.Flags().BoolVar(&renew, "renew", false, "publish even if the newest bundle is the same and young")
 	return c
 }
 
@@ -110,7 +110,7 @@ func (v Verbs) trustPublish(ctx context.Context, i *wiring.Instance, files confi
 		return err
 	}
 	if !fresh {
-		v.UI.Note("nothing to do: version %d says the same, and more than half of its life is left (--renew publishes all the same)", signed.Trust.Version)
+		v.UI.Note("nothing to do: version %d is the same, and more than half of its life is left (--renew publishes all the same)", signed.Trust.Version)
 	}
 	return v.UI.Result(trustText(signed, clock.Now()), shownTrust{SignedTrust: signed, Published: fresh})
 }

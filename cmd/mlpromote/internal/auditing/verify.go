@@ -29,8 +29,8 @@ func (v Verbs) Verify() *cobra.Command {
   - the catalog lists evidence in the order of the events,
   - restriction lists and trust bundles are those that the events name, each after the one before.
 If a check fails, events were changed or deleted, or the catalog was changed without an event:
-exit code 5, and the error says what is wrong. Against a checkpoint that somebody kept elsewhere,
-also a history that was made again from some event on is found: the error says whether it was
+exit code 5, and the error names the place. Against a checkpoint that somebody kept elsewhere,
+also a history that was made again from some event on is found: the error tells whether it was
 truncated, rewritten, forked or replaced.
 
 A FILE counts if a key signed it that is trusted as promoter for the whole registry.`,

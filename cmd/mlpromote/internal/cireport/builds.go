@@ -16,8 +16,8 @@ type Built struct {
 	Steps   int           `json:"steps"`
 	Cached  int           `json:"cached"`    // taken from a cache
 	Elapsed time.Duration `json:"elapsedNs"` // of the others
-	// Same is true if the last step of the build was that of the engine of this label there: what differs before gave the same. Else
-	// Because is what differs; empty if there is no such engine.
+	// Same is true if the last step of the build was that of the engine of this label there: what differs before gave
+	// the same. Else Because is what differs; empty if there is no such engine.
 	Same    bool     `json:"same"`
 	Because []string `json:"because,omitempty"`
 }
@@ -128,8 +128,8 @@ func judges(name string) bool {
 	return slices.Contains([]string{"sources", "limits", "interface", "cases", "repository", "part", "program"}, kind)
 }
 
-// differsFrom lists what differs between two builds: inputs, then parameters, then options of steps. Where these are the same, the
-// keys of steps say which had something else, such as another machine.
+// differsFrom lists what differs between two builds: inputs, then parameters, then options of steps. Where these are
+// the same, the keys of steps say which had something else, such as another machine.
 func (p provenance) differsFrom(before provenance) []string {
 	why := differences(p.inputs(), before.inputs())
 	for _, name := range []string{"target", "variant", "providers"} {
@@ -210,7 +210,7 @@ func buildsTable(r Report) string {
 		why := "-"
 		switch {
 		case e.Built.Same:
-			why = "nothing: its last step is that of " + md(r.Current)
+			why = "nothing: its last step is by " + md(r.Current)
 		case len(e.Built.Because) > 0:
 			const most = 5
 			why = md(strings.Join(e.Built.Because[:min(most, len(e.Built.Because))], ", "))

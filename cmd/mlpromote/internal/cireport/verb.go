@@ -38,16 +38,16 @@ func (v Verb) Command() *cobra.Command {
 	var perHour float64
 	c := &cobra.Command{
 		Use:   "report [REF]",
-		Short: "Say what a promotion would change and what it lacks, for a comment or a CI system",
-		Long: `Decides as promote --dry-run does, and puts each engine beside the one of its label in the destination:
+		Short: "Report the changes and unmet requirements of a promotion, for a comment or a CI system",
+		Long: `Decides as promote --dry-run does, and compares each engine with the engine of its label in the destination:
 limits, accuracy, latency and size. It lists limits and interface that changed, node types that get
-another engine, and each requirement that is unmet with the command that meets it. It says what of each engine was
-built or taken from a cache, in what time, and in which inputs the build differs from that of the engine there now.
+another engine, and each requirement that is unmet with the command that meets it. It reports the steps of each
+engine that were built or taken from a cache, their time, and the inputs in which the build differs from the present engine's.
 REF defaults to the last build here.
 
 --format: markdown (a comment of at most 60 KB), junit, sarif, codequality or annotations (GitLab), github (commands in
 the log of a job, which mark lines of the spec), or json. --out
-writes it to a file. The exit code is 0 whether the promotion is allowed or not: "allowed" of json says it,
+writes it to a file. The exit code is 0 whether the promotion is allowed or not: "allowed" of json has the answer,
 and promote decides.`,
 		Example: "  mlpromote ci report --to prod --out comment.md\n  mlpromote ci report staging/vision/digits:1.1.0 --format junit --out report.xml",
 		Args:    command.AtMost("REF"),
@@ -75,8 +75,8 @@ and promote decides.`,
 	c.Flags().StringVar(&to, "to", "", "environment to promote to (default: the only edge there is)")
 	c.Flags().StringVar(&format, "format", "markdown", strings.Join(formats(), ", "))
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: stdout)")
-	c.Flags().Float64Var(&perHour, "price-per-hour", 0, "price of an hour of the runner, to say what the build cost; 0: unknown")
-	c.Flags().StringVar(&spec, "spec", "mlpromote.yaml", "spec of the release, to whose lines findings point")
+	c.Flags().Float64Var(&perHour, "price-per-hour", 0, "price of an hour of the runner, for the cost of the build; 0: unknown")
+	c.Flags().StringVar(&spec, "spec", "mlpromote.yaml", "spec of the release; findings point to its lines")
 	return c
 }
 

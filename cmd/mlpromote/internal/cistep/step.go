@@ -54,7 +54,7 @@ func (v Verb) Command() *cobra.Command {
 		Long: `Runs build, assemble, verify, promote or rollback with its arguments, in the form of the system that the job runs
 in: GitHub Actions (GITHUB_ACTIONS), GitLab (GITLAB_CI), or another one. In GitHub Actions, secrets in
 variables are masked before, no line of the log is a command to the system, whatever a converter prints, and
-an error is an annotation. In other systems mask secrets by their own settings. The exit code is that of the verb.
+an error is an annotation. In other systems mask secrets by their own settings. The exit code is the verb's.
 
 Outputs: release-digest, ref, version, engine-digests and verdicts (JSON objects by label), allowed and
 environment. They go to GITHUB_OUTPUT, or else as NAME=VALUE to the file that MLPROMOTE_CI_OUTPUTS
@@ -63,7 +63,7 @@ folder of a Tekton task's results, each is a file there.
 
 Without VERB, MLPROMOTE_STEP names it, each line of MLPROMOTE_ARGS is an argument, and MLPROMOTE_REF is the ref,
 which is never read as a flag. MLPROMOTE_CI_JUNIT, MLPROMOTE_CI_CODEQUALITY and MLPROMOTE_CI_ANNOTATIONS name
-files for what ci report says in these formats after a build and a verification.`,
+files for the output of ci report in these formats after a build and a verification.`,
 		Example: "  mlpromote ci step build -f mlpromote.yaml\n  mlpromote ci step promote --to prod --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {
 			typed := len(args) > 0
@@ -94,7 +94,7 @@ func (v Verb) withReason(args []string) []string {
 	if args[0] != "promote" || run == "" || given {
 		return args
 	}
-	return slices.Insert(slices.Clone(args), 1, "--reason=by a CI job that says it is "+run)
+	return slices.Insert(slices.Clone(args), 1, "--reason=by a CI job that claims to be "+run)
 }
 
 // asksHelp reports whether arguments ask for help on their verb.
@@ -231,8 +231,8 @@ func (v Verb) masks(sys system) string {
 	return text.String()
 }
 
-// run runs this program with the verb. It has our environment, and what we keep out of that of others: it is what a step without this
-// verb would start.
+// run runs this program with the verb. It has our environment, and what we keep out of that of others: it is what a
+// step without this verb would start.
 func (v Verb) run(ctx context.Context, args []string) (printed []byte, exit int, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -322,8 +322,8 @@ func (v Verb) report(ctx context.Context, sys system, flags []string, r result) 
 	return nil
 }
 
-// mark marks in the log what failed and what changed at lines of the spec. The commands are those of this program, which escapes what
-// others said.
+// mark marks in the log what failed and what changed at lines of the spec. The commands are those of this program,
+// which escapes what others said.
 func (v Verb) mark(ctx context.Context, sys system, flags []string, r result) error {
 	if sys.marks() == "" || !r.changes() {
 		return nil

@@ -58,7 +58,7 @@ func (v Verb) Command() *cobra.Command {
 		Long: `Builds, verifies and promotes example models into a data directory of their own, by the
 commands that it prints: two models in prod, one of them rolled back, the other quarantined; an
 engine that fails verification and is refused; a release that waits, and one without a report;
-two node types, one of which no engine is for. Takes a minute, after toolchains are installed.
+two node types, one without a fitting engine. Takes a minute, after toolchains are installed.
 
 With --serve, then serves the pages of that registry until it is interrupted. A folder that has
 the whole demo is served as it is. Nothing outside FOLDER is changed, and no other registry is
@@ -124,7 +124,7 @@ func isWhole(folder string) (bool, error) {
 	}
 	if len(entries) > 0 {
 		return false, registry.Errorf(registry.CodeInvalid,
-			"%s is not empty, and has no whole demo: name another folder, or remove what an interrupted demo left there", folder)
+			"%s is not empty, and has no whole demo: name another folder, or remove the files of an interrupted demo", folder)
 	}
 	return false, nil
 }

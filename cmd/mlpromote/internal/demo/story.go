@@ -39,26 +39,26 @@ func story() []step {
 		{"A model that reads digits: four engines, from full precision and from int8", digits, all(take("digits"), forThisMachine), do("build"), 0, ""},
 		{"Run every engine on the cases, and compare with the reference model", digits, nil, do("verify"), 0, ""},
 		{"Let the release into prod", digits, nil, do("promote"), 0, ""},
-		{"A model that sorts tickets by what they are about", text, all(take("text"), forThisMachine), do("build"), 0, ""},
+		{"A model that sorts tickets by subject", text, all(take("text"), forThisMachine), do("build"), 0, ""},
 		{"Verify it", text, nil, do("verify"), 0, ""},
 		{"Let it into prod", text, nil, do("promote"), 0, ""},
 		{"This machine is one type of node", nodes, take("bad/impossible-node"), do("node", "describe"), 0, "this.json"},
 		{"Name it", nodes, nil, do("node-type", "put", "this-machine", "this.json"), 0, ""},
 		{"Another type, which has another processor", nodes, nil, do("node-type", "put", "edge-arm64", "node.json"), 0, ""},
 		{"The next version of digits", digits, edit("version: 1.0.0", "version: 1.1.0"), do("build"), 0, ""},
-		{"Verify it beside what is in prod", digits, nil, do("verify"), 0, ""},
+		{"Verify it against the release in prod", digits, nil, do("verify"), 0, ""},
 		{"Let it into prod", digits, nil, do("promote"), 0, ""},
 		{"A version whose int8 engines were calibrated with images that are normalised twice", digits,
 			all(edit("version: 1.1.0", "version: 1.2.0"), takeInto("bad/broken-calibration/calibration", "calibration")), do("build"), 0, ""},
 		{"They fail verification", digits, nil, do("verify", "--sensitivity", "0"), registry.ExitLimit, ""},
 		{"And the release is refused", digits, nil, do("promote"), registry.ExitPolicy, ""},
-		{"What is in prod is taken back as well", digits, nil,
+		{"The release in prod is taken back as well", digits, nil,
 			do("rollback", "vision/digits", "--env", "prod", "--reason", "readings of the new scanner are wrong"), 0, ""},
 		{"The next version of tickets, which is verified and waits", text, edit("version: 1.0.0", "version: 1.1.0"), do("build"), 0, ""},
 		{"Verify it", text, nil, do("verify"), 0, ""},
 		{"The version in prod must not be used any more", text, nil,
 			do("quarantine", "prod/text/tickets:1.0.0", "--reason", "the training data has names of customers"), 0, ""},
-		{"A classifier of irises, of which no report says anything yet", iris, all(take("iris"), forThisMachine, onlyHere), do("build"), 0, ""},
+		{"A classifier of irises, without reports so far", iris, all(take("iris"), forThisMachine, onlyHere), do("build"), 0, ""},
 	}
 }
 
@@ -111,7 +111,7 @@ func edit(old, wanted string) func(string) error {
 		}
 		changed := bytes.Replace(data, []byte(old), []byte(wanted), 1)
 		if bytes.Equal(changed, data) {
-			return registry.Errorf(registry.CodeInternal, "%s does not say %q", file, old)
+			return registry.Errorf(registry.CodeInternal, "%s does not contain %q", file, old)
 		}
 		return os.WriteFile(file, changed, 0o644)
 	}

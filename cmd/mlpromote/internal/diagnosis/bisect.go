@@ -26,16 +26,16 @@ func (v Verbs) Bisect() *cobra.Command {
 		Use:   "bisect [REF | MODEL --env ENV]",
 		Short: "Find the first tensor in which an engine and the reference model part ways",
 		Long: `Runs the engine and the reference model on some cases, the worst of its newest report among them, with inner
-tensors as outputs, and compares them in the order of the graph. It names the first tensor whose ratio of
-signal to noise is below the limit of the outputs and whose error reaches an output, and the operator that
+tensors as outputs, and compares them in the order of the graph. It names the first tensor with a ratio of
+signal to noise below the limit of the outputs and an error that reaches an output, and the operator that
 computes it. A tensor whose error vanishes on the way is no cause, and is listed apart.
 
 An engine of ONNX is run as it is, with its own tensors as outputs; several nodes are named where the engine has
 joined them. For other runtimes, the model that the engine was compiled of is compiled again with
-inner tensors as outputs. Either way this can change what the runtime does: the outputs of this run stand
-beside those of the engine as it is. A few tensors are compared at a time, so that large models fit in memory.
+inner tensors as outputs. Either way this can change the engine's behavior: the outputs of this run are
+shown next to the original engine's. A few tensors are compared at a time, so that large models fit in memory.
 
---layers says for an int8 engine of ONNX Runtime's quantizer what each layer costs the outputs:
+--layers shows for an int8 engine of ONNX Runtime's quantizer the effect of each layer on the outputs:
 with it and all before it quantized, with it alone, and with all but it.
 
 REF defaults to the last build here. --engine is not needed if the release has one engine, or if one has failed.`,
@@ -70,7 +70,7 @@ REF defaults to the last build here. --engine is not needed if the release has o
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().StringVar(&o.Engine, "engine", "", "label, target, variant or digest of one engine, such as linux-amd64-v1/int8 or int8")
 	c.Flags().IntVar(&o.Cases, "cases", 0, "how many cases to run (default 8)")
-	c.Flags().DurationVar(&o.Layers, "layers", 0, "how long to look for what the quantization of each layer costs; 0: not at all")
+	c.Flags().DurationVar(&o.Layers, "layers", 0, "time for measuring the effect of each layer's quantization; 0: none")
 	c.Flags().BoolVar(&all, "all", false, "show all tensors, not only those around the first that parts ways")
 	return c
 }
@@ -132,7 +132,7 @@ func firstText(b pipeline.Bisection) string {
 		}
 		text += fmt.Sprintf("  the engine has no tensors between the nodes %s: any of them can be the cause\n", ui.Plain(strings.Join(names, ", ")))
 	}
-	before := "what it is computed of is exact"
+	before := "its inputs are exact"
 	if !math.IsInf(float64(f.InputsSNRdB), 1) {
 		before = "the worst tensor that it is computed of has " + decibels(f.InputsSNRdB)
 	}
@@ -153,7 +153,7 @@ func outputsTable(b pipeline.Bisection) string {
 		rows = append(rows, []string{o.Name, decibels(o.SNRdB), decibels(o.InnerSNRdB)})
 		if o.Differs() {
 			differ = "the engine as it is differs otherwise: its difference begins, at least in part, " +
-				"in what the compiler or runtime does where inner tensors are no outputs\n"
+				"in optimizations of the compiler or runtime that need inner tensors to be no outputs\n"
 		}
 	}
 	return ui.Table(rows) + "of these cases alone: the report of verify has the figures of all cases\n" + differ
@@ -194,12 +194,12 @@ func layersText(l *pipeline.LayerCosts) string {
 	for _, n := range l.Nodes {
 		rows = append(rows, []string{n.Node, n.Operator, maybe(n.Cumulative), maybe(n.Alone), maybe(n.Without)})
 	}
-	text := fmt.Sprintf("\nSNR of the outputs in int8, by what is quantized; %s with all:\n", decibels(l.SNRdB)) + ui.Table(rows)
+	text := fmt.Sprintf("\nSNR of the outputs in int8, by the quantized layer; %s with all:\n", decibels(l.SNRdB)) + ui.Table(rows)
 	if worst, ok := costliest(l.Nodes); ok {
 		text += fmt.Sprintf("alone, %s (%s) costs most\n", ui.Plain(worst.Node), ui.Plain(worst.Operator))
 	}
 	if l.Unfinished {
-		text += "the time ran out: --layers gives it more\n"
+		text += "the time ran out: set more with --layers\n"
 	}
 	return text
 }

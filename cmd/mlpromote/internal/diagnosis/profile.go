@@ -22,11 +22,11 @@ func (v Verbs) Profile() *cobra.Command {
 		Use:   "profile [REF | MODEL --env ENV]",
 		Short: "Show where the time of an engine goes: loading, copies, and each operator",
 		Long: `Runs the first case on an engine as nodes load it, and reads the runtime's own profile: what loading takes, what
-copies between devices and layouts take, and what each node of the engine's graph takes, the costliest first. The first
+copies between devices and layouts take, and the time of each node of the engine's graph, the costliest first. The first
 line names the node that most of the time goes into. The median is of runs without the profile.
 
 ONNX Runtime and OpenVINO have such profiles. Of other runtimes, and of OpenVINO's blobs, it shows loading and the
-median alone, and says so.
+median alone, with a note.
 
 REF defaults to the last build here. --engine is not needed if the release has one engine, or if one has failed.`,
 		Example: `  mlpromote profile staging/vision/digits:1.0.0 --engine linux-amd64-v1/int8`,

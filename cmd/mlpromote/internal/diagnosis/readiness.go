@@ -22,11 +22,11 @@ func (v Verbs) Readiness() *cobra.Command {
 	var environment, to string
 	c := &cobra.Command{
 		Use:   "readiness [REF | MODEL --env ENV]",
-		Short: "List what is proven of a release, with the proof, and what is missing",
-		Long: `A checklist of what a team wants to know before a release goes on: built once, reference model cross-checked, parity on
+		Short: "List the proofs of a release, and missing proofs",
+		Long: `A checklist for a team before a release goes on: built once, reference model cross-checked, parity on
 the target, worst case, accuracy with a bound, latency, load profile, repeats, batches and shapes, calibration, unsafe
 formats, signatures, provenance, reproducible build, approvals, node types, labels, rollback target. Each line has its
-proof, which is the digest of evidence or of a manifest, or what is missing and the command that supplies it. It says
+proof, which is the digest of evidence or of a manifest, or the missing part and the command that supplies it. It tells
 which lines the policy of the next environment asks for.
 
 It decides nothing: mlpromote promote --dry-run shows the decision. REF defaults to the last build here.
@@ -55,7 +55,7 @@ Exit code 0, whatever is missing.`,
 		},
 	}
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
-	c.Flags().StringVar(&to, "to", "", "environment that the release is to go to; default: the first that takes releases from that of REF")
+	c.Flags().StringVar(&to, "to", "", "environment that the release is to go to; default: the first that takes releases from the environment of REF")
 	return c
 }
 
@@ -185,7 +185,7 @@ func destinationText(l checklist) string {
 	case l.Undecided != "":
 		return fmt.Sprintf("the policy of %s could not be asked: %s", ui.Plain(l.Destination), ui.Plain(l.Undecided))
 	case l.Destination != "":
-		return fmt.Sprintf("ASKED: what the policy of %s requires", ui.Plain(l.Destination))
+		return fmt.Sprintf("ASKED: required by the policy of %s", ui.Plain(l.Destination))
 	}
 	return "no environment takes releases from this one"
 }

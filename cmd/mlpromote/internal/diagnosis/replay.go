@@ -45,9 +45,9 @@ each limit that a single case can exceed. FILE is one of
   - the per-case figures of a report, with --ref and --engine;
   - the case.json of a case that --save wrote.
 
-The case is the one of a limit that failed, else the one with the element that differs most; --case names another. Engine,
+The case is the case of a failed limit, else the case with the largest difference of an element; --case names another. Engine,
 reference model and cases are fetched from the registry, which knows the release by the digest of the engine.
---ref says which release is meant, where FILE does not, or one of another registry.
+--ref names the release if FILE does not, or a release of another registry.
 
 --save DIR writes case.npz with inputs and outputs, which numpy.load reads, and case.json, from which replay runs the
 case again, on this engine or, with --engine and --ref, on another.
@@ -71,8 +71,8 @@ Exit code 3: the case exceeds a limit.`,
 		},
 	}
 	o.own.Add(c)
-	c.Flags().StringVar(&o.ref, "ref", "", "release whose engine is run (default: the one that has the engine of FILE)")
-	c.Flags().StringVar(&o.engine, "engine", "", "label, target, variant or digest of the engine (default: that of FILE)")
+	c.Flags().StringVar(&o.ref, "ref", "", "release of the engine (default: the release that has the engine of FILE)")
+	c.Flags().StringVar(&o.engine, "engine", "", "label, target, variant or digest of the engine (default: FILE's)")
 	c.Flags().IntVar(&o.number, "case", -1, "number of the case (default: the worst of FILE)")
 	c.Flags().StringVar(&o.save, "save", "", "folder for case.npz and case.json")
 	return c
@@ -200,7 +200,7 @@ func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOp
 	pipeline.ReplayOptions, error) {
 	if o.ref == "" || o.engine == "" {
 		return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid,
-			"per-case figures do not say whose they are: want --ref and --engine with them")
+			"per-case figures do not name their engine: want --ref and --engine with them")
 	}
 	if run.Case < 0 {
 		most := 0.0
@@ -265,7 +265,7 @@ func reportIn(data []byte) (subject registry.Digest, report registry.ParityRepor
 	}
 	var statement registry.Statement
 	if err := registry.DecodeSigned(data, &statement); err != nil {
-		return "", report, errors.New("what was signed is no statement")
+		return "", report, errors.New("the signed content is no statement")
 	}
 	if statement.Type != "" {
 		if statement.PredicateType != registry.PredicateParity {
@@ -277,7 +277,7 @@ func reportIn(data []byte) (subject registry.Digest, report registry.ParityRepor
 		data = statement.Predicate
 	}
 	if err := registry.DecodeSigned(data, &report); err != nil {
-		return "", report, errors.New("its keys are not those of a parity report")
+		return "", report, errors.New("its keys are not a parity report's")
 	}
 	if report.Verdict == "" || len(report.Outputs) == 0 {
 		return "", report, errors.New("it has no verdict and no outputs")
@@ -405,7 +405,7 @@ func replayedOutput(o pipeline.ReplayedOutput) string {
 		text += fmt.Sprintf("  worst element at %v: reference model %.6g, engine %.6g\n", w.Index, float64(w.Reference), float64(w.Engine))
 	}
 	if w := o.Reported; w != nil {
-		text += fmt.Sprintf("  the report says at %v: reference model %.6g, engine %.6g\n", w.Index, float64(w.Reference), float64(w.Engine))
+		text += fmt.Sprintf("  the report has at %v: reference model %.6g, engine %.6g\n", w.Index, float64(w.Reference), float64(w.Engine))
 	}
 	rows := [][]string{}
 	for _, check := range o.Checks {

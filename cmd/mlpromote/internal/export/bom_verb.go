@@ -25,11 +25,11 @@ func (v Verbs) BOM() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "bom REF -o FILE",
-		Short: "Write what a release is made of and what was measured, as a CycloneDX 1.7 ML-BOM",
-		Long: `Writes a bill of materials in CycloneDX 1.7 (JSON): the model, its engines with what they were made
+		Short: "Write the ingredients and measurements of a release as a CycloneDX 1.7 ML-BOM",
+		Long: `Writes a bill of materials in CycloneDX 1.7 (JSON): the model, its engines with the inputs they were made
 from, calibration data and cases, toolchains and operator libraries, the figures of the newest reports with
 their confidence intervals, and references to the evidence that counts. The same release and evidence give
-the same bytes. The file is not signed: what is signed is the evidence.`,
+the same bytes. The file is not signed, but the evidence is.`,
 		Example: "  mlpromote export bom prod/vision/digits:1.0.0 -o digits.cdx.json",
 		Args:    command.Exactly("REF"),
 		RunE: func(c *cobra.Command, args []string) error {

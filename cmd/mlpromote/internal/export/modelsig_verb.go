@@ -72,7 +72,7 @@ verification is not signed (exit code 4). A later quarantine does not change the
 		},
 	}
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")
-	c.Flags().StringVar(&role, "role", string(registry.RolePromoter), "role whose key signs: promoter or builder")
+	c.Flags().StringVar(&role, "role", string(registry.RolePromoter), "role of the signing key: promoter or builder")
 	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge by (default: the data directory's)")
 	c.Flags().StringVar(&want.Environment, "env", "", "environment that it must be from")
 	c.Flags().StringVar(&want.Model, "model", "", "model that it must be of")

@@ -9,7 +9,8 @@ import (
 
 // policyController writes two ClusterImagePolicies: an image must satisfy all that match it, so the second one denies
 // digests whatever the first one accepts. Source of its fields: docs/api-types/index.md of policy-controller 0.15.1. Its
-// authorities with keys read attestations of cosign's older form alone, and refuse signatureFormat: bundle (checkOptsFromAuthority).
+// authorities with keys read attestations of cosign's older form alone, and refuse signatureFormat: bundle
+// (checkOptsFromAuthority).
 func (a Admission) policyController(at time.Time) string {
 	var b strings.Builder
 	b.WriteString("# Admits images and image volumes of these repositories that mlpromote promoted. Written by mlpromote export policy:\n" +
@@ -33,7 +34,7 @@ func (a Admission) policyController(at time.Time) string {
 		fmt.Fprintf(&b, "    - glob: %s\n", strconv.Quote(glob))
 	}
 	b.WriteString("  authorities:\n    - name: denied\n      static:\n        action: fail\n" +
-		"        message: in quarantine, restricted or otherwise not to be used any more; mlpromote inspect says why\n")
+		"        message: in quarantine, restricted or otherwise not to be used any more; mlpromote inspect has the reason\n")
 	return b.String()
 }
 

@@ -36,7 +36,7 @@ func (a Admission) kyverno(at time.Time) string {
         resources: [pods, pods/ephemeralcontainers]
   autogen:
     podControllers:
-      controllers: [] # pods alone: what a Deployment makes is checked there
+      controllers: [] # pods alone: the pods of a Deployment are checked there
   matchConditions:
     - name: images-change # a pod that runs may still change its labels, and end
       expression: "request.operation != 'UPDATE' || object.spec != oldObject.spec"
@@ -81,10 +81,10 @@ func (a Admission) kyvernoRules(b *strings.Builder, attestors string) {
 	for _, rule := range [][2]string{
 		{"variables.all.all(i, i.matches('@sha256:[0-9a-f]{64}$'))", "name images of " + a.Host + " by digest"},
 		{"variables.all.all(i, !variables.denied.exists(d, i.endsWith('@' + d)))",
-			"in quarantine, restricted or otherwise not to be used any more: mlpromote inspect says why"},
+			"in quarantine, restricted or otherwise not to be used any more: mlpromote inspect has the reason"},
 		{"variables.all.all(i, verifyAttestationSignatures(i, attestations.summary, [" + attestors + "]) > 0)",
 			"no promoter of " + a.Environment + " signed a summary for it"},
-		{"variables.all.all(i, " + payload + ".verificationResult == 'PASSED')", "its summary does not say that it passed"},
+		{"variables.all.all(i, " + payload + ".verificationResult == 'PASSED')", "its summary has no pass"},
 		{"variables.all.all(i, " + payload + ".verifier.id == " + strconv.Quote(a.VerifierID) + ")", "its summary is of another verifier"},
 		{"variables.all.all(i, " + a.sameResource(payload) + ")", "it was not promoted to " + a.Environment + " in this repository"},
 		{"variables.all.all(i, " + payload + ".verifiedLevels.exists(l, l in [" + quoted(a.Levels, ", ") + "]))", "its summary has none of the levels"},

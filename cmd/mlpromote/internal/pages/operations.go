@@ -70,7 +70,7 @@ func NewOperations(c OperationsConfig) *Operations {
 			r.Host, r.Version = registry.PlainText(host), c.Version
 			return r
 		},
-		Fault: func(err error) { c.Logger.Warn("this replica could not say that it is there", "error", err) },
+		Fault: func(err error) { c.Logger.Warn("this replica could not announce itself", "error", err) },
 	}
 	return o
 }
@@ -88,7 +88,7 @@ func (o *Operations) Answer(ctx context.Context) (registry.Operations, error) {
 	go func() {
 		defer close(counted)
 		if err := o.gatherer.Count(context.WithoutCancel(ctx)); err != nil {
-			o.logger.ErrorContext(ctx, "what is stored could not be counted", "error", err)
+			o.logger.ErrorContext(ctx, "the stored content could not be counted", "error", err)
 		}
 	}()
 	patience := time.NewTimer(countPatience)

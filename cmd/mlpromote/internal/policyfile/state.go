@@ -39,7 +39,7 @@ func (n StateChange) Propose(c *Change) (string, []byte, error) {
 		case have == n.State && n.Since == "":
 			continue
 		case have == registry.KeyRevoked && n.State == registry.KeyRetired:
-			return "", nil, registry.Lastingf(registry.CodeConflict, "key %s is revoked: retired would let what it signed before count again", name)
+			return "", nil, registry.Lastingf(registry.CodeConflict, "key %s is revoked: retired would let its earlier signatures count again", name)
 		}
 		if data, err = environments.SetKeyState(c.Path, data, name, n.State, since); err != nil {
 			return "", nil, err

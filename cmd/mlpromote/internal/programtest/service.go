@@ -60,7 +60,7 @@ func (s *Service) Start() error {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return errors.Join(fmt.Errorf("serve says no URL: %w", err), s.cmd.Wait(), errors.New(s.stderr.String()))
+		return errors.Join(fmt.Errorf("serve printed no URL: %w", err), s.cmd.Wait(), errors.New(s.stderr.String()))
 	}
 	s.URL = strings.TrimSpace(line)
 	go func() { _, _ = io.Copy(io.Discard, out) }() // it says nothing more

@@ -77,7 +77,7 @@ func (f *Flags) Define(c *cobra.Command) {
 
 	flags.StringVar(&f.proxy, "proxy", "", "URL of the service to forward requests to")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8001", "address for the clients of the service; port 0 takes a free one")
-	flags.StringVar(&f.model, "model", "", "model whose requests are recorded (default the first that the service answers for)")
+	flags.StringVar(&f.model, "model", "", "model of the recorded requests (default the first that the service answers for)")
 	flags.Float64Var(&f.share, "sample", 1, "share of the requests that are read")
 	flags.StringArrayVar(&f.inputs, "input", nil, "record only this input; may be repeated (default all)")
 	flags.BoolVar(&f.outputs, "outputs", false, "record also the outputs of the service")
@@ -85,8 +85,8 @@ func (f *Flags) Define(c *cobra.Command) {
 
 	flags.StringVar(&f.from, "from", "", "file of cases (.npz, .csv, .parquet, .safetensors), or folder of images")
 	flags.StringVar(&f.label, "label", "", "array or column that has the labels (default label or labels, if it is there)")
-	flags.StringVar(&f.size, "size", "", "size of images, such as 224x224 (default that of the model)")
-	flags.StringVar(&f.layout, "layout", "", "NCHW or NHWC (default what the model's shape says)")
+	flags.StringVar(&f.size, "size", "", "size of images, such as 224x224 (default the model's)")
+	flags.StringVar(&f.layout, "layout", "", "NCHW or NHWC (default from the model's shape)")
 	flags.StringVar(&f.color, "color", "", "rgb, bgr or gray (default rgb for three channels, gray for one)")
 	flags.StringVar(&f.scale, "scale", "", "what pixels from 0 to 255 are multiplied with, such as 1/255 or 1")
 	flags.Float64SliceVar(&f.mean, "mean", nil, "subtracted after that: one number, or one for each channel")
@@ -126,7 +126,7 @@ func (f *Flags) check(c *cobra.Command, model string) error {
 	usage := func(text string) error { return command.Usage(c, registry.Errorf(registry.CodeInvalid, "%s", text)) }
 	switch {
 	case (f.proxy == "") == (f.from == ""):
-		return usage("want --proxy URL or --from FILE, one of the two")
+		return usage("want either --proxy URL or --from FILE")
 	case model != "" && f.File != "":
 		return usage("want MODEL.onnx or --file, not both")
 	case f.Count < 0 || c.Flags().Changed("count") && f.Count == 0:

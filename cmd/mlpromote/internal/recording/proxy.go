@@ -43,7 +43,7 @@ func (f *Flags) capture(ctx context.Context, u *ui.UI, iface *validators.Interfa
 	}
 	defer func() { _ = listener.Close() }() // the server has closed it, if there was one
 	if same(upstream, listener.Addr()) {
-		return registry.Errorf(registry.CodeInvalid, "--proxy %s is the address of --listen: want that of the service", f.proxy)
+		return registry.Errorf(registry.CodeInvalid, "--proxy %s is the address of --listen: want the service's", f.proxy)
 	}
 	count := f.Count
 	if count == 0 {
@@ -57,7 +57,7 @@ func (f *Flags) capture(ctx context.Context, u *ui.UI, iface *validators.Interfa
 		return err
 	}
 	if !isLoopback(listener.Addr()) {
-		u.Warn("others can reach " + listener.Addr().String() + ": whoever does uses the service through it, and what is sent is recorded")
+		u.Warn("others can reach " + listener.Addr().String() + ": they use the service through it, and their requests are recorded")
 	}
 	u.Note("send requests to http://%s; what %s answers is recorded until this is interrupted (Ctrl-C)", listener.Addr(), upstream.Redacted())
 	served := serve(ctx, recorder, listener, f.duration)

@@ -22,7 +22,7 @@ func (s *Split) Define(c *cobra.Command) {
 	c.Flags().StringVar(&s.cases, "cases", "", "folder for the cases, new or empty")
 	c.Flags().StringVar(&s.calibration, "calibration", "", "folder for calibration, new or empty")
 	c.Flags().IntVar(&s.count, "count", 0, "cases with different inputs for calibration")
-	c.Flags().StringVar(&s.label, "label", "", "tensor that has the labels, where it is not label or labels")
+	c.Flags().StringVar(&s.label, "label", "", "tensor that has the labels, if it is not label or labels")
 	c.Flags().Uint64Var(&s.seed, "seed", 1, "the same seed chooses the same cases")
 }
 

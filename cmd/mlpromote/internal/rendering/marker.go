@@ -109,7 +109,7 @@ func (t Target) text(f Form) (string, error) {
 		return t.Version, nil
 	}
 	if t.Host == "" {
-		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is in a data directory, where no cluster can fetch it", whole),
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is in a data directory, and no cluster can fetch it there", whole),
 			"--registry URL names the service that has it; or let the marker write the digest or the version")
 	}
 	switch f {

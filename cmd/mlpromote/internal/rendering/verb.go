@@ -52,7 +52,7 @@ other byte as it is. A marker is a comment behind the value:
 "write" is ref (the default), uri, digest, repository or version. Without "engine" and "node-type" the
 release is meant. "env" takes another environment than --env. What may not be used there is not written.
 
-All files are checked before one is written. --check writes nothing: exit code 4 where a file
+All files are checked before one is written. --check writes nothing: exit code 4 if a file
 does not follow the environment.`,
 		Example: "  mlpromote render deploy/*.yaml --env prod\n  mlpromote render deploy/*.yaml --env prod --check",
 		Args:    command.AtLeast("FILE"),

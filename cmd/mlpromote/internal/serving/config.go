@@ -94,7 +94,7 @@ func Settings(shared SharedFlags, c *Config) []Setting {
 		{Name: "trust-life", at: &c.trustLife, Fallback: wiring.TrustLife.String(),
 			usage: "how long a trust bundle lives that this service signs, with a key of its own (publisher.key); the next one follows after half of it"},
 		{Name: "node-reports", at: &c.nodeReports, Fallback: "0s",
-			usage: "how long a report of a node counts that says which engine it has; 0s: no reports are taken"},
+			usage: "how long a node's report of its engine counts; 0s: no reports are taken"},
 		{Name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, Fallback: "false",
 			usage: "allow webhooks to addresses of this machine and of private networks: a caller who registers one can then reach internal services"},
 		{Name: "rate-limit", at: &c.Rate, Fallback: "-1",

@@ -136,15 +136,15 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if sv.Here.Replica.Check() != nil {
-		http.Error(w, "this replica does not have the content of the others; the log says more", http.StatusServiceUnavailable)
+		http.Error(w, "this replica does not have the content of the others; the log has more", http.StatusServiceUnavailable)
 		return
 	}
 	g := sv.keeper.InForce()
 	switch state := sv.keeper.Status().State; {
 	case state == registry.ConfigurationDiffers:
-		http.Error(w, "the configuration is not the one that was agreed on; the log says more", http.StatusServiceUnavailable)
+		http.Error(w, "the configuration is not the agreed one; the log has more", http.StatusServiceUnavailable)
 	case state == registry.ConfigurationUnreadable:
-		degraded(w, "the files of the configuration cannot be used, and what was in force before still is")
+		degraded(w, "the files of the configuration cannot be used, and the previous ones are still in force")
 	case state == registry.ConfigurationPending:
 		degraded(w, "a change of the configuration waits for being adopted")
 	case slices.ContainsFunc(g.findings, func(f config.Finding) bool { return f.Problem }):
@@ -162,5 +162,5 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 // ask, so that details are for the log.
 func degraded(w http.ResponseWriter, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ready, but degraded: "+why+"; the log says more\n") // whoever asked is gone
+	_, _ = io.WriteString(w, "ready, but degraded: "+why+"; the log has more\n") // whoever asked is gone
 }

@@ -43,10 +43,10 @@ func (sv *Service) compareHistory(ctx context.Context) {
 		sv.telemetry.HistoryFaults(len(faults))
 	}
 	if contradicted != nil && ctx.Err() == nil {
-		sv.logger.ErrorContext(ctx, "the history could not be shown to be what its checkpoints say", "error", contradicted)
+		sv.logger.ErrorContext(ctx, "the history could not be proven against its checkpoints", "error", contradicted)
 	}
 	for _, f := range faults {
-		sv.logger.ErrorContext(ctx, "the history does not explain what is there", "environment", f.Environment, "model", f.Model,
+		sv.logger.ErrorContext(ctx, "the history does not explain the present state", "environment", f.Environment, "model", f.Model,
 			"detail", f.Detail, "hint", strings.Join(registry.Hints(f.Err()), "; "))
 	}
 }

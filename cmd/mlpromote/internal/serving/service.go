@@ -209,12 +209,12 @@ func (sv *Service) tell(ctx context.Context, r config.Report) {
 	}
 	switch r.State {
 	case registry.ConfigurationUnreadable:
-		sv.logger.ErrorContext(ctx, "the files of the configuration cannot be used: what was in force stays", "error", r.Problem)
+		sv.logger.ErrorContext(ctx, "the files of the configuration cannot be used: the previous ones stay in force", "error", r.Problem)
 	case registry.ConfigurationPending:
 		for _, change := range r.Changes {
 			sv.logger.InfoContext(ctx, "this waits for being adopted", "change", change)
 		}
-		sv.logger.WarnContext(ctx, "the files of the configuration changed: what was agreed on stays in force",
+		sv.logger.WarnContext(ctx, "the files of the configuration changed: the agreed ones stay in force",
 			"hint", "mlpromote configuration adopt, when all replicas have the same files")
 	case registry.ConfigurationDiffers:
 		sv.logger.ErrorContext(ctx, "the configuration differs from the one agreed on: nothing is changed or resolved here",

@@ -38,7 +38,7 @@ func (s Since) check(what string, after time.Time) error {
 		registry.Errorf(registry.CodeInvalid,
 			"%s knows nothing that happened after %s, such as quarantines, revocations, holds and revoked tokens: nothing was restored",
 			what, after.UTC().Format(time.RFC3339)),
-		"--checkpoint FILE with a checkpoint from after that time says how many events are lost; --lost-events-accepted restores without one")
+		"--checkpoint FILE with a checkpoint from after that time counts the lost events; --lost-events-accepted restores without one")
 }
 
 // restoredCatalog is a catalog that may be older than the one that it was made of.
@@ -112,7 +112,7 @@ func unknown(tokens int) []string {
 	}
 	if tokens > 0 {
 		all = append(all, registry.Count(int64(tokens), "token")+
-			" of the backup can be used, also if revoked since: revoke again what was, before a service starts")
+			" of the backup can be used, also if revoked since: revoke them again before a service starts")
 	}
 	return all
 }

@@ -49,7 +49,7 @@ func (r *Replacements) Add(c *cobra.Command) {
 // AddProgram adds the flags about the program of the metric `program`.
 func (r *Replacements) AddProgram(c *cobra.Command) {
 	c.Flags().StringVar(&r.allowProgram, "allow-program", "",
-		"DIGEST|any: run the program of the metric also where this machine has no sandbox that keeps it from files and network")
+		"DIGEST|any: run the program of the metric even if this machine has no sandbox that keeps it from files and network")
 	c.Flags().DurationVar(&r.programTime, "program-time", scoring.DefaultTime,
 		"how long the program of the metric may take for the outputs of one engine")
 }

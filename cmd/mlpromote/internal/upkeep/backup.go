@@ -21,9 +21,9 @@ func (v Verbs) Backup() *cobra.Command {
 		Use:   "backup DEST",
 		Short: "Back up the data directory, also while a service uses it",
 		Long: `Adds a snapshot of the data directory to DEST: the catalog at one instant (names, heads,
-holds, history, tokens), the content that it names, environments.yaml and what else the
+holds, history, tokens), the content that it names, environments.yaml and other files that the
 operator wrote. Content is copied once for all snapshots; each run reads a tenth of the copies
-again, and --verify all of them, and copies again what was damaged. Private keys are not saved: keep
+again, and --verify all of them, and copies damaged files again. Private keys are not saved: keep
 those where you keep secrets. DEST itself is one, for it has the secrets of webhooks.
 stdout: the name of the snapshot, which counts from then on.`,
 		Example: "  mlpromote backup /backup/mlpromote --data /srv/mlpromote --keep 14\n  mlpromote restore /backup/mlpromote --verify",

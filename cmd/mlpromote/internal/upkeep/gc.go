@@ -27,9 +27,9 @@ func (v Verbs) GC() *cobra.Command {
 		Long: `Deletes engines, evidence, sources and other content that no head, no earlier head, no tag
 and nothing young needs. An engine and its evidence go together. It waits for other verbs,
 and they wait for it; a service collects by itself (mlpromote serve --gc-interval). With
---database it works beside services: what it finds is deleted by a later collection, when
+--database it works while services run: content that it finds is deleted by a later collection, when
 --grace has passed and nobody asked for it. Content that belongs to another catalog was skipped.
-stdout: what was deleted, or with --dry-run what would be, and why the rest stays.`,
+stdout: deleted content, or with --dry-run content to delete, and why the rest stays.`,
 		Example: "  mlpromote gc --dry-run\n  mlpromote gc --grace 1h --keep-heads 3 --keep-for 720h",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -40,9 +40,9 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
-	c.Flags().DurationVar(&keep.Grace, "grace", keep.Grace, "leave alone what is younger")
+	c.Flags().DurationVar(&keep.Grace, "grace", keep.Grace, "keep younger content")
 	c.Flags().IntVar(&keep.Heads, "keep-heads", keep.Heads, "leave alone so many earlier heads of each model in each protected environment")
-	c.Flags().DurationVar(&keep.Period, "keep-for", keep.Period, "leave alone what was a head within this time")
+	c.Flags().DurationVar(&keep.Period, "keep-for", keep.Period, "keep releases that were a head within this time")
 	return c
 }
 

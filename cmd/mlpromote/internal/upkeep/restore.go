@@ -20,17 +20,17 @@ func (v Verbs) Restore() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore [SRC]",
 		Short: "Restore a data directory from a backup",
-		Long: `Makes the data directory, which must be empty or not exist, what it was when the snapshot
+		Long: `Restores the data directory, which must be empty or not exist, to its state when the snapshot
 was made. Every digest and the chain of the history are checked before it is done. Broken
 off, it is run again. Private keys are not in a backup: put them into DATA/keys after.
 With --database the catalog goes into that, which must be empty: so a registry moves to PostgreSQL.
 
 A backup knows nothing that happened after it: which engines were recalled, which keys and
 tokens revoked, which models held. So a restore asks for a checkpoint that was signed later
-(--checkpoint FILE), which says how many events are lost, or for --lost-events-accepted. It
-lists what it cannot know, and writes that into the history.
+(--checkpoint FILE), which counts the lost events, or for --lost-events-accepted. It lists
+the facts that it cannot know, and writes the list into the history.
 
-What was restored is another catalog than the original. Content in a bucket belongs to one
+The restored catalog is another one than the original. Content in a bucket belongs to one
 catalog: as long as that is the original, the restored one reads the bucket and changes
 nothing there. When the original is gone for good, --take-over makes the restored catalog
 the owner; without SRC, of a data directory that was restored or copied before. The original
@@ -47,7 +47,7 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if verify && *v.TakeOver {
-				return registry.Errorf(registry.CodeInvalid, "--verify restores nothing, and --take-over is for what was restored: want one of the two")
+				return registry.Errorf(registry.CodeInvalid, "--verify restores nothing, and --take-over is for a restored registry: want only one")
 			}
 			if len(args) == 0 {
 				return v.takeOverContent(c.Context(), since)

@@ -22,7 +22,7 @@ func (v Verbs) Save() *cobra.Command {
 		Long: `Writes an OCI image layout in a tar archive: the release, every piece of evidence that counts,
 environments.yaml and the public keys of this machine. mlpromote load checks and stores it elsewhere;
 oras and other OCI tools read it too. Reference models and cases are not in it.
-Saving the same release with the same evidence again gives the same bytes.
+Saving the same release with the same evidence again results in the same bytes.
 
 REF defaults to the last build here. stdout: the digest of the file.`,
 		Example: "  mlpromote save prod/vision/digits:1.4.0 -o digits-1.4.0.tar",
@@ -46,7 +46,7 @@ func (v Verbs) save(ctx context.Context, i *wiring.Instance, file string, args [
 		return err
 	}
 	if saved.Ignored > 0 {
-		v.UI.Note("ignored and not saved: %s; mlpromote inspect says why", registry.Count(saved.Ignored, "piece of evidence", "pieces of evidence"))
+		v.UI.Note("ignored and not saved: %s; mlpromote inspect has the reasons", registry.Count(saved.Ignored, "piece of evidence", "pieces of evidence"))
 	}
 	v.UI.Note("saved %s with %s: %s", saved.Ref, registry.Count(saved.Evidence, "piece of evidence", "pieces of evidence"), ui.Size(saved.Bytes))
 	return v.UI.Result(string(saved.Digest), saved)
@@ -81,7 +81,7 @@ the policy of this side. stdout: the ref.`,
 	c.Flags().StringVar(&l.Want.Model, "model", "", "model that it must be of (default: any)")
 	c.Flags().DurationVar(&l.Want.MaxAge, "max-age", 0, "how long ago a promoter may have verified it (default: any time)")
 	c.Flags().StringVar(&l.Restrictions, "restrictions", "",
-		"signed restriction list of --env that counts beside the one in the file, and must not be older")
+		"signed restriction list of --env, which counts in addition to the list in the file, and must not be older")
 	command.Required(c, "env")
 	return c
 }

@@ -35,9 +35,9 @@ func (v Verbs) Scrub() *cobra.Command {
 It continues a pass that a service or an earlier scrub did not finish, or begins one. If it is
 interrupted, the next scrub continues. A service does the same in the background (mlpromote
 serve --scrub-interval). Of content on other registries, only
-evidence that speaks against releases is compared with what the catalog keeps, and listed again
-where it was lost.
-stdout: what is damaged, and the releases that need it; exit code 5 where there is any.`,
+evidence against releases is compared with the catalog's copy, and listed again if it was
+lost.
+stdout: damaged content, and the releases that need it; exit code 5 if there is any.`,
 		Example: "  mlpromote scrub --all\n  mlpromote scrub --since 24h\n  mlpromote scrub --damaged",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,8 +52,8 @@ stdout: what is damaged, and the releases that need it; exit code 5 where there 
 	}
 	c.Flags().BoolVar(&f.all, "all", false, "begin at the beginning")
 	c.Flags().DurationVar(&f.since, "since", 0, "read only what came in within this time")
-	c.Flags().BoolVar(&f.damaged, "damaged", false, "read only what is known to be damaged, after it was repaired")
-	c.Flags().Int64Var(&f.rate, "rate", 0, "bytes a second to read; 0: as fast as the storage gives them")
+	c.Flags().BoolVar(&f.damaged, "damaged", false, "read only content known as damaged, after a repair")
+	c.Flags().Int64Var(&f.rate, "rate", 0, "bytes a second to read; 0: as fast as the storage")
 	return c
 }
 
@@ -145,11 +145,11 @@ func (v Verbs) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubbe
 	case err != nil || mine:
 		return did, err
 	case f.all:
-		v.UI.Note("a service is reading all content too; where this pass comes to is not remembered")
+		v.UI.Note("a service is reading all content too; the progress of this pass is not remembered")
 		return s.Read(ctx, time.Time{})
 	}
 	return scrub.Result{}, registry.WithHint(
-		registry.Errorf(registry.CodeConflict, "a service is reading all content already, and says in its log what is damaged"),
+		registry.Errorf(registry.CodeConflict, "a service is reading all content already, and lists damage in its log"),
 		"--all reads it from the beginning all the same, --since TIME what came in since")
 }
 

@@ -172,7 +172,7 @@ func (p Publisher) checkList(ctx context.Context, signed registry.SignedRestrict
 	}
 	list, err := claim.RestrictionList(resource)
 	if err == nil && (list.Counter != signed.List.Counter || digest.FromBytes(signed.Bundle) != signed.Digest) {
-		err = registry.Errorf(registry.CodeTrust, "restriction list of %s: the registry says that it is number %d, and it is %d",
+		err = registry.Errorf(registry.CodeTrust, "restriction list of %s: the registry announced number %d, and it is %d",
 			signed.Environment, signed.List.Counter, list.Counter)
 	}
 	return err
