@@ -15,8 +15,8 @@ import (
 const LocalKey = "local"
 
 // Keyring signs in roles with the keys of a folder: Dir/<role>.key, Dir/<role>.kms or Dir/<role>.identity, or
-// else those of the name local; a publisher and an attester have keys of their own. A file with the extension .kms names a
-// key that a key management service has, and .identity says how to sign without a key. A Keyring opens a key
+// else the keys named local; a publisher and an attester have keys of their own. A file with the extension .kms names a
+// key that a key management service has, and .identity configures signing without a key. A Keyring opens a key
 // at the first signature and keeps it, because opening takes a
 // fifth of a second and 64 MiB. It is safe for concurrent use and must not be copied. The zero
 // Keyring has no keys.
@@ -49,7 +49,7 @@ func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte
 	return s.Sign(ctx, statement)
 }
 
-// Signer returns the signer for a role, and opens its key if necessary. Errors: those of Sign.
+// Signer returns the signer for a role, and opens its key if necessary. Errors: as Sign.
 func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error) {
 	if !slices.Contains(registry.KeyRoles(), role) {
 		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, registry.KeyRoles())

@@ -80,8 +80,8 @@ func NoteKey(name string, publicKeyPEM []byte) (string, error) {
 }
 
 // SignNote signs a note in a role. It is a [registry.SignNote]. Notes have no place for a certificate,
-// so where the role signs as an identity, the key of the name local signs them. Errors: those of
-// Sign; CodeUnavailable where there is an identity and no key.
+// so where the role signs as an identity, the key of the name local signs them. Errors: as
+// Sign; CodeUnavailable if there is an identity and no key.
 func (k *Keyring) SignNote(ctx context.Context, role registry.Role, name, text string) ([]byte, error) {
 	s, err := k.Signer(ctx, role)
 	if err != nil {
@@ -167,7 +167,7 @@ type sameID struct {
 func (s sameID) Name() string    { return s.all.name }
 func (s sameID) KeyHash() uint32 { return s.hash }
 
-// Verify reports whether one of the keys signed the text.
+// Verify reports whether any of the keys signed the text.
 func (s sameID) Verify(text, signature []byte) bool {
 	sum := sha256.Sum256(text)
 	for _, k := range s.keys {

@@ -18,8 +18,8 @@ type RoleKey struct {
 	Window    registry.Window   // when what it signs counts
 }
 
-// RoleKeys lists the keys that have the role for the resource, in the order of the list. A key whose
-// file is missing is left out, as its signatures count for nothing. Identities are not keys. Errors: those of
+// RoleKeys lists the keys that have the role for the resource, in the order of the list. A key with
+// a missing file is left out, as its signatures count for nothing. Identities are not keys. Errors: those of
 // [Trust.Verify] for files of keys.
 func (t *Trust) RoleKeys(ctx context.Context, resource string, role registry.Role) ([]RoleKey, error) {
 	keys, err := t.trusted(ctx, resource)
@@ -38,7 +38,7 @@ func (t *Trust) RoleKeys(ctx context.Context, resource string, role registry.Rol
 	return out, nil
 }
 
-// KeyIDs are the identifiers of the keys of the list, by the names of their entries. A key whose file is missing has
+// KeyIDs are the identifiers of the keys of the list, by the names of their entries. A key with a missing file has
 // none, and neither has an identity. Errors: those of [Trust.Verify] for files of keys.
 func (t *Trust) KeyIDs(ctx context.Context) (map[string]string, error) {
 	keys, err := t.trusted(ctx, "")

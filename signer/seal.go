@@ -16,11 +16,11 @@ import (
 // maxClockSkew is how far the time of an authority may be from that of this machine.
 const maxClockSkew = 5 * time.Minute
 
-// Seal is what bundles get beside the signature: timestamps, a certificate, log entries. It is verified
-// before a bundle is returned, because what an authority got wrong would otherwise show only
+// Seal adds material to the signature in a bundle: timestamps, a certificate, log entries. It is verified
+// before a bundle is returned, because an authority's mistake would otherwise show only
 // when somebody promotes. The zero Seal seals nothing.
 type Seal struct {
-	// Options says whom to ask for one bundle. ctx is that of the call.
+	// Options lists the authorities to ask for one bundle. ctx is the call's.
 	Options func(ctx context.Context) sign.BundleOptions
 	// Roots returns the authorities that this side trusts, and reads their files.
 	Roots func() (roots []registry.Root, load func(path string) ([]byte, error), err error)
@@ -28,7 +28,7 @@ type Seal struct {
 	Now registry.Clock
 }
 
-// Sealed returns a Signer with the key of s whose bundles are sealed. Notes are not, since they have no
+// Sealed returns a Signer with the key of s that seals its bundles. Notes are not, since they have no
 // place for it. Errors: CodeInternal for a Signer that is not of this package, or an incomplete
 // seal; those of the roots.
 func Sealed(s Signer, seal Seal) (Signer, error) {

@@ -113,8 +113,8 @@ func checkState(e registry.TrustEntry) error {
 
 // Verify verifies a bundle and returns a claim about the resource, such as
 // oci://local/prod/vision/digits. It is a [registry.VerifyEvidence]. The claim has the signed
-// statement, the identifier of the key, all roles that entries with this key give for the
-// resource, and the worst state that any entry gives the key. Errors: CodeTrust for an invalid
+// statement, the identifier of the key, all roles of entries with this key for the resource,
+// and the key's worst state in any entry. Errors: CodeTrust for an invalid
 // bundle or statement, and if no key with a role for the resource signed it; CodeInvalid if a
 // key's file does not contain a key; CodeUnavailable if it cannot be read, or if the file of a
 // retired or revoked key is missing.

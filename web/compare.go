@@ -56,7 +56,7 @@ type operatorChange struct {
 // figures are those of one release.
 type figures struct{ Row *engineRow }
 
-// Of gives the figures of a release, "a" or "b".
+// Of returns the figures of a release, "a" or "b".
 func (c comparedEngine) Of(name string) figures {
 	if name == "a" {
 		return figures{c.A}

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Content reads what releases consist of. It checks no permission: pages ask it only about what the reader may read. All
+// Content reads what releases consist of. It checks no permission: pages ask it only about content that the reader may read. All
 // fields are required.
 type Content struct {
 	// Files lists the files of an engine of a repository.

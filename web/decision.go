@@ -57,7 +57,7 @@ type requirement struct {
 // subjectsShown is how many subjects a list names.
 const subjectsShown = 3
 
-// Of names the subjects in a list, or counts them where there are many.
+// Of names the subjects in a list, or counts them if there are many.
 func (r requirement) Of() []string {
 	if len(r.Subjects) > subjectsShown {
 		return []string{fmt.Sprintf("%d, such as %s", len(r.Subjects), r.Subjects[len(r.Subjects)-1])}

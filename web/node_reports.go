@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// NodeReports is what nodes say that they have.
+// NodeReports lists the engines that nodes report.
 type NodeReports struct {
 	From registry.NodeReporter // checks the permissions of the context's principal
 	Life time.Duration         // how long a report counts; 0: none are taken

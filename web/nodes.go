@@ -186,5 +186,5 @@ type choice struct {
 	View nodesView
 }
 
-// Choice returns the fields of one of the two forms.
+// Choice returns the fields of either form.
 func (v nodesView) Choice(id string) choice { return choice{id, v} }

@@ -18,7 +18,7 @@ const signInPattern = "GET " + SignInPath
 type SignIn struct {
 	Ways  []Way  // the issuers at which people can sign in; may be empty
 	Token string // path of the form with the fields token and return
-	With  string // what precedes the name of an issuer in the path where a sign-in begins
+	With  string // prefix of the name of an issuer in the path that begins a sign-in
 	Out   string // path of the form that ends the session, or with the field everywhere=1 all sessions
 }
 

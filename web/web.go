@@ -28,7 +28,7 @@ type Config struct {
 	ReadNode  func(name string, data []byte) (registry.Node, error)
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
-	// Refused returns why a request has no principal, for a page that says how to sign in. Nil: it is not
+	// Refused returns why a request has no principal, for a page that explains how to sign in. Nil: it is not
 	// known.
 	Refused func(ctx context.Context) error
 	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
@@ -37,7 +37,7 @@ type Config struct {
 	Content *Content
 	// Nodes is what nodes report. Nil: pages do not show it.
 	Nodes *NodeReports
-	// Operations says what administrators look after. It checks no permission. Nil: there is no such page.
+	// Operations returns the state that administrators look after. It checks no permission. Nil: there is no such page.
 	Operations func(ctx context.Context) (registry.Operations, error)
 	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.
 	// Nil: there is no limit.
@@ -118,7 +118,7 @@ type Site struct {
 	site *site
 }
 
-// RefuseSignIn answers with the page on which people sign in, and says why they are not. back is the path of the
+// RefuseSignIn answers with the page on which people sign in, and explains why they are not. back is the path of the
 // page that they wanted.
 func (s *Site) RefuseSignIn(w http.ResponseWriter, r *http.Request, err error, back string) {
 	setHeaders(w.Header())

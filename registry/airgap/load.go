@@ -17,10 +17,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/layout"
 )
 
-// Expectation is what the receiving side demands of a file. Registry and Environment are required.
+// Expectation has the receiving side's demands on a file. Registry and Environment are required.
 type Expectation struct {
 	Registry    string        // name of the registry that it was saved from
-	Environment string        // whose promoter must have let the release in
+	Environment string        // its promoter must have let the release in
 	Model       string        // empty: any
 	MaxAge      time.Duration // since the promoter verified it; 0: any
 	// Restrictions is a signed restriction list of that environment that the caller got elsewhere;
@@ -33,7 +33,7 @@ func (want Expectation) resource(r registry.Release) string {
 	return registry.Environments{Registry: want.Registry}.ResourceURI(want.Environment, r.Model)
 }
 
-// Receiver takes what was loaded.
+// Receiver takes loaded releases.
 type Receiver interface {
 	Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error)
 	Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error)
@@ -42,7 +42,7 @@ type Receiver interface {
 
 // Checker checks saved releases. All fields are required.
 type Checker struct {
-	// Trust says whom the receiving side trusts for the sending one. It is given the trust bundle in the file,
+	// Trust lists whom the receiving side trusts for the sending one. It is given the trust bundle in the file,
 	// which may be nil, and decides by its own rules whether that counts.
 	Trust func(ctx context.Context, bundle []byte) (Trusted, error)
 	Now   registry.Clock

@@ -30,13 +30,13 @@ func (open Open) with(file oci.Repository) func(context.Context, string) (oci.Re
 	}
 }
 
-// OriginType is the artifact type of the manifest that says where a release was saved.
+// OriginType is the artifact type of the manifest with the origin of a saved release.
 const OriginType = "application/vnd.mlpromote.saved.v1+json"
 
 // originFile is the name of the file that holds an [Origin].
 const originFile = "saved.json"
 
-// Origin says where a release was saved. It is not signed: readers compare it with what is.
+// Origin is the place that a release was saved from. It is not signed: readers compare it with signed facts.
 type Origin struct {
 	V           int             `json:"v"` // 1
 	Registry    string          `json:"registry"`
@@ -52,7 +52,7 @@ type File struct {
 	Data []byte
 }
 
-// Request says what to save.
+// Request names the release to save.
 type Request struct {
 	Registry    string // its name
 	Environment string

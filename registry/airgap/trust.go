@@ -10,10 +10,10 @@ import (
 // TrustBundleFile is the name of the newest trust bundle of the sending side in a saved release.
 const TrustBundleFile = "trust-bundle.json"
 
-// Trusted is by what a file is judged.
+// Trusted has the rules for judging a file.
 type Trusted struct {
 	Verify registry.VerifyEvidence // by the keys that the receiving side trusts for the sending one
-	// Known gives the signed restriction list that the receiving side knows of the environment with a URI; nil:
+	// Known returns the signed restriction list that the receiving side knows of the environment with a URI; nil:
 	// none. A newer one in the file is taken in its place.
 	Known func(environment string) []byte
 }

@@ -35,8 +35,8 @@ const tries = 3
 
 // Make adds a snapshot. Names go first, then the content that they name: what comes
 // later is not in it. Content that a collector takes meanwhile is in no later copy of the
-// catalog either, so such a copy is made; what is missing nevertheless is CodeDigest, and
-// nothing counts as saved. Other errors: CodeTrust for a history whose chain is broken.
+// catalog either, so such a copy is made; content that is missing nevertheless is CodeDigest,
+// and nothing counts as saved. Other errors: CodeTrust for a history with a broken chain.
 //
 // Copies of earlier snapshots are used again. Each run reads some of them, so that in time all
 // are checked, and replaces damaged ones. Recheck lists those that it could not replace.

@@ -34,7 +34,7 @@ func (s *Store) Verify(ctx context.Context, snapshot Snapshot, scratch string) e
 	return s.each(ctx, inside, filepath.Join(scratch, catalogFile), check)
 }
 
-// Target is what a snapshot is restored into: a directory without a catalog.
+// Target is the destination of a restore: a directory without a catalog.
 type Target struct {
 	Dir string
 	// OpenBlobs opens the destination of the content, after the catalog file was checked. It may
@@ -46,8 +46,8 @@ type Target struct {
 }
 
 // Restore restores a snapshot into a directory. It writes the content first and the catalog,
-// which names the content, last. It verifies content of an earlier attempt again. Errors: those
-// of Verify.
+// which names the content, last. It verifies content of an earlier attempt again. Errors: as
+// Verify.
 func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error {
 	catalog, list := filepath.Join(to.Dir, catalogFile+".restoring"), filepath.Join(to.Dir, contentFile+".restoring")
 	for _, f := range snapshot.Files {

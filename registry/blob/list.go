@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Digests lists the files whose path matches their digest. It skips other files.
+// Digests lists the files with a path that matches their digest. It skips other files.
 func (dir *Dir) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		for _, algorithm := range []digest.Algorithm{digest.SHA256, digest.SHA512} {

@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Role is the role whose key signs checkpoints: the key that also signs promotions.
+// Role is the role that signs checkpoints, with the key that also signs promotions.
 const Role = registry.RolePromoter
 
 // MaxNote is the maximum size of a checkpoint in bytes, with 16 signatures of any kind.
@@ -56,7 +56,7 @@ func parseOrigin(line string) (Origin, error) {
 	return o, nil
 }
 
-// Checkpoint says what the first Size events of a history are. It is not signed yet.
+// Checkpoint identifies the first Size events of a history. It is not signed yet.
 type Checkpoint struct {
 	Origin Origin
 	Size   int64     // number of events, at least 1
@@ -101,7 +101,7 @@ func invalid(format string, args ...any) error {
 	return registry.Errorf(registry.CodeInvalid, "checkpoint: "+format, args...)
 }
 
-// Peek returns what a signed checkpoint says, without verifying its signature. Errors: CodeInvalid.
+// Peek returns the content of a signed checkpoint, without verifying its signature. Errors: CodeInvalid.
 func Peek(note []byte) (Checkpoint, error) {
 	if len(note) > MaxNote {
 		return Checkpoint{}, invalid("%d bytes, want at most %d", len(note), MaxNote)
@@ -113,18 +113,18 @@ func Peek(note []byte) (Checkpoint, error) {
 	return ParseText(text + "\n")
 }
 
-// Signed is a checkpoint whose signature was verified.
+// Signed is a checkpoint with a verified signature.
 type Signed struct {
 	Checkpoint
 	Signer    string            // key identifier
 	Key       registry.KeyState // of the signer
 	RetiredAt time.Time         // if Key is KeyRetired
-	Window    registry.Window   // in which what the key signs counts
+	Window    registry.Window   // in which the key's signatures count
 	Note      []byte            // the signed note, as it was read
 }
 
 // Open verifies a signed checkpoint. A key with [Role] for the whole registry must have signed it
-// under its origin. The key of the result may be retired; that of a revoked one does not count.
+// under its origin. The key of the result may be retired; a revoked key's does not count.
 // Errors: CodeInvalid if it is not a checkpoint; CodeTrust if it does not count.
 func Open(ctx context.Context, verify registry.VerifyNote, note []byte) (Signed, error) {
 	c, err := Peek(note)

@@ -6,19 +6,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// FaultKind says how a history contradicts a checkpoint.
+// FaultKind classifies how a history contradicts a checkpoint.
 type FaultKind string
 
 // The kinds of faults.
 const (
 	// Truncated: the history is shorter than the checkpoint.
 	Truncated FaultKind = "truncated"
-	// Rewritten: the first events of the history are not those of the checkpoint.
+	// Rewritten: the first events of the history differ from the checkpoint's.
 	Rewritten FaultKind = "rewritten"
 	// Forked: two checkpoints that count contradict each other, so that the registry showed two
 	// histories.
 	Forked FaultKind = "forked"
-	// Replaced: the history begins with another event, or is that of another registry.
+	// Replaced: the history begins with another event, or belongs to another registry.
 	Replaced FaultKind = "replaced"
 )
 

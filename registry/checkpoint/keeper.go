@@ -33,7 +33,7 @@ type Keeper struct {
 
 // Checkpoint returns the signed checkpoint of the whole history, which it makes and keeps unless
 // there is one. Errors: CodeNotFound without events; CodeTrust if the history contradicts itself or
-// a kept checkpoint, or if the signature would not count; those of May and Sign.
+// a kept checkpoint, or if the signature would not count; as May and Sign.
 func (k *Keeper) Checkpoint(ctx context.Context) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,7 +44,7 @@ func (k *Keeper) Checkpoint(ctx context.Context) ([]byte, error) {
 }
 
 // Every makes a checkpoint if at least n events are not covered by a kept one. It returns the size
-// of the checkpoint that it made, or 0. Errors: those of Checkpoint, but for CodeNotFound.
+// of the checkpoint that it made, or 0. Errors: as Checkpoint, except CodeNotFound.
 func (k *Keeper) Every(ctx context.Context, n int64) (int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -69,7 +69,7 @@ func (t *Tree) Size() int64 { return t.last.Seq }
 // Last returns the hash of the newest event, or "" without events.
 func (t *Tree) Last() registry.Digest { return t.last.Hash }
 
-// At returns the checkpoint of the first size events. name is that of the registry. Errors:
+// At returns the checkpoint of the first size events. name is the registry's. Errors:
 // CodeNotFound if there are not so many events, or size is 0.
 func (t *Tree) At(name string, size int64) (Checkpoint, error) {
 	if size < 1 || size > t.Size() {

@@ -116,7 +116,7 @@ func (g guardedRemover) Permit(ctx context.Context) (registry.Permit, error) {
 	return g.Remover.Permit(ctx)
 }
 
-// Uploads is uploads whose leftovers can be collected.
+// Uploads is uploads with leftovers that can be collected.
 type Uploads interface {
 	registry.Uploads
 	Sweep(ctx context.Context) (int, error)

@@ -15,7 +15,7 @@ type Ownership struct {
 	Marks   registry.ContentMarks
 	Storage string // the place, as the catalog records it
 	Name    string // the place, as messages name it
-	// Beside is true if the catalog is a file beside the content, so that one is always
+	// Beside is true if the catalog is a file next to the content, so that one is always
 	// copied with the other.
 	Beside bool
 	// Survey fills in Empty, CatalogEmpty and Known, which decide about a place without a mark.
@@ -63,7 +63,7 @@ func (o *Ownership) look(ctx context.Context, newOwner bool) (state, registry.Co
 	return s, registry.DecideContentAccess(s.catalog, s.place), nil
 }
 
-// Open decides what the catalog may do with the content. If the content has no owner, Open
+// Open decides whether the catalog may change the content. If the content has no owner, Open
 // makes the catalog its permanent owner. If several catalogs try, one succeeds.
 func (o *Ownership) Open(ctx context.Context) (registry.ContentVerdict, error) {
 	for try := 1; ; try++ {

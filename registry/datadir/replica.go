@@ -87,7 +87,7 @@ type Replica struct {
 	told    bool
 }
 
-// Join leaves the marks of this replica and looks for those of others, until it may write or
+// Join leaves the marks of this replica and looks for other replicas' marks, until it may write or
 // cannot expect to soon.
 func (r *Replica) Join(ctx context.Context) {
 	ticker := time.NewTicker(lookInterval)

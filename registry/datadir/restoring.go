@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
-// ClaimRestore checks that the directory is empty, or has what an earlier attempt restored of
-// the same snapshot. It returns the identity of the catalog that is being restored, which is
+// ClaimRestore checks that the directory is empty, or has the files that an earlier attempt
+// restored from the same snapshot. It returns the identity of the catalog that is being restored, which is
 // the same for every attempt. Errors: CodeConflict.
 func (d Dir) ClaimRestore(snapshot string) (catalog string, err error) {
 	text, err := d.line(RestoringFile)

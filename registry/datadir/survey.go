@@ -13,7 +13,7 @@ const (
 	sampledDigests = 32
 )
 
-// Names lists what a catalog refers to.
+// Names lists the content that a catalog refers to.
 type Names interface {
 	Repositories(ctx context.Context) ([]string, error)
 	Records(ctx context.Context, repository string) ([]registry.GCRecord, error)
@@ -21,7 +21,7 @@ type Names interface {
 	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 }
 
-// Survey returns a function that examines a place without a mark. recorded says that the
+// Survey returns a function that examines a place without a mark. recorded means that the
 // directory recorded it as the place of its content before marks existed. Otherwise the place
 // is known if it has the evidence that the newest events of the catalog name, because evidence
 // is unique to a catalog and never collected. Without evidence it looks for the heads.

@@ -24,11 +24,11 @@ type Config struct {
 	// caller. Required.
 	Authorize func(ctx context.Context, a Access) error
 
-	// Inspect checks the content of a received manifest whose references exist, before the manifest
+	// Inspect checks the content of a received manifest with existing references, before the manifest
 	// is stored; its errors refuse the push. nil stores what callers may push.
 	Inspect func(ctx context.Context, d registry.Digest, manifest []byte) error
 
-	// Damaged is called for every request of content whose bytes do not match its digest. It
+	// Damaged is called for every request of content that does not match its digest. It
 	// may be nil.
 	Damaged func(ctx context.Context, d registry.Digest, err error)
 
@@ -55,7 +55,7 @@ type Config struct {
 	// Challenge returns the WWW-Authenticate header of a 401, for the required access; nil means
 	// Basic.
 	Challenge func(r *http.Request, a Access) string
-	// Logger logs errors whose text callers do not get; nil discards them.
+	// Logger logs errors that callers do not see; nil discards them.
 	Logger *slog.Logger
 	// MaxManifestBytes limits the size of a manifest; 0 means [DefaultMaxManifestBytes].
 	MaxManifestBytes int64

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Redirector is a store whose blobs clients can read without this handler.
+// Redirector is a store with blobs that clients can read without this handler.
 type Redirector interface {
 	// Redirect returns a URL by which anyone can read d until it expires, also in ranges. It
 	// returns false if it has no such URL; then the handler sends the bytes.

@@ -66,13 +66,13 @@ func New(c Config) (*Collector, error) {
 	return &Collector{c}, nil
 }
 
-// Collected counts what a collection did.
+// Collected counts the results of a collection.
 type Collected struct {
 	Marked              int                 `json:"marked"`    // records that were newly marked
 	Unmarked            int                 `json:"unmarked"`  // records that were unmarked
 	Manifests           int                 `json:"manifests"` // deleted manifest records
 	Members             int                 `json:"members"`   // blobs that were removed from a repository
-	Blobs               int                 `json:"blobs"`     // blobs whose bytes were deleted
+	Blobs               int                 `json:"blobs"`     // blobs with deleted bytes
 	Bytes               int64               `json:"bytes"`     // of those blobs
 	Leftovers           int                 `json:"leftovers"` // of broken uploads
 	Intents             int                 `json:"intents"`   // abandoned promotions that were deleted
@@ -89,8 +89,8 @@ type SkippedRepository struct {
 // Collect deletes content that is unreferenced and was not used since it was marked. It waits
 // for other collectors of the catalog, and does not touch content of other catalogs. It skips
 // damaged repositories and the sources of their models, because their references are unknown.
-// Errors: those of the ports; CodeTrust if the history was changed, because the history says
-// what must stay.
+// Errors: as the ports; CodeTrust if the history was changed, because the history decides
+// which content must stay.
 func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 	session, err := c.Lock.LockCollection(ctx)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Plan says what a collection would do now, and why content would stay.
+// Plan lists the deletions that a collection would make now, and why content would stay.
 type Plan struct {
 	Repositories        []Inventory
 	SkippedRepositories []SkippedRepository
-	Blobs               int   // blobs whose bytes would be deleted
+	Blobs               int   // blobs with bytes to delete
 	Bytes               int64 // of those blobs
 }
 

@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Retention says what garbage collection keeps, in addition to heads, tagged manifests and all
-// content that they need. The zero Retention has no grace period; use it only with exclusive
+// Retention configures the content that garbage collection keeps, in addition to heads, tagged
+// manifests and all content that they need. The zero Retention has no grace period; use it only with exclusive
 // access.
 type Retention struct {
 	Grace  time.Duration // keep content that was recorded less than this ago
@@ -31,7 +31,7 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// Roots lists what the catalog requires to stay in the repositories of one model, in all
+// Roots lists the content that the catalog requires to stay in the repositories of one model, in all
 // environments, with the reason.
 type Roots struct {
 	Releases map[registry.Digest]string // kept with all content that they need and all evidence about them
@@ -136,7 +136,7 @@ func (r Retention) earlier(tenures []tenure, now time.Time) []registry.Digest {
 	return kept
 }
 
-// Outcome says what happens to a record.
+// Outcome is the fate of a record.
 type Outcome struct {
 	registry.GCRecord
 	KeptBecause string // why it is kept; empty: it is unreferenced

@@ -38,7 +38,7 @@ func (s SafeStore) Uploads(uploads registry.Uploads) registry.Uploads {
 	return safeUploads{uploads, s}
 }
 
-// Refs wraps refs, whose bytes are in blobs, for writing.
+// Refs wraps refs, with bytes in blobs, for writing.
 func (s SafeStore) Refs(refs registry.RepositoryRecords, blobs registry.Blobs) registry.RepositoryRecords {
 	return safeRefs{refs, s, blobs}
 }

@@ -14,7 +14,7 @@ const collectionLease = "collection"
 // collect, and one that crashes at once must not collect each time.
 const firstCollection = time.Minute
 
-// Schedule runs a collector at an interval, in one of several replicas.
+// Schedule runs a collector at an interval, in one replica out of several.
 type Schedule struct {
 	Collector *Collector
 	Leases    registry.Leases

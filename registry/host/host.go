@@ -22,7 +22,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Timeouts bound what a connection may take. Each must be positive.
+// Timeouts bound the duration of a connection's steps. Each must be positive.
 type Timeouts struct {
 	Header         time.Duration // for the headers of a request
 	Idle           time.Duration // between two requests
@@ -37,14 +37,14 @@ func (t Timeouts) Server(handler http.Handler, logger *slog.Logger) *http.Server
 	}
 }
 
-// Shutdown says how a server stops.
+// Shutdown configures how a server stops.
 type Shutdown struct {
 	Begin func()        // called first, so that the service can report that it is not ready
 	Delay time.Duration // from then until connections are refused
 	Grace time.Duration // after that, for requests to finish
 }
 
-// Serve serves until ctx ends, with TLS if srv.TLSConfig is set, and then stops as s says. Errors: CodeUnavailable
+// Serve serves until ctx ends, with TLS if srv.TLSConfig is set, and then stops as s configures. Errors: CodeUnavailable
 // if requests did not finish within the grace period; whatever keeps the server from accepting connections.
 func (s Shutdown) Serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	stopped := make(chan error, 1)

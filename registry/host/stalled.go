@@ -86,7 +86,7 @@ func (w *pacedWriter) move() {
 // Unwrap is for [http.ResponseController].
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what is in buffers.
+// Flush sends buffered data.
 func (w *pacedWriter) Flush() { _ = w.control.Flush() }
 
 func (w *pacedWriter) Write(p []byte) (int, error) {

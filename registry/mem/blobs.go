@@ -76,7 +76,7 @@ func (b *Blobs) Damage(d registry.Digest) {
 	b.bytes[d] = changed
 }
 
-// Open gives the bytes of d.
+// Open returns the bytes of d.
 func (b *Blobs) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
 	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
 		return nil, 0, err
@@ -101,7 +101,7 @@ func (b *Blobs) Delete(ctx context.Context, d registry.Digest) error {
 	return nil
 }
 
-// Permit gives a permit that lasts until it is closed.
+// Permit returns a permit that lasts until it is closed.
 func (b *Blobs) Permit(ctx context.Context) (registry.Permit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (p permit) Close() error {
 	return nil
 }
 
-// Digests lists what was held when the sequence was started.
+// Digests lists the blobs held when the sequence was started.
 func (b *Blobs) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		b.mu.RLock()

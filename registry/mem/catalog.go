@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
-// Head gives the head of a model in an environment.
+// Head returns the head of a model in an environment.
 func (db *DB) Head(ctx context.Context, environment, model string) (registry.Head, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Head{}, err
@@ -60,7 +60,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	return o.Event, nil
 }
 
-// ModelState gives where the catalog stands on a model in an environment.
+// ModelState returns the catalog's state of a model in an environment.
 func (db *DB) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.ModelState{}, err
@@ -77,7 +77,7 @@ func (db *DB) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[re
 	}
 }
 
-// LastEvent gives the hash of the newest event of a model in an environment.
+// LastEvent returns the hash of the newest event of a model in an environment.
 func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
 	for e, err := range db.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Descending: true}) {
 		if err != nil || e.Environment == environment && e.Model == model {

@@ -6,8 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Clone is the database as it is now, as a backup has it: what is written to one of the two
-// is not in the other. What ends by itself, such as leases, stays behind.
+// Clone returns a copy of the database, like a backup: writes to either are not in the
+// other. What ends by itself, such as leases, stays behind.
 func (db *DB) Clone() *DB {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -67,7 +67,7 @@ func (b *Blobs) Clone() *Blobs {
 	return &Blobs{bytes: maps.Clone(b.bytes)}
 }
 
-// Record looks at what a repository holds of a key, as a collector does, which unmarks
+// Record looks up a key in a repository, as a collector does, and unmarks
 // nothing.
 func (db *DB) Record(repository string, key registry.GCRecordKey) (registry.GCRecord, bool) {
 	db.mu.RLock()

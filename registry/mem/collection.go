@@ -58,7 +58,7 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// Records gives what a repository holds.
+// Records returns the records of a repository.
 func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func(
 	return catalog.UpdateRecords(ctx, records{db, repository}, decide)
 }
 
-// WithoutRepository gives the digests that no repository holds.
+// WithoutRepository returns the digests that no repository holds.
 func (db *DB) WithoutRepository(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, 
 	return registry.Removal{}, nil
 }
 
-// MarkedBefore lists what was marked when the sequence was started.
+// MarkedBefore lists the content marked when the sequence was started.
 func (db *DB) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		db.mu.RLock()

@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
-// Agreed gives the agreed configuration, in which first fills what was never recorded.
+// Agreed returns the agreed configuration, in which first fills what was never recorded.
 func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Configuration{}, err

@@ -43,7 +43,7 @@ func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting tim
 	return true, nil
 }
 
-// ReleaseLease gives a lease up.
+// ReleaseLease ends a lease.
 func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 	if err := ctx.Err(); err != nil {
 		return err

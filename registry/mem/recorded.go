@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Recorded gives the first event of a model that names each bundle.
+// Recorded returns the first event of a model that names each bundle.
 func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

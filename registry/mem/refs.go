@@ -49,7 +49,7 @@ func (db *DB) AddUploaded(
 	return true, nil
 }
 
-// Blob gives the size that the membership was recorded with, and unmarks.
+// Blob returns the size that the membership was recorded with, and unmarks.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func (db *DB) putManifest(repository string, m registry.Manifest) {
 	db.put(recordKey{key, true})
 }
 
-// Manifest gives the record of d, and unmarks.
+// Manifest returns the record of d, and unmarks.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Manifest{}, err
@@ -143,7 +143,7 @@ func (db *DB) CountReferrers(ctx context.Context, repository string, d registry.
 	return n, nil
 }
 
-// AllManifests lists what was recorded when the sequence was started.
+// AllManifests lists the manifests recorded when the sequence was started.
 func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
 	return func(yield func(registry.RepositoryManifest, error) bool) {
 		each(ctx, db.allManifests(), yield)
@@ -163,7 +163,7 @@ func (db *DB) allManifests() []registry.RepositoryManifest {
 	return all
 }
 
-// Tag gives the digest that a tag names.
+// Tag returns the digest that a tag names.
 func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -77,7 +77,7 @@ func (db *DB) EndRemoval(ctx context.Context, id string, removed, kept []registr
 	return nil
 }
 
-// TakeOver forgets what a removal left that has ended by itself.
+// TakeOver forgets the traces of a removal that has ended by itself.
 func (db *DB) TakeOver(ctx context.Context, d registry.Digest, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err

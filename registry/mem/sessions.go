@@ -40,7 +40,7 @@ func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
 	return nil
 }
 
-// FindSession gives the session with an ID.
+// FindSession returns the session with an ID.
 func (db *DB) FindSession(ctx context.Context, id string) (registry.Session, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Session{}, err

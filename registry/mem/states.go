@@ -33,7 +33,7 @@ func kept(s registry.UploadState) registry.UploadState {
 	return s
 }
 
-// Upload gives the state of an upload.
+// Upload returns the state of an upload.
 func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.UploadState{}, err
@@ -105,7 +105,7 @@ func (db *DB) CountUploads(ctx context.Context, principal string, within time.Du
 	return n, ctx.Err()
 }
 
-// StaleUploads lists what was stale when the sequence was started.
+// StaleUploads lists the uploads that were stale when the sequence was started.
 func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {
 		db.mu.RLock()

@@ -42,7 +42,7 @@ func (t *Table[T]) Put(ctx context.Context, name string, document T) error {
 	return nil
 }
 
-// Get gives a document.
+// Get returns a document.
 func (t *Table[T]) Get(ctx context.Context, name string) (document T, err error) {
 	if err := ctx.Err(); err != nil {
 		return document, err
@@ -56,7 +56,7 @@ func (t *Table[T]) Get(ctx context.Context, name string) (document T, err error)
 	return document, json.Unmarshal(body, &document)
 }
 
-// List gives a page of documents.
+// List returns a page of documents.
 func (t *Table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

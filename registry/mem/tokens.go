@@ -39,7 +39,7 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	return nil
 }
 
-// FindToken gives the token of an ID.
+// FindToken returns the token of an ID.
 func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Token{}, err
@@ -104,7 +104,7 @@ func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
 	return nil
 }
 
-// Secret gives the secret of a name, which fresh becomes where there is none.
+// Secret returns the secret of a name, which fresh becomes if there is none.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string
 	return id, nil
 }
 
-// Offset gives the number of bytes that arrived.
+// Offset returns the number of bytes that arrived.
 func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -87,7 +87,7 @@ func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id str
 	}
 }
 
-// acquire gives an upload to one Append alone.
+// acquire returns an upload to one Append alone.
 func (u *Uploads) acquire(ctx context.Context, owner registry.UploadOwner, id string, offset int64) (*upload, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -24,13 +24,13 @@ const SourceMachine = registry.SourceMachine
 // NoteEmulated is [registry.NoteEmulated].
 const NoteEmulated = registry.NoteEmulated
 
-// Options say where Describe looks. The zero Options describe this machine.
+// Options configure the places where Describe looks. The zero Options describe this machine.
 type Options struct {
 	// Runtimes are versions by name that the caller knows to be installed, such as those of its
 	// own toolchains. They replace what Describe finds.
 	Runtimes map[string]string
-	// Root is the folder to use as "/"; empty means "/". The processor is always that of this
-	// machine.
+	// Root is the folder to use as "/"; empty means "/". The processor is always this
+	// machine's.
 	Root string
 	// Getenv reads PATH and LD_LIBRARY_PATH; nil means os.Getenv.
 	Getenv func(string) string

@@ -12,16 +12,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// MachineID is the file with the identity that systemd and most distributions give a machine. It does not change, and should not be
-// told to others.
+// MachineID is the file with the identity that systemd and most distributions give a machine. It does not change, and
+// should not be told to others.
 const MachineID = "/etc/machine-id"
 
 // minMachineID is the fewest characters of an identity that nobody guesses.
 const minMachineID = 32
 
-// Machine is what a machine proves by that a report is its own: a keyed digest of its identity, as machine-id(5) asks for, so that
-// the identity itself stays here. A machine without the default file has none: "". Errors: CodeInvalid for another file that cannot
-// be read or is too short.
+// Machine is a machine's proof that a report is its own: a keyed digest of its identity, as machine-id(5) asks for, so that
+// the identity itself stays here. A machine without the default file has none: "". Errors: CodeInvalid for another file
+// that cannot be read or is too short.
 func Machine(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	id := strings.TrimSpace(string(text))

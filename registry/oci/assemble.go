@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Assemble stores an index of existing parts, and then its tags. Of the order of the parts only that of
-// engines matters, which the index records. Errors: CodeNotFound for a missing part; CodeInvalid and CodeTrust for an index
+// Assemble stores an index of existing parts, and then its tags. Only the order of engines matters, which
+// the index records. Errors: CodeNotFound for a missing part; CodeInvalid and CodeTrust for an index
 // that readers would refuse, such as one with an engine that names other limits.
 func (s *Store) Assemble(ctx context.Context, name string, a registry.Assembly) (registry.Digest, error) {
 	repo, err := s.repository(ctx, name)

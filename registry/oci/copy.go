@@ -8,7 +8,7 @@ import (
 )
 
 // Copy copies a release and evidence about it to the repository to: first blobs, then
-// manifests, then the index, then evidence, so that nothing is stored before what it refers to.
+// manifests, then the index, then evidence, so that nothing is stored before the content that it refers to.
 // If the destination is a Mounter, Copy mounts blobs without reading their bytes; use
 // [Store.Rehash] to check them. At the end it looks up everything in the destination. An
 // interrupted copy can be repeated. Errors: CodeNotFound, CodeInvalid, CodeTrust, CodeDigest

@@ -12,11 +12,10 @@ import (
 
 // PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a blob, and
 // each subject gets a manifest that refers to it. Per-case figures are the config of that manifest: whatever
-// copies, keeps or checks evidence does so with them, and the bundle stays its only layer. The predicate type of the manifest is that of
-// the signed statement. Subjects are processed one after the other, and each manifest is looked
-// up among the referrers. Errors: CodeInvalid for an invalid or too large bundle, or one with
-// another predicate type than stated; CodeNotFound without a subject; CodeConflict if the
-// repository repeatedly loses a referrer.
+// copies, keeps or checks evidence does so with them, and the bundle stays its only layer. The predicate type of the
+// manifest is the signed statement's. Subjects are processed one after the other, and each manifest is looked up among
+// the referrers. Errors: CodeInvalid for an invalid or too large bundle, or one with another predicate type than
+// stated; CodeNotFound without a subject; CodeConflict if the repository repeatedly loses a referrer.
 func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
 	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
 	if err != nil {
@@ -36,7 +35,7 @@ func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle,
 }
 
 // StageEvidence stores what PutEvidence stores, but leaves out the records of the manifests if
-// the repository is a [Stager]. Errors: those of PutEvidence.
+// the repository is a [Stager]. Errors: as PutEvidence.
 func (s *Store) StageEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
 	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const evidenceBytes = maxDocument
 
 // Evidence returns the bundles attached to a subject, by cosign's rule for reading: a manifest
-// that refers to it and whose only layer is a bundle. It skips all other referrers, also those
+// that refers to it, with a bundle as its only layer. It skips all other referrers, also those
 // that are too large or incomplete, because untrusted clients must not be able to stop a
 // promotion by attaching junk. It reads one manifest or document at a time, and each document
 // once, so the amount of junk does not matter. Errors: see [registry.EvidenceStore].

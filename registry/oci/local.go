@@ -147,7 +147,7 @@ func (l *local) Tag(ctx context.Context, desc ocispec.Descriptor, reference stri
 	return l.refs.SetTag(ctx, l.name, reference, desc.Digest)
 }
 
-// Predecessors lists the manifests whose subject is the node, by digest.
+// Predecessors lists the manifests with the node as subject, by digest.
 func (l *local) Predecessors(ctx context.Context, node ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 	var out []ocispec.Descriptor
 	err := l.Referrers(ctx, node, "", func(page []ocispec.Descriptor) error {

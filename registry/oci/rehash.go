@@ -8,7 +8,7 @@ import (
 )
 
 // Rehash reads all content of the release in the repository, each blob once, and checks every
-// digest. Errors: CodeDigest with what was changed; CodeNotFound with what is missing.
+// digest. Errors: CodeDigest with the changed content; CodeNotFound with the missing content.
 func (s *Store) Rehash(ctx context.Context, name string, r registry.Release) error {
 	repo, err := s.repository(ctx, name)
 	if err != nil {

@@ -26,8 +26,8 @@ func isManifest(mediaType string) bool {
 
 // Reindex recomputes the fields of every manifest record from the manifest's bytes, and returns
 // the number of records that are correct afterwards. It continues after a manifest that it
-// cannot read. Errors: all that occurred, joined. CodeDigest and CodeNotFound name the manifest
-// whose bytes were changed or are missing; its record stays as it is.
+// cannot read. Errors: all that occurred, joined. CodeDigest and CodeNotFound name the changed
+// or missing manifest; its record stays as it is.
 func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords) (n int, err error) {
 	var all []registry.RepositoryManifest // read to the end first: a store may refuse writes during a listing
 	for m, err := range refs.AllManifests(ctx) {

@@ -19,8 +19,8 @@ import (
 
 // Repository is one repository of an OCI registry, local or remote: the part of oras-go's
 // interfaces that a [Store] needs. The media type distinguishes manifests from blobs. Resolve
-// takes a tag or the digest of a manifest. Predecessors returns at least the manifests whose
-// subject is the node. Missing content is errdef.ErrNotFound, and so is content with another
+// takes a tag or the digest of a manifest. Predecessors returns at least the manifests with
+// the node as subject. Missing content is errdef.ErrNotFound, and so is content with another
 // size than in the descriptor, because the descriptor is then wrong. If a repository is also a
 // [Mounter], blobs are mounted instead of copied.
 type Repository interface {
@@ -42,7 +42,7 @@ type Sender interface {
 	Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error
 }
 
-// Stager is a repository whose manifests belong to it by a record in the catalog. Stage stores
+// Stager is a repository that owns manifests by records in the catalog. Stage stores
 // the bytes of a manifest and returns its record, for the catalog to write.
 type Stager interface {
 	Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (registry.Manifest, error)

@@ -16,7 +16,7 @@ const (
 	maxSuspects = 64
 )
 
-// Background runs a Scrubber beside a service, in one of several replicas.
+// Background runs a Scrubber in a service, in one replica out of several.
 type Background struct {
 	Scrubber *Scrubber
 	Leases   registry.Leases

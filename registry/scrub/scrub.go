@@ -74,8 +74,8 @@ type Result struct {
 }
 
 // Pass continues the pass in progress, or begins one, and reads all remaining content. It
-// records its position, also if it fails, so that the next call continues there. Errors: those
-// of the ports. Content that cannot be read while the storage answers is damage, not an error.
+// records its position, also if it fails, so that the next call continues there. Errors: as the
+// ports. Content that cannot be read while the storage answers is damage, not an error.
 func (s *Scrubber) Pass(ctx context.Context) (Result, error) {
 	state, err := s.State(ctx)
 	if err != nil {

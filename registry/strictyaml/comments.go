@@ -13,7 +13,7 @@ import (
 type Comment struct {
 	Text string // without '#'
 	Line int    // from 1
-	// Found says whether a value in one line is right in front of it, of a key or an item of a block.
+	// Found reports whether a value in one line is right in front of it, of a key or an item of a block.
 	Found  bool
 	Value  string // as it is read
 	Quote  string // around it: ' or ", or empty
@@ -21,7 +21,7 @@ type Comment struct {
 }
 
 // Comments lists the comments of a file. It reads tokens alone, and so any number of documents, and anchors and whatever else
-// [Decode] refuses. Errors: CodeInvalid for more than [MaxBytes], and for what the lexer does not understand.
+// [Decode] refuses. Errors: CodeInvalid for more than [MaxBytes], and for text that the lexer does not understand.
 func Comments(name string, data []byte) (all []Comment, err error) {
 	if len(data) > MaxBytes {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", name, len(data), MaxBytes)

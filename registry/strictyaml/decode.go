@@ -20,7 +20,7 @@ type Unmarshaler interface {
 }
 
 // Decode reads the node into the non-nil pointer into, as the function [Decode]
-// does, and notes what is wrong.
+// does, and notes mistakes.
 func (n *Node) Decode(into any) {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -31,7 +31,7 @@ func (n *Node) Decode(into any) {
 }
 
 // DecodeEither reads a scalar into one pointer and any other node into the other, for a
-// type of which the one value that everybody needs may stand alone. Where its DecodeYAML
+// type with a main value that may stand alone. Where its DecodeYAML
 // calls this, the second is of a type without that method.
 func (n *Node) DecodeEither(scalar, other any) {
 	if n.kind == Scalar {

@@ -1,9 +1,9 @@
 // Package strictyaml decodes the YAML files that people write for mlpromote, and
-// says line and column of whatever is wrong in them.
+// reports line and column of every mistake in them.
 //
 // It reads a plain part of YAML 1.2: one document of mappings, sequences and
 // scalars. Anchors, aliases, tags, merge keys and directives are refused, because
-// what a file says should be where the file says it. So are keys that the Go type
+// the meaning of a line should not depend on other lines. So are keys that the Go type
 // does not know, keys that are there twice, and values of another type: a limit
 // that was misspelt must not be a limit that is not there.
 //

@@ -31,7 +31,7 @@ type Document struct {
 // Decode reads data, the bytes of the file that messages call name, into the
 // non-nil pointer into.
 //
-// Structs are read by their `yaml:"key"` tags ("key,required" where a key must be
+// Structs are read by their `yaml:"key"` tags ("key,required" if a key must be
 // there), with mappings, sequences, pointers, strings, booleans, numbers and types
 // that are an [Unmarshaler] inside. A string is never made of a number or boolean, so
 // that version 11.10 does not become 11.1. An empty value is a problem except for an
@@ -85,8 +85,8 @@ func describeMode(mode os.FileMode) string {
 // Root is the document's one value.
 func (d *Document) Root() *Node { return d.root }
 
-// At gives the node at the end of path, which is made of keys (string) and indexes
-// (int). Where the path leaves the document it gives the last node that is there.
+// At returns the node at the end of path, which is made of keys (string) and indexes
+// (int). If the path leaves the document, it returns the last existing node.
 func (d *Document) At(path ...any) *Node {
 	n := d.root
 	for _, step := range path {

@@ -33,7 +33,7 @@ func newError(name string, lines []string, problems []Problem) *Error {
 }
 
 // Error writes a line "file:line:column: message" for each problem, and under it the
-// line of the document, indented. What the document says ends no line.
+// line of the document, indented. Text of the document ends no line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	for i, p := range e.Problems {

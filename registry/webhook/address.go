@@ -18,7 +18,7 @@ import (
 // maxURL bounds the length of a webhook's URL.
 const maxURL = 2048
 
-// CheckURL returns an error if a URL cannot be that of a webhook. Unless private is set, the
+// CheckURL returns an error if a URL cannot be a webhook's. Unless private is set, the
 // URL must be https and must not have an address of this machine or of a private network.
 // Addresses behind a host name are checked at every connection. Errors: CodeInvalid.
 func CheckURL(text string, private bool) error {

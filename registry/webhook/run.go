@@ -21,7 +21,7 @@ type Config struct {
 	Clock      registry.CatalogClock // the clock of Leases
 	History    func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 
-	// Damages lists damaged content, of which webhooks are notified too. It may be nil.
+	// Damages lists damaged content, and webhooks are notified about it too. It may be nil.
 	Damages registry.Damages
 
 	// URL is where people reach the pages of the service, to which deliveries link. Empty: they have no links.
@@ -30,7 +30,7 @@ type Config struct {
 	// caller who may register a webhook can then reach services that only this machine should
 	// reach.
 	PrivateUnsafe bool
-	// Holder names this process in the lease. It must differ from that of every other replica.
+	// Holder names this process in the lease. It must differ from every other replica's.
 	// If it is the same after a crash, the process continues without waiting for its old lease.
 	// Empty means a random name.
 	Holder   string
@@ -106,7 +106,7 @@ func (d *Deliverer) stop(ctx context.Context) {
 	}
 }
 
-// Round gives every webhook a turn, if this process has or gets the lease. It is not safe for
+// Round serves every webhook once, if this process has or gets the lease. It is not safe for
 // concurrent use.
 func (d *Deliverer) Round(ctx context.Context) error {
 	if err := d.readClock(ctx); err != nil {

@@ -15,7 +15,7 @@ import (
 type Payload struct {
 	Type      registry.EventKind `json:"type"`
 	Timestamp time.Time          `json:"timestamp"` // of the event
-	// Page is the address of the page of the event's release; empty where there is none.
+	// Page is the address of the page of the event's release; empty if there is none.
 	Page string         `json:"page,omitempty"`
 	Data registry.Event `json:"data"`
 }

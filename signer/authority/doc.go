@@ -1,4 +1,4 @@
-// Package authority asks the authorities of a sigstore for what a signature gets beside it: a timestamp
+// Package authority requests the additions to a signature from the authorities of a sigstore: a timestamp
 // (RFC 3161), a certificate for a CI identity (Fulcio), an entry in a log (Rekor). Two kinds of files
 // in the folder of keys say whom to ask:
 //

@@ -16,7 +16,7 @@ import (
 // Extension ends the name of a file that describes how a role signs as an identity.
 const Extension = ".identity"
 
-// Identity says how to sign with certificates for an identity.
+// Identity configures signing with certificates for an identity.
 type Identity struct {
 	// Fulcio is the address of the certificate authority: its signing API, version 2.
 	Fulcio string `yaml:"fulcio,required"`
@@ -29,7 +29,7 @@ type Identity struct {
 	Rekor string `yaml:"rekor"`
 }
 
-// LoadIdentity reads a file. Errors: those of [LoadTimestamps].
+// LoadIdentity reads a file. Errors: as [LoadTimestamps].
 func LoadIdentity(path string) (Identity, error) {
 	var i Identity
 	if err := load(path, &i); err != nil {
@@ -79,7 +79,7 @@ func (i Identity) Text() string {
 	return b.String()
 }
 
-// CheckDated checks that signatures get a time, that of an authority or of a log. Without one a
+// CheckDated checks that signatures get a time from an authority or a log. Without one a
 // certificate of ten minutes is worth nothing. Errors: CodeInvalid.
 func (i Identity) CheckDated(stamps Timestamps) error {
 	if stamps.URL != "" || i.Rekor != "" {

@@ -18,7 +18,7 @@ import (
 // minLeft is how long a certificate is valid at least when it signs: a timestamp comes after it.
 const minLeft = 2 * time.Minute
 
-// Settings is what an identity needs beside its file.
+// Settings supplements the file of an identity.
 type Settings struct {
 	Timestamps Timestamps // of the folder; zero: none
 	Getenv     func(name string) string
@@ -38,7 +38,7 @@ type identitySigner struct {
 }
 
 // Open returns the signer that a file describes. It asks for a certificate at the first signature, and for
-// another before that expires. Errors: those of [LoadIdentity]; CodeInvalid where nothing
+// another before that expires. Errors: as [LoadIdentity]; CodeInvalid if nothing
 // would show when a signature was made.
 func Open(path string, settings Settings) (signer.Signer, error) {
 	i, err := LoadIdentity(path)

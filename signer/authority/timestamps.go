@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
-// TimestampsFile in a folder of keys says which authority gives every signature a timestamp.
+// TimestampsFile in a folder of keys names the authority that timestamps every signature.
 const TimestampsFile = "timestamps.yaml"
 
 // Timestamps is an authority for timestamps.

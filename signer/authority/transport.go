@@ -28,8 +28,8 @@ type call struct {
 	secret string          // is in no message
 }
 
-// RoundTrip asks, and reads the whole answer. Errors: CodeUnavailable where asking again may help, and
-// lastingly where it does not.
+// RoundTrip asks, and reads the whole answer. Errors: CodeUnavailable, lasting if asking again does not
+// help.
 func (c call) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, callTime)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 // Follower follows one registry. It is safe for several processes at once.
 type Follower struct {
 	Registry   string         // name
-	Publishers []Publisher    // whose bundles count at the first contact
-	State      string         // folder that remembers what was accepted; it is made when it is needed
+	Publishers []Publisher    // publishers trusted at the first contact
+	State      string         // folder that remembers accepted bundles; it is made when it is needed
 	Now        registry.Clock // nil means time.Now
 }
 
@@ -26,7 +26,7 @@ type Publisher struct {
 	PEM  []byte
 }
 
-// Accepted is a trust bundle whose signature counts for a follower.
+// Accepted is a trust bundle with a signature that counts for a follower.
 type Accepted struct {
 	registry.AcceptedTrust
 	Trust  *signer.Trust // verifies by the keys of the bundle
@@ -41,7 +41,7 @@ func (f Follower) now() time.Time {
 }
 
 // Update accepts the bundle that a registry hands out, and requires that it is current. A newer one is
-// remembered also if it has expired. Errors: those of Accept; CodeTrust for an expired one.
+// remembered also if it has expired. Errors: as Accept; CodeTrust for an expired one.
 func (f Follower) Update(ctx context.Context, bundle []byte) (*Accepted, error) {
 	accepted, err := f.Accept(ctx, bundle)
 	if err != nil {
@@ -51,7 +51,7 @@ func (f Follower) Update(ctx context.Context, bundle []byte) (*Accepted, error) 
 }
 
 // Accept checks a bundle against the one that is remembered, and remembers it if it is newer. Errors:
-// CodeTrust if its signature does not count, or it does not follow; those of Remembered, but for CodeNotFound.
+// CodeTrust if its signature does not count, or it does not follow; as Remembered, except CodeNotFound.
 func (f Follower) Accept(ctx context.Context, bundle []byte) (*Accepted, error) {
 	before, err := f.newest(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Source has a token of the job for one audience. Tokens of GitHub are valid for minutes and builds take hours, so it asks for
-// another one when half of the time is over. While GitHub does not answer, it gives the token that is still valid. It is safe
+// another one when half of the time is over. While GitHub does not answer, it returns the token that is still valid. It is safe
 // for concurrent use.
 type Source struct {
 	Audience string
@@ -30,7 +30,7 @@ const (
 	leeway   = 30 * time.Second // before a token expires, in which it is not used: clocks differ
 )
 
-// Token is a token that is valid now. Errors: those of [GitHub].
+// Token is a token that is valid now. Errors: as [GitHub].
 func (s *Source) Token(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,8 @@
 // Package keyfile keeps signing keys in files as cosign does: NAME.key holds an
-// ECDSA P-256 private key, encrypted with a password, NAME.pub the public key. What
-// it writes, cosign sign --key reads, and it reads what cosign generate-key-pair
-// and cosign import-key-pair write.
+// ECDSA P-256 private key, encrypted with a password, NAME.pub the public key. cosign
+// sign --key reads its files, and it reads the files of cosign generate-key-pair and cosign import-key-pair.
 //
-// The private key is PKCS #8 in a NaCl secretbox, whose key scrypt derives from the password,
+// The private key is PKCS #8 in a NaCl secretbox with a key that scrypt derives from the password,
 // written as JSON in a PEM block (package encrypted of go-securesystemslib). An empty password
 // is allowed; then only the file's permissions protect the key, and the derivation has the lowest
 // cost that the format knows, since it has nothing to slow down.
@@ -105,8 +104,8 @@ func decode(data, password []byte) (crypto.Signer, error) {
 
 // Generate creates a key and writes dir/name.key, readable only by its owner, and dir/name.pub.
 // It creates dir if necessary, never replaces a file, and never leaves an incomplete one. It
-// returns the public key in PEM. Errors: CodeConflict, with [os.ErrExist] in the chain, if one
-// of the files exists; CodeInvalid for a name that is a path; CodeUnavailable if dir cannot be
+// returns the public key in PEM. Errors: CodeConflict, with [os.ErrExist] in the chain, if either
+// file exists; CodeInvalid for a name that is a path; CodeUnavailable if dir cannot be
 // written.
 func Generate(dir, name string, password []byte) (public []byte, err error) {
 	if err := checkFree(dir, name); err != nil {

@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string) (signer.Signer, error) {
 	return s, nil
 }
 
-// OpenURI opens the key with the URI. Errors: those of [Open] but for the file.
+// OpenURI opens the key with the URI. Errors: as [Open], except for the file.
 func OpenURI(ctx context.Context, uri string) (signer.Signer, error) {
 	if err := ValidateURI(uri); err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (a *Authority) rootWith(t testing.TB, certificates, signatures map[string]*
 	return data
 }
 
-// Certificate is what a certificate says. The zero times are a few minutes around now.
+// Certificate has the fields of a certificate. The zero times are a few minutes around now.
 type Certificate struct {
 	Issuer     string
 	URI, Email string
@@ -111,8 +111,8 @@ const (
 	Environment       = 23
 )
 
-// GitHub is the certificate of a job of the repository acme/vision, whose ID is 456, in the
-// environment production.
+// GitHub is the certificate of a job of the repository acme/vision (ID 456) in the environment
+// production.
 func GitHub() Certificate {
 	return Certificate{
 		Issuer: "https://token.actions.githubusercontent.com",
@@ -166,7 +166,7 @@ func (a *Authority) issue(c Certificate, key crypto.PublicKey) ([]byte, error) {
 	return x509.CreateCertificate(rand.Reader, template, a.intermediate, key, a.key)
 }
 
-// Document is a bundle whose parts a test can change.
+// Document is a bundle with parts that a test can change.
 type Document map[string]any
 
 // Material is the verification material of the bundle.

@@ -17,7 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Claims are those of a token of GitHub Actions.
+// Claims are the claims of a token of GitHub Actions.
 type Claims struct {
 	Issuer            string `json:"iss"`
 	Subject           string `json:"sub"`
@@ -36,7 +36,7 @@ type Claims struct {
 	Environment       string `json:"environment,omitempty"`
 	RunnerEnvironment string `json:"runner_environment,omitempty"`
 	Email             string `json:"email,omitempty"`
-	EmailVerified     bool   `json:"email_verified,omitempty"` // what sigstore's client asks for beside an email
+	EmailVerified     bool   `json:"email_verified,omitempty"` // requested by sigstore's client in addition to an email
 }
 
 // Job are the claims of the job of [GitHub], in a token for sigstore that is valid for ten minutes.
@@ -64,8 +64,8 @@ func (a *Authority) Token(t testing.TB, c Claims) string {
 }
 
 // Fulcio issues certificates over HTTP, as Fulcio's signing API of version 2 does, for tokens of the
-// authority's issuer. change, if there is one, changes what a certificate says, and the key
-// that it is for.
+// authority's issuer. change, if there is one, changes the fields of a certificate and its
+// key.
 func (a *Authority) Fulcio(change func(c *Certificate, key *ecdsa.PublicKey) *ecdsa.PublicKey) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, key, err := a.admit(r)

@@ -8,8 +8,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Issuer is the issuer of the authority's tokens over HTTP, as that of GitHub Actions: it publishes its keys, and gives a job that
-// shows the secret a token of its claims at /token?audience=A. given is called with each of them and its audience.
+// Issuer is the issuer of the authority's tokens over HTTP, like GitHub Actions' issuer: it publishes its keys, and
+// returns a token with its claims to a job that shows the secret, at /token?audience=A. given is called with each of
+// them and its audience.
 func (a *Authority) Issuer(t testing.TB, secret string, claims func() Claims, given func(audience, token string)) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, document any) {

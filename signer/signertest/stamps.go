@@ -62,7 +62,7 @@ func (a *Authority) StampChain(t testing.TB) []byte {
 }
 
 // Stamps answers RFC 3161 requests over HTTP. change, if there is one, changes the request before it is
-// answered, and says what time it is.
+// answered, and sets the time.
 func (a *Authority) Stamps(change func(r *timestamp.Request) time.Time) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)

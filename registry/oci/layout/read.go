@@ -223,7 +223,7 @@ func (l *Layout) Resolve(_ context.Context, reference string) (ocispec.Descripto
 	return describe(m), nil
 }
 
-// Predecessors lists the manifests whose subject is the node, by digest.
+// Predecessors lists the manifests with the node as subject, by digest.
 func (l *Layout) Predecessors(_ context.Context, node ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 	return referrers(l.manifests, node.Digest), nil
 }

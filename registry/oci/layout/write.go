@@ -17,8 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Writer is a repository that collects content for an archive: manifests in memory, and of blobs
-// where they can be read. Copy a release into it, then call [Writer.Write]. It is not safe for
+// Writer is a repository that collects content for an archive: manifests in memory, and the sources
+// of blobs. Copy a release into it, then call [Writer.Write]. It is not safe for
 // concurrent use.
 type Writer struct {
 	content   map[registry.Digest]held
@@ -91,7 +91,7 @@ func (w *Writer) Resolve(_ context.Context, reference string) (ocispec.Descripto
 // Tag fails: the tag of an archive is an argument of Write.
 func (w *Writer) Tag(context.Context, ocispec.Descriptor, string) error { return errdef.ErrUnsupported }
 
-// Predecessors lists the manifests whose subject is the node, by digest.
+// Predecessors lists the manifests with the node as subject, by digest.
 func (w *Writer) Predecessors(_ context.Context, node ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 	return referrers(w.manifests, node.Digest), nil
 }

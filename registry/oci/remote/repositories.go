@@ -1,5 +1,5 @@
-// Package remote opens repositories that are reached over the network: those of environments whose content
-// is on another OCI registry, with the credentials of the docker config, and those of an mlpromote service.
+// Package remote opens repositories that are reached over the network: repositories of environments with
+// content on another OCI registry, with the credentials of the docker config, and repositories of an mlpromote service.
 package remote
 
 import (
@@ -25,7 +25,7 @@ const maxReferrerPages = 4096
 // Repositories opens repositories by name, each on the registry of its environment. Set the fields before the
 // first call; after that it is safe for concurrent use.
 type Repositories struct {
-	// Environments says which environments have a registry of their own.
+	// Environments lists the environments that have a registry of their own.
 	Environments registry.Environments
 	// Local opens a repository of an environment that has none.
 	Local func(repository string) (oci.Repository, error)
@@ -33,7 +33,7 @@ type Repositories struct {
 	Keychain authn.Keychain
 	// Agent is the User-Agent of requests.
 	Agent string
-	// Transfer says how blobs are sent and fetched.
+	// Transfer configures how blobs are sent and fetched.
 	Transfer transfer.Options
 	// Tell is called with the name of each credential that is used for the first time; may be nil.
 	Tell func(host, credential string)
@@ -58,8 +58,8 @@ func (c *Repositories) host(repository string) string {
 	return e.Registry
 }
 
-// Open opens a repository, and returns the same value for the same name: its client learns once what the
-// registry supports, and two updates of one list of referrers in this process never overlap.
+// Open opens a repository, and returns the same value for the same name: its client detects the features
+// of the registry once, and two updates of one list of referrers in this process never overlap.
 func (c *Repositories) Open(_ context.Context, repository string) (oci.Repository, error) {
 	host := c.host(repository)
 	if host == "" {

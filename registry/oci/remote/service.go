@@ -25,7 +25,7 @@ func (k KeptError) Error() string { return k.Err.Error() }
 // Unwrap returns the reason.
 func (k KeptError) Unwrap() error { return k.Err }
 
-// Service opens a repository of an mlpromote service, whose address has plainHTTP or TLS. Refusals have the
+// Service opens a repository of an mlpromote service, by plainHTTP or TLS. Refusals have the
 // same codes as over the service's REST API.
 func Service(host, repository string, plainHTTP bool, transport http.RoundTripper) (oci.Repository, error) {
 	repo, err := orasremote.NewRepository(host + "/" + repository)
@@ -63,7 +63,7 @@ func (s serviceRepository) Push(ctx context.Context, expected ocispec.Descriptor
 	return refusal(s.inner.Push(ctx, expected, from))
 }
 
-// Resolve gives the manifest that a tag or digest names.
+// Resolve returns the manifest that a tag or digest names.
 func (s serviceRepository) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
 	desc, err := s.inner.Resolve(ctx, reference)
 	return desc, refusal(err)

@@ -6,7 +6,7 @@
 // memory, whatever the size of the blob.
 //
 // Registries support different features. If one does not support ranges, it sends the blob
-// again, and the client skips what it already has. If one does not support chunks, it gets the
+// again, and the client skips bytes that it already has. If one does not support chunks, it gets the
 // blob in one request. If one loses an upload when the connection breaks, it gets the blob from
 // the beginning, if the content can be opened again. In each case the digest decides whether
 // the transfer succeeded.

@@ -43,7 +43,7 @@ type Repository struct {
 	whole   atomic.Bool // the registry takes no chunks
 }
 
-// New returns a Repository over one of oras-go, whose client should use [Transport].
+// New returns a Repository over a repository of oras-go; its client should use [Transport].
 func New(repo *remote.Repository, o Options) *Repository {
 	o.Chunk = cmp.Or(o.Chunk, defaultChunk)
 	o.Tries = cmp.Or(o.Tries, defaultTries)
@@ -80,7 +80,7 @@ func rewinding(content io.Reader) func() (io.ReadCloser, error) {
 }
 
 // Send stores a blob. open returns its bytes from the beginning. It is called once, and again
-// each time the registry loses the upload. Errors: those of Push.
+// each time the registry loses the upload. Errors: as Push.
 func (r *Repository) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	return r.send(ctx, desc, nil, open)
 }
