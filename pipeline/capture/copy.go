@@ -93,7 +93,7 @@ type tee struct {
 	to *bodyCopy
 }
 
-// Read reads the body and copies what it read.
+// Read reads the body and copies the bytes.
 func (t *tee) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	t.to.add(p[:n], err == io.EOF) // readers return io.EOF itself

@@ -148,8 +148,8 @@ func (r *Recorder) hand(x *exchange) {
 	x.release()
 }
 
-// Close reads what was forwarded until now, and writes the sample. Nothing is recorded afterwards. Errors:
-// those of the file system, and then no case is written.
+// Close reads the requests forwarded until now, and writes the sample. Nothing is recorded afterwards. Errors:
+// from the file system, and then no case is written.
 func (r *Recorder) Close() (Recorded, error) {
 	r.mu.Lock()
 	if !r.closed {

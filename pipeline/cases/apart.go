@@ -14,7 +14,7 @@ import (
 type rowSum [sha256.Size]byte
 
 // CheckApart checks that no case of calibration has the inputs of a case. An engine that was
-// calibrated on what it is verified with can pass and be wrong on everything else. Errors:
+// calibrated on its verification cases can pass and be wrong on all other inputs. Errors:
 // CodeInvalid, which names the first such case.
 func CheckApart(set, calibration Set, iface validators.Interface) error {
 	common, first, of, err := inBoth(set, calibration, iface)

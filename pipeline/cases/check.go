@@ -13,8 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Check checks that every file of a set that was fetched holds the inputs of the model, and as many cases as the record of the set says.
-// Errors: CodeInvalid.
+// Check checks that every file of a set that was fetched holds the inputs of the model, and as many cases as the record
+// of the set counts. Errors: CodeInvalid.
 func (cs *Set) Check(iface validators.Interface) error {
 	if cs.Record.Count < 1 || len(cs.Files) != len(cs.Record.Shards) {
 		return registry.Errorf(registry.CodeInvalid, "the set of cases has %s in %s, of which %d are described",
@@ -155,7 +155,7 @@ func (cs *Set) warnUnusual(f shard, path string, iface validators.Interface) err
 	return nil
 }
 
-// Check checks a row against the inputs of a model: those of only, or all if it is nil. Errors: CodeInvalid.
+// Check checks a row against the inputs of a model: the inputs in only, or all if it is nil. Errors: CodeInvalid.
 func (r Row) Check(iface validators.Interface, only []string) error {
 	for _, input := range iface.Inputs {
 		if only != nil && !slices.Contains(only, input.Name) {

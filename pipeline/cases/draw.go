@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Draw says what the values of a generated input are drawn from. The zero Draw leaves it to the
+// Draw is the distribution of the values of a generated input. The zero Draw leaves it to the
 // type: standard normal numbers for floats, 0 and 1 for all else.
 type Draw struct {
 	Bounded  bool // all values from Min to Max are as likely

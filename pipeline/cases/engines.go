@@ -13,11 +13,13 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Cases keep the numbers that the user gave, and the framework of the model runs on these. Engines take the types of the interface, so
-// they run on converted copies. What the conversion changes is thereby part of what engines are compared on.
+// Cases keep the numbers that the user gave, and the framework of the model runs on these. Engines take the types of
+// the interface, so they run on converted copies. What the conversion changes is thereby part of what engines are
+// compared on.
 
-// Convert makes copies of the shards with the types of the interface, in a new folder dir, if some shard has others. [Set.Engines] returns
-// them, and [Set.Changed] has the cases whose values the conversion changed. Errors: CodeInvalid for a value that the type does not hold.
+// Convert makes copies of the shards with the types of the interface, in a new folder dir, if some shard has others.
+// [Set.Engines] returns them, and [Set.Changed] has the cases that the conversion changed. Errors: CodeInvalid for a
+// value that the type does not hold.
 func (cs *Set) Convert(iface validators.Interface, dir string) error {
 	needed, err := cs.needsConversion(iface)
 	if err != nil || !needed {
@@ -44,7 +46,8 @@ func (cs *Set) Convert(iface validators.Interface, dir string) error {
 	return nil
 }
 
-// Engines returns the files that engines run on: the converted ones, or those of the set if they have the types of the interface.
+// Engines returns the files that engines run on: the converted ones, or the files of the set if they have the types of
+// the interface.
 func (cs *Set) Engines() []toolchain.Input {
 	if cs.converted != nil {
 		return cs.converted
@@ -111,8 +114,8 @@ func eachChanged(given, converted tensor.Tensor, do func(i int)) {
 	}
 }
 
-// roundedWhole describes the whole numbers that a conversion changed; empty if there are none. Such numbers are often identifiers or
-// times, where the digits that are lost count.
+// roundedWhole describes the whole numbers that a conversion changed; empty if there are none. Such numbers are often
+// identifiers or times, where the digits that are lost count.
 func roundedWhole(given, converted tensor.Tensor) string {
 	changed, example := 0, ""
 	values := given.Float64s()

@@ -22,7 +22,7 @@ type Folder struct {
 	Shards    []string
 }
 
-// Look finds what a folder holds. Without add it refuses a folder that holds anything. With add it takes
+// Look finds the content of a folder. Without add it refuses a folder that holds anything. With add it takes
 // shards that this program wrote. Errors: CodeInvalid.
 func Look(folder string, add bool) (Folder, error) {
 	entries, err := os.ReadDir(folder)
@@ -214,7 +214,7 @@ func FilesOf(folder string) ([]string, error) {
 	return files, nil
 }
 
-// IsInput tells the inputs of cases where no model says what they are: all but labels and outputs of a
+// IsInput tells the inputs of cases without a model: all but labels and outputs of a
 // service. labels is the name of the labels, or empty.
 func IsInput(labels string) func(name string) bool {
 	return func(name string) bool {

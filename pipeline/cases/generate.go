@@ -13,9 +13,9 @@ import (
 // generatedShard is the one shard of generated cases.
 const generatedShard = "cases-00000.safetensors"
 
-// Generate makes count seeded smoke cases of what draws says about each input. Some values of some
+// Generate makes count seeded smoke cases from the draws of each input. Some values of some
 // cases are boundary values: the least, the largest and zero. Free dimensions have their optimum of
-// the interface's dims, or 1. The same seed gives the same bytes on every machine. Errors:
+// the interface's dims, or 1. The same seed makes the same bytes on every machine. Errors:
 // CodeInvalid, also for a draw of values that an input does not take.
 func Generate(count int, seed uint64, iface validators.Interface, draws map[string]Draw, scratch string) (Set, error) {
 	random := rand.New(rand.NewPCG(seed, 0x6d6c70726f6d6f74)) //nolint:gosec // the same numbers for the same seed are the point

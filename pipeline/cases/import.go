@@ -17,17 +17,17 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Imported says what came of a file of cases.
+// Imported is the result of importing a file of cases.
 type Imported struct {
 	Count  int      `json:"count"`
 	Labels string   `json:"labels,omitempty"` // the tensor with the labels; empty without any
-	Notes  []string `json:"-"`                // what was changed on the way, for people
-	// Interface is that of the model, with the sizes of open dimensions that the cases have.
+	Notes  []string `json:"-"`                // changes on the way, for people
+	// Interface is the model's, with the cases' sizes of open dimensions.
 	Interface validators.Interface `json:"-"`
 	Facts     LabelFacts           `json:"-"`
 }
 
-// LabelFacts are what the labels say of the output that they belong to; zero without labels.
+// LabelFacts are facts about an output, from its labels; zero without labels.
 type LabelFacts struct {
 	Real   bool  // they are not all whole, so that they are no classes
 	Each   int64 // numbers for each case
@@ -48,7 +48,7 @@ func factsOf(labels tensor.Tensor) LabelFacts {
 // importable are the files that cases are made of.
 const importable = ".npz, .csv, .parquet or .safetensors"
 
-// Import says which cases to take.
+// Import configures which cases to take.
 type Import struct {
 	Inputs validators.Interface // of the model. Open dimensions that are not in Dims get the sizes of the cases
 	File   string               // .npz, .csv, .parquet or .safetensors
@@ -94,8 +94,9 @@ func (i Import) Run() (Imported, error) {
 	return im.Imported, err
 }
 
-// Check refuses what [Import.Run] would refuse whatever the model is: a folder that holds something, a file that cannot be read, and labels
-// that are not in it. It takes no time beside installing what imports a model. Errors: those of Run.
+// Check refuses what [Import.Run] would refuse whatever the model is: a folder that holds something, a file that cannot
+// be read, and labels that are not in it. It takes no time except for installing the importer of a model. Errors: as
+// Run.
 func (i Import) Check() error {
 	if _, err := Look(i.To, i.Add); err != nil {
 		return err

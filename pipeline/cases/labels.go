@@ -20,8 +20,8 @@ var labelNames = []string{"label", "labels"}
 var errNoTensor = errors.New("no tensor")
 
 // FindLabels makes the set labelled: by the tensor that the spec names, or by one
-// called "label" or "labels" that is not an input, and that can be labels in every shard: those
-// that the metric of the limit wants, or without a limit that of the outputs.
+// called "label" or "labels" that is not an input, and that can be labels in every shard: labels
+// that the metric of the limit wants, or without a limit the outputs' metric.
 func (cs *Set) FindLabels(named string, iface validators.Interface, limit *validators.AccuracyLimit) error {
 	metric, scored, ok, err := iface.Accuracy(limit)
 	if err != nil {
@@ -61,7 +61,7 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 	return nil
 }
 
-// OptionalLabels finds labels as [Set.FindLabels] does, in data that need not have any: empty where there is no such tensor. A
+// OptionalLabels finds labels as [Set.FindLabels] does, in data that need not have any: empty if there is no such tensor. A
 // tensor that the spec names and that cannot be labels is an error.
 func (cs *Set) OptionalLabels(named string, iface validators.Interface, limit *validators.AccuracyLimit) (string, error) {
 	other := *cs
@@ -87,8 +87,8 @@ func (cs *Set) checkLabels(name string, wanted labelled) (path string, err error
 	return "", nil
 }
 
-// FindRight computes the figures of a reference model and an engine that give the labels, without those of copies: see [Set.Sample]. Nothing is
-// known where labels do not say what an output would be.
+// FindRight computes the figures of a reference model and an engine that give the labels, without those of copies: see
+// [Set.Sample]. Nothing is known if labels do not determine an output.
 func (cs *Set) FindRight(iface validators.Interface, limit *validators.AccuracyLimit) error {
 	metric, _, ok, err := iface.Accuracy(limit)
 	if err != nil {
@@ -124,7 +124,7 @@ func (cs *Set) FindRight(iface validators.Interface, limit *validators.AccuracyL
 	return nil
 }
 
-// Sample is what the cases are, as far as limits depend on it.
+// Sample has the facts about the cases that limits depend on.
 func (cs *Set) Sample(iface validators.Interface) validators.Sample {
 	s := validators.Sample{Cases: cs.Distinct(), Floats: hasFloats(iface)}
 	if cs.right != nil {
@@ -227,7 +227,8 @@ func checkValues(labels tensor.Tensor, wanted labelled) error {
 	return nil
 }
 
-// checkClasses checks that labels are numbers of classes. Where a case has several, a negative one says that no answer counts, but not all are.
+// checkClasses checks that labels are numbers of classes. Where a case has several, a negative one says that no answer
+// counts, but not all are.
 func checkClasses(labels tensor.Tensor, wanted labelled) error {
 	var classes int64 // 0: not known before the model is run
 	named, two := wanted.output.Kind.Names(), wanted.metric.Needs == accuracy.NeedsTwo
@@ -266,8 +267,8 @@ func classRange(classes int64, void bool) string {
 	return text
 }
 
-// scoredClasses is how many classes scores of a shape have; 0 if that is not known. They are the last dimension, or the second one where
-// labels have the others alone: see [accuracy.Counter.Add].
+// scoredClasses is how many classes scores of a shape have; 0 if that is not known. They are the last dimension, or the
+// second one where labels have the others alone: see [accuracy.Counter.Add].
 func scoredClasses(output []validators.Dim, labels []int64) int64 {
 	last := len(output) - 1
 	if last < 0 {

@@ -16,9 +16,9 @@ const (
 	noiseMost = 0.1
 )
 
-// IsNoise reports whether the pixels of an input that holds images say nothing about their
-// neighbours in the row, as numbers that were generated do not. channelsLast says that the last
-// axis is of channels. Few pixels, and images of one colour, are no noise. Errors: CodeInvalid for a
+// IsNoise reports whether the pixels of an input that holds images predict nothing about
+// their neighbours in the row, like generated numbers. channelsLast means that the last
+// axis has the channels. Few pixels, and images of one colour, are no noise. Errors: CodeInvalid for a
 // shard that cannot be read.
 func (cs *Set) IsNoise(input string, channelsLast bool) (bool, error) {
 	var product, square float64

@@ -22,8 +22,8 @@ type Set struct {
 	Record   registry.CaseSet
 	Files    []toolchain.Input // one for each shard, named as in the record
 	Warnings []string          // about values that are probably a mistake
-	Copies   map[int]bool      // numbers of the cases whose inputs are those of an earlier one; nil: not looked for
-	Changed  map[int]bool      // numbers of the cases whose values engines get changed; nil unless Converted
+	Copies   map[int]bool      // numbers of the cases with the inputs of an earlier one; nil: not looked for
+	Changed  map[int]bool      // numbers of the cases that engines get with changed values; nil unless Converted
 
 	converted []toolchain.Input // what engines run on; nil for Files
 
@@ -69,7 +69,8 @@ func Read(files confined.Folder, folder, role string, iface validators.Interface
 	return cs, nil
 }
 
-// noteTexts keeps the names of arrays of text, whose bytes are no numbers. Errors: CodeInvalid for one that is an input of numbers.
+// noteTexts keeps the names of arrays of text, whose bytes are no numbers. Errors: CodeInvalid for one that is an input
+// of numbers.
 func (cs *Set) noteTexts(f *os.File, iface validators.Interface) error {
 	texts, err := textsOf(f)
 	for name := range texts {

@@ -20,7 +20,7 @@ import (
 )
 
 // ServedPrefix begins the names of tensors that are outputs of the user's own service. They are
-// kept beside the inputs of a case, and nothing is compared with them.
+// kept with the inputs of a case, and nothing is compared with them.
 const ServedPrefix = "served:"
 
 // Row is one case: its tensors by name, each with a leading dimension of 1.
@@ -97,7 +97,7 @@ type rowGroup struct {
 	bytes int64
 }
 
-// NewWriter makes a folder, and writes the first shard with the number next. It fails where no file can be
+// NewWriter makes a folder, and writes the first shard with the number next. It fails if no file can be
 // written there. Errors: CodeInvalid.
 func NewWriter(folder string, next int) (*Writer, error) {
 	return newWriter(folder, next, 0o755, 0o666)
@@ -182,7 +182,7 @@ func (w *Writer) flush(group *rowGroup) error {
 
 func shardName(number int) string { return fmt.Sprintf("%s%05d%s", shardPrefix, number, shardSuffix) }
 
-// Close writes what is left. After an error nothing is left of what was written.
+// Close writes the rest. After an error no written file remains.
 func (w *Writer) Close() error {
 	for _, group := range w.inOrder() {
 		if err := w.flush(group); err != nil {
@@ -193,7 +193,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Discard removes what was written, and the folder if it is new and empty.
+// Discard removes the written files, and the folder if it is new and empty.
 func (w *Writer) Discard() {
 	for _, path := range w.files {
 		_ = os.Remove(path)

@@ -30,7 +30,7 @@ type Sampler struct {
 	limit *Sum // ranks from here on were left out once
 }
 
-// Offered says what became of a case.
+// Offered is the fate of a case.
 type Offered string
 
 // What becomes of a case that is offered.
@@ -49,7 +49,7 @@ func (s *Sampler) Know(sum Sum) {
 	s.known[sum] = true
 }
 
-// Offer offers a case whose inputs have a sum. The sampler copies the data of a case that it keeps.
+// Offer offers a case, by the sum of its inputs. The sampler copies the data of a case that it keeps.
 func (s *Sampler) Offer(sum Sum, row Row) Offered {
 	rank := rankOf(s.Seed, sum)
 	size := row.Bytes()

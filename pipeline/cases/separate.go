@@ -16,7 +16,7 @@ import (
 const maxSeparate = 1000
 
 // Separate puts every case into a shard of its own, in files in the folder scratch. So outputs can have
-// shapes that depend on the values of a case: those of one shard are all of one shape. It does nothing to
+// shapes that depend on the values of a case: outputs in one shard all have one shape. It does nothing to
 // more than 1000 cases.
 func (cs *Set) Separate(scratch string) error {
 	if cs.Record.Count > maxSeparate {

@@ -14,7 +14,7 @@ import (
 )
 
 // CheckSlices checks that the cases can be cut into the slices of a limit: every shard has the tensor
-// that says the slice of each case. It warns of slices that have too few cases to prove the limit.
+// with the slice of each case. It warns of slices that have too few cases to prove the limit.
 // Errors: CodeInvalid.
 func (cs *Set) CheckSlices(limits validators.Limits, iface validators.Interface) error {
 	if limits.Accuracy == nil || limits.Accuracy.Slices == nil {

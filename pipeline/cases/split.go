@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Split says how cases are divided.
+// Split configures how cases are divided.
 type Split struct {
 	From        string                 // folder with all of them, which stays as it is
 	Cases       string                 // folder for the cases, new or empty
@@ -19,7 +19,7 @@ type Split struct {
 	IsInput     func(name string) bool // which tensors are inputs of the model
 }
 
-// Divided says what came of a split.
+// Divided is the result of a split.
 type Divided struct {
 	Cases       int `json:"cases"`
 	Calibration int `json:"calibration"`

@@ -60,7 +60,7 @@ func (u *Unusual) Cases() int { return u.cases }
 // OnlyNaN reports whether every element is NaN, so that nothing can be compared.
 func (u *Unusual) OnlyNaN() bool { return u.elements > 0 && u.nans == u.elements }
 
-// String describes what was found, or returns "".
+// String describes the findings, or returns "".
 func (u *Unusual) String() string {
 	text := ""
 	if u.nanCases > 0 {
@@ -75,7 +75,7 @@ func (u *Unusual) String() string {
 	return text
 }
 
-// AddFile reads a tensor of a shard whose first case has the number first.
+// AddFile reads a tensor of a shard that begins with the case number first.
 func (u *Unusual) AddFile(path, name string, first int) error {
 	f, err := tensor.Open(path, tensor.Limits{})
 	if err != nil {

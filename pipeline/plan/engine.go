@@ -110,7 +110,7 @@ func sourceFormat(in Inputs) string {
 	return "onnx"
 }
 
-// FromSource says of an engine that its compiler takes the source, not the ONNX reference.
+// FromSource is set if the compiler of an engine takes the source, not the ONNX reference.
 const FromSource = "source"
 
 // compiledFrom says what an engine is compiled of: the reference (""), or the source.

@@ -11,7 +11,7 @@ import (
 // Part is what a builder says of the engines that one machine made of a release: in its provenance, as
 // externalParameters.part.
 type Part struct {
-	// Key is that of [Common].
+	// Key is the key of [Common].
 	Key     registry.Digest `json:"key"`
 	Engines []Engine        `json:"engines"` // that were made, in the order in which nodes get them
 	// Tools has the code of the drivers of each toolchain that was open, by name.
@@ -72,7 +72,8 @@ func Common(in Inputs, engines []Requested) (p Plan, key registry.Digest, err er
 }
 
 // Join returns the plan that parts make together of a spec's engines, in the order of those, with common as [Common] returns
-// it. It is what [New] returns on a machine that has all the toolchains. Errors: CodeInvalid if two parts have a toolchain in different versions.
+// it. It is what [New] returns on a machine that has all the toolchains. Errors: CodeInvalid if two parts have a
+// toolchain in different versions.
 func (p Plan) Join(engines []Requested, parts ...Part) (Plan, error) {
 	p.Engines, p.Drivers = nil, nil
 	type version struct {

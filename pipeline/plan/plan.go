@@ -16,7 +16,7 @@ import (
 // ONNXRuntime is the toolchain that runs the reference model and quantizes it.
 const ONNXRuntime = toolchains.Reference
 
-// Plan is what a build makes: the spec with every default and preset written out, and
+// Plan lists the outputs of a build: the spec with every default and preset written out, and
 // digests in place of paths. Equal plans make equal releases on one class of machine.
 type Plan struct {
 	Model              string               `json:"model"`
@@ -26,7 +26,7 @@ type Plan struct {
 	ReferencePrecision string               `json:"referencePrecision"`
 	Quantized          string               `json:"quantized,omitempty"` // how the source came quantized: "QDQ, 12 nodes"
 	Interface          validators.Interface `json:"interface"`
-	// Guessed says why the kind of an output is what it is, if the spec does not say it. It makes
+	// Guessed has the reason for the kind of an output, if the spec does not set it. It makes
 	// nothing else of a build.
 	Guessed     map[string]string `json:"-"`
 	Limits      validators.Limits `json:"limits"`
@@ -34,7 +34,7 @@ type Plan struct {
 	Calibration *Set              `json:"calibration,omitempty"`
 	Assets      []File            `json:"assets,omitempty"`
 	Operators   []File            `json:"operators,omitempty"` // libraries of operators that the model needs
-	Drivers     []registry.Digest `json:"drivers"`             // code of the drivers, which decides what they make
+	Drivers     []registry.Digest `json:"drivers"`             // code of the drivers, which decides their outputs
 	Engines     []Engine          `json:"engines"`             // in the order in which nodes get them
 	Digest      registry.Digest   `json:"digest,omitempty"`
 }
@@ -60,7 +60,7 @@ type Engine struct {
 	Precision string             `json:"precision"`
 	Toolchain registry.Toolchain `json:"toolchain"`
 	Student   []File             `json:"student,omitempty"` // the model that it is made from; nil for the reference model
-	// Compressor makes that model smaller, in the steps of Compress, before it is quantized. Both are nil where nothing does.
+	// Compressor makes that model smaller, in the steps of Compress, before it is quantized. Both are nil if nothing does.
 	Compressor *registry.Toolchain `json:"compressor,omitempty"`
 	Compress   []map[string]any    `json:"compress,omitempty"`
 	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
@@ -86,7 +86,7 @@ type Inputs struct {
 	Precision   string            // of the source; empty for fp32
 	Needs       format.Need       // of the model
 	Interface   validators.Interface
-	Guessed     map[string]string // why the kind of an output is what it is, if the spec does not say it
+	Guessed     map[string]string // reason for the kind of an output, if the spec does not set it
 	Cases       cases.Set
 	Calibration cases.Set
 	Assets      []toolchain.Input
@@ -104,7 +104,7 @@ type Requested struct {
 	Variant         string
 	Precision       string
 	Student         *Student              // nil for the reference model
-	Compress        []map[string]any      // steps, as the spec says; nil for none
+	Compress        []map[string]any      // steps, from the spec; nil for none
 	Compressor      string                // name of the toolchain that does them; empty for none
 	Quantize        map[string]any        // as the spec says; nil for none
 	Quantizer       string                // name of the toolchain that quantizes; empty for none
@@ -113,7 +113,7 @@ type Requested struct {
 	ToolVersion     string                // version, or its first components; empty for the one there is
 	Form            string                // empty for the toolchain's first
 	Tuning          *toolchain.Input      // a tuning record, which has no name yet; nil for none
-	Providers       []registry.Provider   // empty for those of the toolchain
+	Providers       []registry.Provider   // empty for the toolchain's
 	Load            *registry.LoadProfile // nil for the runtime's own defaults
 }
 
@@ -156,7 +156,7 @@ func (p Plan) takesText(r Requested) error {
 		"for another toolchain, export the part of the model behind the encoding of text: its inputs are numbers")
 }
 
-// New decides what a build makes. tools has ONNX Runtime ([ONNXRuntime]) and every toolchain that a
+// New decides the outputs of a build. tools has ONNX Runtime ([ONNXRuntime]) and every toolchain that a
 // requested engine names. It is pure: equal arguments give equal plans.
 func New(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := bare(in)

@@ -71,7 +71,7 @@ func Saturates(t registry.Target) bool {
 	return !slices.Contains(t.CPU.Features, "avx512_vnni") && !slices.Contains(t.CPU.Features, "avx_vnni")
 }
 
-// ForQuantizer returns what a quantizer reads: the model, and calibration and cases if its options
+// ForQuantizer returns the inputs of a quantizer: the model, and calibration and cases if its options
 // need them.
 func (in Inputs) ForQuantizer(options map[string]any) []toolchain.Input {
 	inputs := slices.Clone(in.Model)

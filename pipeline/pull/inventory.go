@@ -2,7 +2,7 @@ package pull
 
 import "mlpromote.dev/mlpromote/registry"
 
-// Inventory says which engine lies in a folder that Pull made. It compares the files with the manifest and that with the
+// Inventory names the engine in a folder that Pull made. It compares the files with the manifest and that with the
 // record. It judges nothing, since an engine that must not be used is the one to know of. Errors: CodeInvalid if Pull
 // did not make the folder; CodeDigest and CodeTrust if it was changed.
 func (c Checker) Inventory(dir string) (Record, registry.Ref, error) {

@@ -43,7 +43,7 @@ type Result struct {
 	Record     Record              `json:"record"`
 	Resolution registry.Resolution `json:"resolution"`
 	Files      []string            `json:"files"`
-	// Operators are those of Files that are native libraries, which run inside the process that loads the engine.
+	// Operators are the native libraries in Files, which run inside the process that loads the engine.
 	Operators []string `json:"operators,omitempty"`
 }
 
@@ -61,17 +61,17 @@ type Puller struct {
 	Evidence interface {
 		Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error]
 	}
-	// Inspect looks at the bytes of the files of a part in a folder: a registry of others does not look at what
-	// is pushed to it. Without it, nothing is pulled.
+	// Inspect looks at the bytes of the files of a part in a folder: other registries do not inspect pushed
+	// content. Without it, nothing is pulled.
 	Inspect func(dir string, part registry.FetchedPart) error
-	// Step is called when a download starts; it returns what is called when it has ended. May be nil.
+	// Step is called when a download starts; it returns a function to call when it has ended. May be nil.
 	Step func(name string) (done func(err error))
 }
 
-// Pull resolves q, writes the engine beside dir, checks digests and signatures there, and then replaces dir in
+// Pull resolves q, writes the engine next to dir, checks digests and signatures there, and then replaces dir in
 // one step. If it fails, dir is unchanged. It replaces an empty folder and one that Pull made; it refuses any
 // other folder, a mount point, and a pulled folder with added files, before it fetches anything
-// (CodeInvalid). Environment and model of want are those of q. Errors: those of Resolve and
+// (CodeInvalid). Environment and model of want come from q. Errors: those of Resolve and
 // [Checker.Check].
 func (p Puller) Pull(ctx context.Context, q registry.ResolveQuery, dir string, want Expectation) (Result, error) {
 	dir, err := filepath.Abs(dir)

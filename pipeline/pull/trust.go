@@ -11,17 +11,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Proof says why a pulled folder can be trusted. It holds proven facts alone: without a promoter's summary the
+// Proof has the reasons to trust a pulled folder. It holds proven facts alone: without a promoter's summary the
 // record has no release and no version.
 type Proof struct {
 	Record   Record    `json:"record"`
 	Builder  string    `json:"builder"`            // key that signed the engine
 	Promoter string    `json:"promoter,omitempty"` // key that signed its summary
 	Promoted time.Time `json:"promoted,omitzero"`  // when the promoter verified it
-	// PromotedBy says what shows that time: a timestamp that this machine trusts, or only the promoter's claim.
+	// PromotedBy is the proof of that time: a timestamp that this machine trusts, or only the promoter's claim.
 	PromotedBy registry.TimeSource `json:"promotedBy,omitempty"`
 	Claims     []registry.Claim    `json:"-"`
-	// Files are those of the engine, with the digests that they have.
+	// Files are the engine's files, with their digests.
 	Files []registry.File `json:"-"`
 }
 
@@ -29,7 +29,7 @@ type Proof struct {
 const trustHint = "this machine trusts the keys in the file that --trust names, or else in environments.yaml of its data directory: " +
 	"docs/how-to/nodes.md shows such a file"
 
-// Expectation is what the caller knows about a pulled folder from elsewhere; the record in the folder is not
+// Expectation has the caller's own knowledge about a pulled folder; the record in the folder is not
 // signed. Empty fields accept any value. The zero Expectation requires a promoter's summary, for the
 // repository that the folder names.
 type Expectation struct {
@@ -39,15 +39,15 @@ type Expectation struct {
 	Version     string        // tag of the release
 	MaxAge      time.Duration // since the promoter verified it
 	// Restrictions is a signed restriction list of the environment that the caller got elsewhere. It
-	// counts beside the one in the folder, and must not be older. Nil: only that in the folder.
+	// counts in addition to the list in the folder, and must not be older. Nil: only that in the folder.
 	Restrictions []byte
-	// Known gives a signed restriction list of the environment with a URI, such as oci://local/prod/, that counts
+	// Known returns a signed restriction list of the environment with a URI, such as oci://local/prod/, that counts
 	// unless the folder has a newer one; nil if there is none. Nil: only that in the folder.
 	Known func(environment string) []byte
 	// Unpromoted accepts an engine without a promoter's summary. Its version is then not proven.
 	Unpromoted bool
-	// Node is the machine that loads the engine, with its runtimes. A report that did not pass on a machine like it, or that it may
-	// be like because it does not state a fact, keeps the engine from it. The zero Node states nothing.
+	// Node is the machine that loads the engine, with its runtimes. A report that did not pass on a machine like it, or
+	// that it may be like because it does not state a fact, keeps the engine from it. The zero Node states nothing.
 	Node registry.Node
 }
 
@@ -67,9 +67,9 @@ func (c Checker) now() time.Time {
 }
 
 // Check checks a folder that Pull made. The folder has exactly the files that the manifest lists, with their
-// digests; the manifest is that of the resolved engine; and the evidence in the folder allows the engine by
+// digests; the manifest is the resolved engine's; and the evidence in the folder allows the engine by
 // [registry.CheckEngineStanding]. Errors: CodeInvalid if Pull did not make the folder; CodeDigest and CodeTrust if it was
-// changed, cannot be trusted or is not what was expected; CodePolicy if the engine is in quarantine, is
+// changed, cannot be trusted or was not expected; CodePolicy if the engine is in quarantine, is
 // restricted or failed a verification.
 func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof, error) {
 	folder, err := openPulled(dir)
@@ -196,7 +196,8 @@ func (want Expectation) decide(dir string, record Record, r registry.Release,
 	return result, want.checkUnpromoted(dir, r, claims)
 }
 
-// untrusted returns what is missing for trust, and what speaks against the engine. A node cannot build or promote, so it gets no advice to.
+// untrusted returns what is missing for trust, and what speaks against the engine. A node cannot build or promote, so
+// it gets no advice to.
 func untrusted(record Record, unmet []registry.Requirement) error {
 	var reasons, missing []error
 	for _, req := range unmet {

@@ -69,7 +69,7 @@ func (b Build) withDefaults() Build {
 	return b
 }
 
-// Store writes a release and its sources to parts, as a build does, and gives its digest.
+// Store writes a release and its sources to parts, as a build does, and returns its digest.
 // It is not published.
 func (b Build) Store(t testing.TB, parts registry.PartStore) registry.Digest {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 )
 
 // Certificate makes a CA and a certificate of it for this machine, both good for an hour: ca.pem,
-// tls.crt and tls.key in a folder. The name is that of the certificate's subject.
+// tls.crt and tls.key in a folder. The name is the certificate's subject.
 func Certificate(dir, name string) error {
 	return CertificateFor(dir, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 }

@@ -17,11 +17,11 @@ func NewClock() *Clock {
 	return c
 }
 
-// Now is what the clock shows, in UTC to the microsecond.
+// Now returns the time of the clock, in UTC to the microsecond.
 func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()).UTC() }
 
 // Pass moves the clock.
 func (c *Clock) Pass(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// Clocked opens a store of which a test can move the clock.
+// Clocked opens a store with a clock that a test can move.
 type Clocked[T any] func(t *testing.T) (store T, pass func(time.Duration))

@@ -4,5 +4,5 @@ package registrytest
 
 import "os/exec"
 
-// EndWithTests does nothing here: a process whose tests are killed goes on.
+// EndWithTests does nothing here: a process goes on when its tests are killed.
 func EndWithTests(*exec.Cmd) {}

@@ -60,7 +60,7 @@ func wantCanceled[T any](t *testing.T, sequence func(context.Context) iter.Seq2[
 // cmpStrings orders digests and names by their bytes.
 func cmpStrings[S ~string](a, b S) int { return cmp.Compare(a, b) }
 
-// Bundles reads a sequence of evidence to its end, and gives it by the digest of the manifest.
+// Bundles reads a sequence of evidence to its end, and returns it by the digest of the manifest.
 func Bundles(seq iter.Seq2[registry.Bundle, error]) ([]registry.Bundle, error) {
 	var all []registry.Bundle
 	for b, err := range seq {

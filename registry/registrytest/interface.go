@@ -10,8 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Registry is a registry under test, with what stands behind it. Its environments are
-// those of [Chain].
+// Registry is a registry under test, with what stands behind it. Its environments come
+// from [Chain].
 type Registry struct {
 	registry.Interface
 	Parts registry.PartStore // the content of the first environment, where builds write
@@ -109,7 +109,7 @@ func (r Registry) Bundle(t testing.TB, key, predicateType string, predicate any,
 }
 
 // AttachTo signs a statement about one subject in the role for its predicate type and
-// attaches it in an environment. It gives the digest of the bundle's manifest.
+// attaches it in an environment. It returns the digest of the bundle's manifest.
 func (r Registry) AttachTo(t testing.TB, environment string, release registry.Release,
 	subject registry.Digest, predicateType string, predicate any) registry.Digest {
 	t.Helper()
@@ -136,7 +136,7 @@ func Report(release registry.Release, e registry.Engine, v registry.Verdict) reg
 	}
 }
 
-// Seeing makes a report say that its verifier saw all that has happened to the model until
+// Seeing makes a report record that its verifier saw all events of the model until
 // now, so that it heals the failures until now if it passes.
 func (r Registry) Seeing(t testing.TB, report registry.ParityReport) registry.ParityReport {
 	t.Helper()
@@ -151,7 +151,7 @@ func (r Registry) Seeing(t testing.TB, report registry.ParityReport) registry.Pa
 // measured is when reports say that they were made: before any clock of a test.
 func measured() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// Sign attaches what a build attaches: signatures and provenance.
+// Sign attaches signatures and provenance, like a build.
 func (r Registry) Sign(t testing.TB, release registry.Release) {
 	t.Helper()
 	r.AttachTo(t, "staging", release, release.Digest, registry.PredicateSign, struct{}{})

@@ -9,7 +9,7 @@ import (
 )
 
 // NextList signs the list that follows the one in force in an environment, as the approver: with
-// more restrictions, and without lifted ones. The reason is that of the change.
+// more restrictions, and without lifted ones. The reason is the change's.
 func (r Registry) NextList(t testing.TB, environment, reason string, add, lift []registry.Restriction) []byte {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

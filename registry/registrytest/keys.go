@@ -103,13 +103,13 @@ func (k *Keys) SignAs(ctx context.Context, name string, statement []byte) ([]byt
 	return data, ctx.Err()
 }
 
-// Retrust replaces the trust list. Do not call it beside other methods.
+// Retrust replaces the trust list. Do not call it at the same time as other methods.
 func (k *Keys) Retrust(trust []registry.TrustEntry) { k.trust = trust }
 
 // KeyID is the identifier of a named key, as claims name their signer.
 func (k *Keys) KeyID(name string) string { return keyID(k.keys[name]) }
 
-// Verify gives a claim for what a trusted key signed. It is a [registry.VerifyEvidence].
+// Verify returns a claim for a statement that a trusted key signed. It is a [registry.VerifyEvidence].
 func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Claim{}, err

@@ -12,7 +12,7 @@ import (
 type NodeReporting struct {
 	Registry
 	Nodes registry.NodeReporter
-	// Pass moves the clock by which reports expire; nil where a test cannot.
+	// Pass moves the clock by which reports expire; nil if a test cannot.
 	Pass func(time.Duration)
 }
 

@@ -110,7 +110,7 @@ type Identified interface {
 }
 
 // TestIdentity is the contract of [registry.CatalogIdentities] and [registry.CollectionLock].
-// open gives a new catalog, as several processes open it.
+// open returns a new catalog, as several processes open it.
 func TestIdentity(t *testing.T, open func(t *testing.T) func() Identified) {
 	t.Run("identity", func(t *testing.T) {
 		t.Parallel()

@@ -7,7 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// TestPromotionChecker is the contract of [registry.PromotionChecker]. open gives one of a registry of the environments of [Chain].
+// TestPromotionChecker is the contract of [registry.PromotionChecker]. open returns one for a registry with the
+// environments of [Chain].
 func TestPromotionChecker(t *testing.T, open func(t *testing.T) (Registry, registry.PromotionChecker)) {
 	t.Run("decides", func(t *testing.T) { t.Parallel(); decides(t, open) })
 	t.Run("refuses", func(t *testing.T) { t.Parallel(); refusesQueries(t, open) })

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Replica is what one of several processes has of the storage that they share.
+// Replica is one process's access to storage that several processes share.
 type Replica struct {
 	Uploads registry.Uploads
 	Blobs   registry.Blobs

@@ -76,7 +76,7 @@ func newS3Server(folder string) *S3Server {
 	return &S3Server{program: program, folder: folder}
 }
 
-// Start starts the server, again at the same address where it was stopped.
+// Start starts the server, at the same address after a stop.
 func (s *S3Server) Start() error {
 	for _, variable := range s.Env() {
 		name, value, _ := strings.Cut(variable, "=")

@@ -17,7 +17,7 @@ type Store interface {
 	NodeTypes() registry.NodeTypes
 }
 
-// TestStore is what the ports of a [Store] promise about each other: a change is one
+// TestStore tests the joint contract of the ports of a [Store]: a change is one
 // transaction over tags, head, intent and history, or nothing.
 func TestStore(t *testing.T, open func(t *testing.T) Store) {
 	TestRefs(t, func(t *testing.T) registry.RepositoryRecords { return open(t) })

@@ -11,7 +11,7 @@ import (
 type Tables struct {
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
-	// NodeReports is nil where they are no table, as for a client.
+	// NodeReports is nil if they are no table, as for a client.
 	NodeReports registry.NodeReports
 }
 

@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// OpenUploads makes new uploads, and the store that they end in, whose bytes can be damaged.
+// OpenUploads makes new uploads, and the store that they end in, which a test can damage.
 type OpenUploads func(t *testing.T) (registry.Uploads, registry.Blobs, Damage)
 
 // TestUploads is the contract of [registry.Uploads].

@@ -49,7 +49,7 @@ func CheckFile(f *os.File, want Kind, lim Limits) error {
 }
 
 // OpenONNX reads the model at path like [ReadONNX], after checking that the file is regular and
-// that its bytes are not of another kind. Errors are those of [Check], with the name of the
+// that its bytes are not of another kind. Errors: as [Check], with the name of the
 // file. It does not check the external data.
 func OpenONNX(path string, lim Limits) (*Model, error) {
 	f, err := open(path)

@@ -4,11 +4,11 @@
 // runs code when it is loaded, and a compiled plan is native code. So a file is checked by its
 // bytes, never by its name, and against a list of allowed kinds, not of forbidden ones:
 //
-//   - [Sniff] says what the bytes are, and finds pickles also inside archives
+//   - [Sniff] recognizes the kind of the bytes, and finds pickles also inside archives
 //     and compressed streams;
 //   - [Check] lets a file pass only as the one [Kind] that the caller expects;
 //   - [ReadONNX] walks an ONNX model on the wire without loading its tensors,
-//     and says what it takes, gives, uses and refers to;
+//     and returns its inputs, outputs, operators and references;
 //   - [CheckExternalData] keeps the files that a model refers to in its folder.
 //
 // This package never executes, imports or maps a file. [Limits] bound the bytes, depth and

@@ -9,11 +9,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Gate is the check of all files of which no particular kind is expected: assets, what drivers
-// return, and what is pushed and imported. It refuses what runs code, what hides its content, and what
+// Gate checks files without an expected kind: assets, results of drivers, and pushed and imported
+// files. It refuses what runs code, what hides its content, and what
 // harms its readers. The zero Gate accepts no native code.
 type Gate struct {
-	// NativeCode is true if the engine says that it is native code.
+	// NativeCode is true if the engine is declared as native code.
 	NativeCode bool
 	// Beside returns the size of another file of the same engine, by its path in it. It checks the
 	// external data of ONNX models. nil: an ONNX model must not have external data.
@@ -22,8 +22,8 @@ type Gate struct {
 }
 
 // Check returns nil if the size bytes of r, the file of that name, may be in a release. It reads a
-// bounded part of them, but of JSON, XML and boosted trees all, in bounded memory, and executes nothing. Errors: CodeUnsafe, with the
-// place in the file and what to do; CodeInvalid for a damaged ONNX model; others of r.
+// bounded part of them, but of JSON, XML and boosted trees all, in bounded memory, and executes nothing. Errors:
+// CodeUnsafe, with the place in the file and what to do; CodeInvalid for a damaged ONNX model; others of r.
 func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 	found, err := inspect(r, size)
 	if err != nil {

@@ -39,7 +39,7 @@ func checkGGUF(r io.ReaderAt, size int64) error {
 	return err
 }
 
-// ReadGGUF walks the header of a GGUF file of size bytes, and returns what it says about the model. Errors:
+// ReadGGUF walks the header of a GGUF file of size bytes, and returns its facts about the model. Errors:
 // CodeUnsafe for a header that is damaged or hostile.
 func ReadGGUF(r io.ReaderAt, size int64) (GGUFHeader, error) {
 	g := ggufReader{r: &window{r: r, size: size}, size: size, texts: map[string]string{}, numbers: map[string]uint64{}, types: map[uint32]int{}}
@@ -193,7 +193,8 @@ func (g *ggufReader) tensor() {
 	g.end = max(g.end, offset+(weights+block.numbers-1)/block.numbers*block.bytes)
 }
 
-// window reads ahead, so that many small reads cost few large ones. Unlike other readers at an offset, it is for one caller at a time.
+// window reads ahead, so that many small reads cost few large ones. Unlike other readers at an offset, it is for one
+// caller at a time.
 type window struct {
 	r    io.ReaderAt
 	size int64

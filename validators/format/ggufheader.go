@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// GGUFHeader is what the header of a GGUF file says about its model. Fields are empty where it does not say.
+// GGUFHeader has the facts about a model in the header of a GGUF file. Fields are empty if the header lacks them.
 type GGUFHeader struct {
 	Architecture  string   // "llama"
 	Name          string   // as its author calls it
@@ -38,7 +38,7 @@ func (h GGUFHeader) String() string {
 	return strings.Join(append(said, "tokenizer "+h.Tokenizer), ", ")
 }
 
-// Quantized reports whether tensors have other types than those of numbers by themselves: floats, and whole numbers.
+// Quantized reports whether tensors have other types than plain floats and whole numbers.
 func (h GGUFHeader) Quantized() bool {
 	plain := []string{"F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64"}
 	return slices.ContainsFunc(h.Types, func(t string) bool { return !slices.Contains(plain, t) })
@@ -57,7 +57,8 @@ type ggufType struct {
 	numbers, bytes uint64
 }
 
-// ggufTypes are the types of tensors (ggml.h, enum ggml_type; ggml-common.h, whose blocks they are); those of no use in files are left out.
+// ggufTypes are the types of tensors (ggml.h, enum ggml_type; ggml-common.h, whose blocks they are); those of no use in
+// files are left out.
 var ggufTypes = map[uint32]ggufType{
 	0: {"F32", 1, 4}, 1: {"F16", 1, 2}, 2: {"Q4_0", 32, 18}, 3: {"Q4_1", 32, 20}, 6: {"Q5_0", 32, 22}, 7: {"Q5_1", 32, 24}, 8: {"Q8_0", 32, 34}, 9: {"Q8_1", 32, 36},
 	10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, 12: {"Q4_K", 256, 144}, 13: {"Q5_K", 256, 176}, 14: {"Q6_K", 256, 210}, 15: {"Q8_K", 256, 292},
@@ -92,7 +93,8 @@ var ggufKeep = []string{"general.architecture", "general.name", "tokenizer.ggml.
 // ggufAlignment is where data begins, and each tensor in it: at multiples of this, unless general.alignment says another number.
 const ggufAlignment = 32
 
-// check compares what the header says with the file: the data of all tensors is in it, and no more blocks are named than there are tensors.
+// check compares what the header says with the file: the data of all tensors is in it, and no more blocks are named
+// than there are tensors.
 func (g *ggufReader) check() {
 	if g.err != nil {
 		return

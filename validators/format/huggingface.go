@@ -33,7 +33,7 @@ var huggingFaceData = []string{
 	"special_tokens_map.json", "spiece.model", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt",
 }
 
-// IsTokenizer reports whether a file in a folder of transformers says how text becomes tokens, or images and sound tensors.
+// IsTokenizer reports whether a file in a folder of transformers defines how text becomes tokens, or images and sound tensors.
 func IsTokenizer(name string) bool {
 	return slices.Contains(huggingFaceData, name) && name != "generation_config.json"
 }
@@ -93,8 +93,8 @@ func jsonWords(err error) error {
 // CheckHuggingFaceIn checks an open folder that save_pretrained of transformers wrote. It returns the files that belong to the
 // model, config.json first, with slashes. It ignores other files in the folder.
 //
-// Errors: [registry.CodeUnsafe] for a model whose network is Python code of its own, for weights that are only there as a
-// pickle, and for a link or a special file; [registry.CodeInvalid] for what is no such folder or is beyond lim.
+// Errors: [registry.CodeUnsafe] for a model with a network in Python code of its own, for weights that exist only as a
+// pickle, and for a link or a special file; [registry.CodeInvalid] for another folder, or one beyond lim.
 func CheckHuggingFaceIn(root *os.Root, lim Limits) ([]string, error) {
 	config, err := readHuggingFace(root)
 	if err != nil {

@@ -68,9 +68,9 @@ func IsKeras(r io.ReaderAt, size int64) bool {
 }
 
 // CheckKeras returns nil if f is a .keras archive with a configuration, metadata and weights, and
-// nothing else, whose configuration names only classes that Keras itself has. Errors: CodeUnsafe
+// nothing else, and a configuration that names only classes of Keras itself. Errors: CodeUnsafe
 // for a Lambda layer, a class of one's own, or a class that reaches for other files; CodeInvalid
-// for what is no such archive or is beyond lim.
+// for another file, or one beyond lim.
 func CheckKeras(f *os.File, lim Limits) error {
 	size, found, err := look(f, lim)
 	if err != nil {

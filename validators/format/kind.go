@@ -12,12 +12,12 @@ const (
 	PickleZip                 // a zip archive with a pickle in it: torch .pt and .pth, npz with object arrays
 	PickleTar                 // a tar archive with a pickle in it: NeMo's .nemo, old torch
 	NumpyObject               // an .npy array of Python objects, which are a pickle
-	Zip                       // another zip archive, whose entries were all inspected
-	Tar                       // another tar archive, whose entries were all inspected
+	Zip                       // another zip archive, with all entries inspected
+	Tar                       // another tar archive, with all entries inspected
 	Keras                     // a Keras model or its architecture, with a layer that is Python code
 	CodeArchive               // an archive with a file in it that runs code when it is loaded
 	NativeArchive             // an archive with native code in it, such as a package of AOTInductor
-	Skops                     // a scikit-learn model saved by skops, whose schema may name types to import
+	Skops                     // a scikit-learn model saved by skops; its schema may name types to import
 	Compressed                // a compressed stream, which was inspected too
 	Safetensors               // tensors with a JSON header
 	Numpy                     // an .npy array of plain numbers or strings
@@ -26,12 +26,12 @@ const (
 	TFLite                    // a TensorFlow Lite flatbuffer
 	ORT                       // an ONNX Runtime flatbuffer
 	TensorRT                  // a TensorRT plan, which holds GPU code and may hold host code
-	SavedModel                // the graphs of a TensorFlow SavedModel, whose operators may read and write files
+	SavedModel                // the graphs of a TensorFlow SavedModel; operators may read and write files
 	IREE                      // an IREE module, which holds native code
 	XGBoost                   // boosted trees, as XGBoost saves them: JSON, or the same as UBJSON
 	LightGBM                  // boosted trees, as LightGBM saves them: text
 	PMML                      // a model in the Predictive Model Markup Language: XML
-	KerasArchive              // a .keras archive; only CheckKeras accepts it, Sniff says CodeArchive or Keras
+	KerasArchive              // a .keras archive; only CheckKeras accepts it, Sniff returns CodeArchive or Keras
 	JAXExport                 // a program of JAX as StableHLO, which jax.export wrote
 	NativeObject              // an executable, a library or an object file: ELF, PE, Mach-O, LLVM bitcode, GPU code
 )

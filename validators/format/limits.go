@@ -5,7 +5,7 @@ package format
 type Limits struct {
 	MaxBytes   int64 // size of the file; 2 GiB, beyond which protobuf libraries refuse too
 	MaxDepth   int   // subgraphs inside subgraphs; 32
-	MaxNodes   int   // nodes, with those of subgraphs and functions; 1,048,576
+	MaxNodes   int   // nodes, including subgraphs and functions; 1,048,576
 	MaxTensors int   // tensors, with those in attributes; 262,144
 	MaxFields  int64 // protobuf fields visited, which bounds time; 268,435,456
 	MaxMemory  int64 // bytes kept for names, shapes and metadata; 64 MiB

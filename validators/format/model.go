@@ -29,10 +29,10 @@ type Model struct {
 	Producers map[string]string
 	// ProducerNames has the names of the nodes that make the outputs; "" for one without a name.
 	ProducerNames map[string]string
-	// Classes has what the classes of a classifier are called, in the order of its scores. It is
-	// nil where the graph does not say it, or says several.
+	// Classes has the names of a classifier's classes, in the order of its scores. It is
+	// nil if the graph has none, or several lists.
 	Classes []string
-	// Tensors counts tensors by element type, those of subgraphs, functions and attributes included.
+	// Tensors counts tensors by element type, including subgraphs, functions and attributes.
 	Tensors map[string]int
 
 	custom map[string]bool // domains of nodes that neither ONNX nor the model defines

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// NodeNames lists the nodes of an operator in the main graph of the ONNX model in a file, by name and in their order, at most so many.
-// A node without a name is called as our quantizer calls it, by its operator and its position among all nodes: "Conv_12". Errors: those
-// of [OpenONNX].
+// NodeNames lists the nodes of an operator in the main graph of the ONNX model in a file, by name and in their order,
+// at most so many. A node without a name is called as our quantizer calls it, by its operator and its position among
+// all nodes: "Conv_12". Errors: as [OpenONNX].
 func NodeNames(path, op string, most int, lim Limits) ([]string, error) {
 	f, err := open(path)
 	if err != nil {

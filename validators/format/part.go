@@ -10,7 +10,7 @@ import (
 )
 
 // CheckPart looks at the bytes of every file of a part, whose files are in dir, as [Gate.Check] does.
-// Native code passes where the part says that it has some. Errors: those of [Gate.Check], with the
+// Native code passes if the part declares it. Errors: those of [Gate.Check], with the
 // name of the file in the part.
 func CheckPart(dir string, part registry.FetchedPart) error {
 	root, err := os.OpenRoot(dir)

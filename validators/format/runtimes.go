@@ -46,8 +46,8 @@ type Need struct {
 	Because string `json:"because,omitempty"` // "operator set 21"
 }
 
-// Runtime returns the oldest release of ONNX Runtime that reads the model. It depends on what
-// the model imports, not on what it uses, as ONNX Runtime does. Operators of ONNX Runtime
+// Runtime returns the oldest release of ONNX Runtime that reads the model. It depends on the
+// model's imports, not on its operators, as in ONNX Runtime. Operators of ONNX Runtime
 // itself (com.microsoft) and of libraries have no useful versions, so a graph with such
 // operators may need a later release. The release with which it was made is safe. Errors:
 // CodeInvalid, with a hint, for a model that no known release reads.

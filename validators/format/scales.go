@@ -15,11 +15,11 @@ import (
 // compute with whatever a file has, and many of these mistakes show as wrong numbers only. It looks at the constants of
 // QuantizeLinear, DequantizeLinear, QLinearConv and QLinearMatMul in the main graph:
 //
-//   - A scale is finite and above 0. A zero point has an integer type, that of what it is added to, and a value of that type; that
+//   - A scale is finite and above 0. A zero point has the integer type of the tensor that it is added to, and a value of that type; that
 //     of int32 is 0.
-//   - As many zero points as scales, and along their axis as many as what they scale has indices, or blocks.
+//   - As many zero points as scales, and along their axis as many as the scaled tensor has indices, or blocks.
 //   - DequantizeLinear directly behind QuantizeLinear has the same scale, zero point and axis.
-//   - The scale of an int32 bias of Conv, ConvTranspose and Gemm is the product of those of input and weights.
+//   - The scale of an int32 bias of Conv, ConvTranspose and Gemm is the product of the scales of input and weights.
 //
 // external opens external data by its location, with its size; nil for a model without any. Errors: CodeInvalid, which names the
 // node, or an error of r or external.

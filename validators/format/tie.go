@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Tie is what an engine requires according to its own bytes, not according to its producer. A
+// Tie has an engine's requirements according to its own bytes, not according to its producer. A
 // field that the format does not have is empty.
 type Tie struct {
 	Runtime      string `json:"runtime,omitempty"`      // exact version of the runtime: "2026.4.1"

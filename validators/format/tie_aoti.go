@@ -102,7 +102,7 @@ func (p *aotiPackage) addMetadata(name string, body *io.SectionReader) error {
 	return nil
 }
 
-// String says what it is for.
+// String names the target.
 func (m packageMetadata) String() string {
 	return strings.TrimSpace(m.Device+" "+m.Capability) + " with torch " + cmp.Or(m.Torch, "of a version that it does not say")
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Use is what the graph does with an input, as far as its nodes tell: which values and sizes it
-// can take. The zero Use says nothing.
+// Use describes the use of an input in the graph, as far as its nodes tell: the values and sizes
+// that it can take. The zero Use has no facts.
 type Use struct {
 	// Rows is the number of rows of the smallest table that the values select from, as token ids
-	// do from an embedding: they must be from 0 to Rows-1. It is 0 where they select from none.
+	// do from an embedding: they must be from 0 to Rows-1. It is 0 if they select from none.
 	Rows int64
-	// Mask is set for an input that is named a mask, or whose whole numbers are compared.
+	// Mask is set for an input that is named a mask, or has whole numbers that are compared.
 	Mask bool
 	// Image is set for an input of 1, 3 or 4 channels that convolutions of two dimensions read.
 	Image bool
@@ -24,7 +24,7 @@ type Use struct {
 // maxUses bounds the inputs that are looked at.
 const maxUses = 256
 
-// Uses tells for each input what the main graph does with it. Nodes in subgraphs and functions,
+// Uses returns the use of each input in the main graph. Nodes in subgraphs and functions,
 // and graphs of more than about 100,000 nodes, are not looked at.
 func (m *Model) Uses() map[string]Use {
 	uses := make(map[string]Use, len(m.Inputs))

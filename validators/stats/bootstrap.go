@@ -34,8 +34,8 @@ func resamples(n int) int { return min(10_000, max(1_000, 100_000_000/n)) }
 // 12.5), which corrects for skew and covers better for small n than percentiles of the means do.
 // Elements of one case depend on each other; pass one value for each case.
 //
-// It does not claim what it cannot know: fewer than 8 values, values that are all equal, and values
-// that are not finite give -Inf and +Inf. So does one side where too many of the resamples have
+// Fewer than 8 values, values that are all equal, and values that are not finite have the bounds -Inf
+// and +Inf. So does one side where too many of the resamples have
 // equal values, as with one miss among many cases: for values from a known range use [UpperRate] of
 // their sum.
 func MeanBounds(values []float64, level float64, seed uint64) (lower, upper float64) {

@@ -8,6 +8,6 @@
 //
 // Equal arguments give equal results. Bounds by resampling draw from a PCG generator (O'Neill
 // 2014) with the given seed and use only operations that IEEE 754 rounds exactly, so they are the
-// same bits on every platform. Bounds by the beta distribution use logarithms, whose last
-// digit differs between processors: compare them with a tolerance of 1e-9.
+// same bits on every platform. Bounds by the beta distribution use logarithms, and their
+// last digit differs between processors: compare them with a tolerance of 1e-9.
 package stats

@@ -3,10 +3,10 @@ package stats
 import "math"
 
 // UpperLargest returns by which factor the largest of many errors exceeds the largest of few with a
-// probability of at most 1-level, though both are of one distribution, whose tail is exponential.
-// Errors with a lighter tail, such as the size of normal ones, exceed it more seldom, and those with a
-// heavier tail more often: no factor holds for all, since the largest of many is beyond that of few
-// with probability many/(few+many), however far. Arguments without meaning give +Inf.
+// probability of at most 1-level, though both are of one distribution with an exponential tail.
+// Errors with a lighter tail, such as the size of normal ones, exceed it more seldom, and errors with
+// a heavier tail more often: no factor holds for all, since the largest of many exceeds the largest of few with
+// probability many/(few+many), however far. Arguments without meaning give +Inf.
 func UpperLargest(few, many int, level float64) float64 {
 	if few < 1 || many < 0 || few > maxCases || many > maxCases || !(level > 0 && level < 1) {
 		return math.Inf(1)

@@ -10,10 +10,10 @@ import (
 const minOthers = 20
 
 // RangedMean returns the one-sided bounds of the mean of the distribution that the values, one for
-// each case, come from, where no value can be below least or above most. They are those of
-// [MeanBounds] where at least 20 values differ from the median and it has any. Else the bounds are
-// those of Stringer, see [UpperRate]: what the values are above their median, and what they are
-// below it, are fractions of what they could be, each bounded with half of the error.
+// each case, come from, if no value can be below least or above most. They come from
+// [MeanBounds] if at least 20 values differ from the median and it has any. Otherwise the bounds
+// are Stringer's, see [UpperRate]: the distances of the values above and below their median are fractions of the
+// largest possible ones, each bounded with half of the error.
 //
 // The result does not depend on the order of the values. Fewer than 8 values, values that are not
 // finite, and values outside of the range give -Inf and +Inf.
@@ -21,7 +21,8 @@ func RangedMean(values []float64, least, most, level float64, seed uint64) (lowe
 	return rangedMean(values, least, most, level, func(sorted []float64) (lower, upper float64) { return MeanBounds(sorted, level, seed) })
 }
 
-// StringerMean is [RangedMean] without the bootstrap. It is for means that a few values decide: the spread of the others says nothing of theirs.
+// StringerMean is [RangedMean] without the bootstrap. It is for means that a few values decide: the spread of the
+// others tells nothing about them.
 func StringerMean(values []float64, least, most, level float64) (lower, upper float64) {
 	return rangedMean(values, least, most, level, nil)
 }

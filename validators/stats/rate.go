@@ -103,9 +103,10 @@ func PairedDrop(lost, won, n int, level float64) (lower, upper float64) {
 	return LowerRate(l, n, half) - UpperRate(w, n, half), UpperRate(l, n, half) - LowerRate(w, n, half)
 }
 
-// PairedLoss returns the one-sided upper bound of the mean of what cases lose, less the mean of what they win, where a case loses or wins at
-// most most. Lost and won are the sums over n cases. It is the bound of [PairedDrop] for sums of fractions: see [UpperRate]. It rises with
-// lost, falls with won, and without a difference it is the share of cases that may differ unseen, times the most that one can lose.
+// PairedLoss returns the one-sided upper bound of the mean loss of cases, less their mean gain, if a case loses or gains at most
+// most. Lost and won are the sums over n cases. It is the bound of [PairedDrop] for sums of fractions: see [UpperRate].
+// It rises with lost, falls with won, and without a difference it is the share of cases that may differ unseen, times
+// the most that one can lose.
 func PairedLoss(lost, won, most float64, n int, level float64) float64 {
 	if !(most > 0) {
 		return 0
@@ -116,7 +117,7 @@ func PairedLoss(lost, won, most float64, n int, level float64) float64 {
 }
 
 // PairedRatio returns the one-sided bounds of the accuracy of an engine over that of the reference
-// model on the same n cases, of which the reference model has right right: 1 less the drop, see
+// model on the same n cases, with right of them right in the reference model: 1 less the drop, see
 // [PairedDrop], over the accuracy of the reference model. Each of the two has half of the error, so
 // that the bounds are conservative. Arguments without meaning give 0 and +Inf.
 func PairedRatio(lost, won int, right float64, n int, level float64) (lower, upper float64) {

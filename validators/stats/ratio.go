@@ -7,10 +7,10 @@ import (
 )
 
 // RatioBounds returns the one-sided bounds of the ratio of medians, a's over b's, by a hierarchical
-// bootstrap: it draws blocks with replacement, and then samples within each. A block is what one
-// process measured, and between blocks is where most of the variation is: samples of one block are
+// bootstrap: it draws blocks with replacement, and then samples within each. A block has the
+// samples of one process, and most of the variation is between blocks: samples of one block are
 // not independent (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013). With
-// as many blocks on both sides, block i of a was measured beside block i of b: the two are drawn
+// as many blocks on both sides, block i of a was measured next to block i of b: the two are drawn
 // together, so that a drift of the machine that meets both cancels. The medians are those over all
 // samples of a side; the bounds are percentiles of the resampled ratios, with ranks moved outwards
 // for few blocks.

@@ -19,19 +19,19 @@ type Options struct {
 	// |engine-reference| <= ATol + RTol*|reference|. Finite, not negative.
 	RTol, ATol float64
 	// Channels takes the spread of each channel, which is an index along the last axis, in place
-	// of that of all values. It is for values that have units of their own.
+	// of the spread of all values. It is for values that have units of their own.
 	Channels bool
 	// Systematic asks for Result.Systematic.
 	Systematic bool
 	// Spreads are the least that the spread is taken for: one, or with Channels one for each
-	// channel. They are for some of the cases, whose own spread can be far below that of all;
+	// channel. They are for a subset of the cases, because its own spread can be far below the spread of all;
 	// see Result.Spreads. Others than there are channels count for nothing.
 	Spreads []float64
 	// Fill is the magnitude from which the reference's values are fill values, as [Magnitudes.Fill] finds it;
 	// 0 if that is not known, which a comparison takes for [NoFill]. Where the engine's values are within 1 % of them they
 	// count as equal infinities do, for all figures but those of rows and of equal elements; where not, they count as errors.
 	Fill float64
-	// Fills says which values can be fill values, for those who look for them.
+	// Fills returns which values can be fill values.
 	Fills Fills
 }
 
@@ -84,7 +84,7 @@ func NewComparison(options Options) *Comparison {
 	}}
 }
 
-// Add compares one case, whose number is only for error messages, and adds it to the figures.
+// Add compares one case and adds it to the figures. Its number is only for error messages.
 // The tensors must have the same shape and dtypes of one class: a float16 engine is compared
 // with a float32 reference model, an int64 one is not. Otherwise nothing is added, and the
 // error, of kind ErrMismatch, names both.
@@ -92,14 +92,15 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 	return c.add(caseIndex, reference, engine, false)
 }
 
-// AddCopy adds a case that has the inputs of an earlier one. Its errors count for MaxAbs, MaxError and CaseError. It is not among the cases of
-// Result.FullCases and Result.Top1Cases, nor among those that Spread and SpreadSNR are of, since it says no more than the other.
+// AddCopy adds a case that has the inputs of an earlier one. Its errors count for MaxAbs, MaxError and CaseError. It is
+// not among the cases of Result.FullCases and Result.Top1Cases, nor among those that Spread and SpreadSNR are of, since
+// it says no more than the other.
 func (c *Comparison) AddCopy(caseIndex int, reference, engine Tensor) error {
 	return c.add(caseIndex, reference, engine, true)
 }
 
-// bits compares what the figures of numbers do not tell apart, such as 0 and -0. A case that says nothing, such as one of NaN alone, is
-// not counted.
+// bits compares what the figures of numbers do not tell apart, such as 0 and -0. A case that says nothing, such as one
+// of NaN alone, is not counted.
 func (c *Comparison) bits(reference, engine Tensor, says bool) {
 	c.result.Float = reference.DType.Class() == ClassFloat
 	if !c.varies {

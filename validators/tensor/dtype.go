@@ -4,7 +4,7 @@ package tensor
 // invalid and is refused everywhere.
 type DType string
 
-// The dtypes of this package. The two 8-bit floats are those of the OCP specification "8-bit
+// The dtypes of this package. The two 8-bit floats follow the OCP specification "8-bit
 // Floating Point (OFP8)": E4M3 has no infinity, and NaN only if all exponent and mantissa bits
 // are set (hence "fn", finite).
 const (
@@ -27,7 +27,7 @@ const (
 
 const dtypeNames = "bool, int8 to int64, uint8 to uint64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64"
 
-// Class groups dtypes whose values can be compared with each other.
+// Class groups dtypes with values that can be compared with each other.
 type Class string
 
 // The classes. The zero value belongs to unknown dtypes.
@@ -46,7 +46,7 @@ func ParseDType(name string) (DType, error) {
 	return d, nil
 }
 
-// Valid reports whether d is one of the dtypes of this package.
+// Valid reports whether d is a dtype of this package.
 func (d DType) Valid() bool { return d.Size() != 0 }
 
 // Size returns the bytes of one element, 0 for an unknown dtype.

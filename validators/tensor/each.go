@@ -2,8 +2,8 @@ package tensor
 
 import "math"
 
-// CaseFigures are the figures of one case of a comparison: what the figures over all cases are the
-// worst, or the sum, of.
+// CaseFigures are the figures of one case of a comparison. The figures over all cases are the worst,
+// or the sum, of them.
 type CaseFigures struct {
 	Failed int64 // elements outside the tolerances
 	// MaxAbs is the largest |engine-reference|, +Inf without a finite error.
@@ -12,8 +12,8 @@ type CaseFigures struct {
 	// Error is the root mean square error divided by the spread of the reference, as in
 	// Result.CaseError: of all values, and where cases were left out of that, for the others theirs.
 	Error float64
-	// Equal is the share of elements that are not equal, and Top1 that of the rows whose largest
-	// element has another index; NaN without elements or rows that say anything. See Result.EqualMisses.
+	// Equal is the share of elements that are not equal, and Top1 the share of rows in which the
+	// largest element has another index; NaN without elements or rows that count. See Result.EqualMisses.
 	Equal, Top1 float64
 	// Elements counts the pairs with a finite difference. Mean, Deviation and RMS are of the reference's values in these:
 	// mean, standard deviation and root mean square; values of 1e30 and above, which stand for infinity, count for the

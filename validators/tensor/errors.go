@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The kinds of error of this package, for errors.Is. The message of an error says what was
-// wrong and what to do; its kind classifies the cause. Errors of the operating system or of a
+// The kinds of error of this package, for errors.Is. The message of an error names the
+// mistake and the remedy; its kind classifies the cause. Errors of the operating system or of a
 // reader are wrapped unchanged.
 var (
 	// ErrMalformed: the bytes violate the rules of their format, or a tensor's shape, dtype and

@@ -6,12 +6,12 @@ import "math"
 // allowed, -9999 for depths that are not known. Such fill values make the spread of an output so large that no
 // error of the others counts. So they are told from the others by how far from them they are, and left out.
 
-// Fills says which values of an output can be fill values.
+// Fills selects the values of an output that can be fill values.
 type Fills int
 
 // The rules. Fill values are at least [fillApart] times as large as all others, above 1, and there are two or
 // more. All values that are so far out must have one magnitude or, with FillsNear, nearly: a mask that is added to
-// scores leaves a part of them. That is not for quantities, of which one can be far larger than the others.
+// scores leaves a part of them. That is not for quantities, because one can be far larger than the others.
 const (
 	FillsNone Fills = iota
 	FillsEqual
@@ -44,8 +44,8 @@ type magnitudes struct {
 	min, max float64
 }
 
-// Add adds the values of cases, of which the first dimension is the number. Those that are not finite count for nothing, and so do tensors that are
-// not of floats.
+// Add adds the values of cases; the first dimension is their number. Those that are not finite count for nothing, and
+// so do tensors that are not of floats.
 func (m *Magnitudes) Add(t Tensor) {
 	if t.DType.Class() != ClassFloat {
 		return
@@ -109,8 +109,8 @@ func add(of []magnitudes, v float64) {
 	}
 }
 
-// Fill returns the magnitude from which values are fill values: [NoFill] where none are. What is a fill value in half of the cases is one
-// also where another case has large values, so that none is told from them in all cases together.
+// Fill returns the magnitude from which values are fill values: [NoFill] if there are none. A fill value in half of the
+// cases is also one if another case has large values, which would hide it in all cases together.
 func (m *Magnitudes) Fill(by Fills) float64 {
 	if fill := fillOf(m.of, by); fill < NoFill || by == FillsNone {
 		return fill

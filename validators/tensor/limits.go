@@ -11,7 +11,7 @@ const (
 	DefaultMaxTotalBytes  = 4 << 30
 )
 
-// Limits bound what an untrusted file may make this process allocate. The zero value of a field
+// Limits bound the memory that this process allocates for an untrusted file. The zero value of a field
 // is its default; a negative field allows nothing.
 type Limits struct {
 	// MaxHeaderBytes bounds the JSON header of safetensors (never more than the

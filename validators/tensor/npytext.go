@@ -54,7 +54,7 @@ func (h npyHeader) asBytes(t Tensor) (Tensor, error) {
 
 // PackText returns texts as a tensor of bytes: with one more dimension at the end, along which the
 // UTF-8 of each text stands, filled up with zeros. So shards and files of cases hold text, for
-// which safetensors has no dtype. Errors: ErrMalformed for what is not UTF-8 or has a zero.
+// which safetensors has no dtype. Errors: ErrMalformed for text that is not UTF-8 or has a zero.
 func PackText(texts []string, shape ...int64) (Tensor, error) {
 	width := 1
 	for i, text := range texts {

@@ -39,8 +39,8 @@ func ReadNpz(r io.ReaderAt, size int64, limits Limits) (map[string]Tensor, error
 	return out, nil
 }
 
-// NpzTexts returns the names of the arrays of an npz file that are text, which [ReadNpz] returns as [PackText] stores it. It reads headers
-// alone. Errors: those of ReadNpz.
+// NpzTexts returns the names of the arrays of an npz file that are text, which [ReadNpz] returns as [PackText] stores
+// it. It reads headers alone. Errors: as ReadNpz.
 func NpzTexts(r io.ReaderAt, size int64, limits Limits) (map[string]bool, error) {
 	files, err := npzMembers(r, size, limits.withDefaults())
 	if err != nil {

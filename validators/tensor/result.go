@@ -21,12 +21,13 @@ type OtherChannels struct {
 // with a difference that overflows, has no finite error: its absolute and relative error are
 // +Inf and its element fails. So a comparison with NaN never passes a limit.
 type Result struct {
-	// Cases and Elements count what was compared. An empty tensor is a case without elements;
+	// Cases and Elements count the compared cases and elements. An empty tensor is a case without elements;
 	// it passes.
 	Cases    int
 	Elements int64
-	// Float says that the values are floats. Identical is how many cases there are, without copies and those that say nothing, if every
-	// case has the bits of the reference; 0 if one has not, and if the reference has the same bits in all.
+	// Float is set if the values are floats. Identical is how many cases there are, without copies and cases that do
+	// not count, if every case has the bits of the reference; 0 if one has not, and if the reference has the same bits
+	// in all.
 	Float     bool
 	Identical int
 	// Failed is the number of elements outside the tolerances of Options.
@@ -50,34 +51,33 @@ type Result struct {
 	// -Inf if an element has no finite error, if the reference is zero, or if
 	// the squares leave the range of float64.
 	SNR float64
-	// Top1 is the fraction of rows along the last axis whose largest element
-	// has the same index on both sides (as by Argmax), of the Top1Rows rows of
-	// outputs whose last dimension is above 1. Without such rows it is NaN:
-	// compare it as !(Top1 >= limit).
+	// Top1 is the fraction of rows along the last axis in which the largest
+	// element has the same index on both sides (as by Argmax), of the Top1Rows rows of outputs with a last dimension
+	// above 1. Without such rows it is NaN: compare it as !(Top1 >= limit).
 	Top1     float64
 	Top1Rows int64
 	// Prefix is the mean over the cases of the share of these rows that agree before the first one that
 	// does not: of tokens, the longest common prefix. Without such rows it is NaN.
 	Prefix float64
-	// Top1Misses and EqualMisses are sums over the cases: of the share of rows whose largest
-	// element has another index, and of the share of elements that are not equal.
+	// Top1Misses and EqualMisses are sums over the cases: of the share of rows in which the
+	// largest element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
-	// OtherAnswers is what EqualMisses is of an engine that always gives the reference's most frequent value, for
-	// integers and booleans; 0 where all are the same, and for floats. Of 20 cases on that have one shape of at most 16384
-	// elements, it is what one misses that always gives the most frequent value of each element, where that is less.
+	// OtherAnswers is EqualMisses of an engine that always returns the reference's most frequent value, for integers
+	// and booleans; 0 where all are the same, and for floats. Of 20 cases on that have one shape of at most 16384
+	// elements, it is EqualMisses of an engine that always returns the most frequent value of each element, if that is less.
 	OtherAnswers float64
 	// OtherCases is how many of FullCases have such an answer anywhere.
 	OtherCases int
-	// Top1Cases and FullCases count the cases that have such rows, and that have elements: those of which
-	// both sides are NaN, the same infinity or a fill value do not count. Nor do rows with a NaN on both sides, of
+	// Top1Cases and FullCases count the cases that have such rows, and that have elements: elements that
+	// are NaN, the same infinity or a fill value on both sides do not count. Nor do rows with a NaN on both sides, of
 	// fill values alone, or in which each side has one value throughout: they are left out of Top1Misses, too.
 	Top1Cases, FullCases int
 	// Spread is the standard deviation of the reference's values: of all, or with
-	// Options.Channels the smallest one of a channel. It is their root mean square where all
-	// values of the reference are the same, and 0 where they are all 0. Of 20 cases on,
-	// one of twenty may be left out: those that are furthest from the rest, as long as the
-	// others have less than half of the spread. Then SpreadSNR, MaxError and CaseError are the
-	// worse of all cases, relative to the spread of all, and of the others, relative to theirs.
+	// Options.Channels the smallest one of a channel. It is their root mean square if all
+	// values of the reference are the same, and 0 if they are all 0. From 20 cases
+	// on, a twentieth may be left out: the cases furthest from the rest, as long as the others have less than half of
+	// the spread. Then SpreadSNR, MaxError and CaseError are the worse of all cases, relative to the spread of all, and
+	// of the others, relative to theirs.
 	Spread float64
 	// NoChannels is true if Options.Channels cannot be kept, since the last axis differs between cases
 	// or is longer than [MaxChannels]: then all figures are relative to the spread of all values.
@@ -92,35 +92,35 @@ type Result struct {
 	// 0, or an element has no finite error, -Inf and +Inf.
 	SpreadSNR, MaxError float64
 	// Others are the channels that are left if those are left out that are furthest from the rest, by the rule for cases.
-	// SpreadSNR and MaxError are the worse of theirs and of those of all. Nil where none is left out; so it is with
+	// SpreadSNR and MaxError are the worse of theirs and of those of all. Nil if none is left out; so it is with
 	// Options.Channels, without Options.Systematic and if the last axis differs between cases.
 	Others *OtherChannels
 	// CaseError is the root mean square error of the worst case divided by the spread of all
 	// values; CaseErrorCase is the first case that has it, -1 if it is 0.
 	CaseError     float64
 	CaseErrorCase int
-	// FarCases counts, of FullCases, those whose error is above a quarter of the standard deviation of all values and above six times the error of the
-	// middle case: with Options.Channels in any channel. NoFar is true if that is not known, since there are more than 16 channels, or
-	// another number of them in each case.
+	// FarCases counts, of FullCases, those whose error is above a quarter of the standard deviation of all values and
+	// above six times the error of the middle case: with Options.Channels in any channel. NoFar is true if that is not
+	// known, since there are more than 16 channels, or another number of them in each case.
 	FarCases int
 	NoFar    bool
 	// CaseErrors counts the cases by their root mean square error divided by the spread of all
 	// values, in decades: below 1e-8, from there to below 1e-7, and so on; the last of the
-	// [Decades] is 1 and above, with what has no finite error.
+	// [Decades] is 1 and above, with elements that have no finite error.
 	CaseErrors [Decades]int
 	// CaseDegrees are the degrees of freedom that the noise of a case has: 2*mean^2/variance of the
-	// mean squared errors of cases (Satterthwaite), with Options.Channels those of the channel that
-	// has the fewest. They are few where few cases have most of the noise. 0 without an error.
+	// mean squared errors of cases (Satterthwaite), with Options.Channels the counts of the channel
+	// that has the fewest. They are few where few cases have most of the noise. 0 without an error.
 	CaseDegrees float64
 	// Systematic is, with Options.Systematic, the part of the errors that follows from the
 	// reference's values: along a straight line in the worst channel, an index along the last axis,
-	// or without Options.Channels along a curve of third degree through all values, where that is
+	// or without Options.Channels along a curve of third degree through all values, if that is
 	// more. It is the root of the squares of offset, factor and bends, each less three standard
 	// errors, so that chance in few values gives 0, divided by the spread. What exceeds the rest of
 	// the errors in a channel, or half of it in all values, counts four times: rounding explains no
 	// more. The offset of one channel counts a sixth, and that of c channels together c sixths, at
-	// most in full, as do bends: rounding moves single channels, and seldom all alike. Where the last
-	// axis differs between cases, or is longer than [MaxChannels], it is that of all values together.
+	// most in full, as do bends: rounding moves single channels, and seldom all alike. If the last axis
+	// differs between cases, or is longer than [MaxChannels], it is the value of all channels together.
 	// +Inf if an element has no finite error.
 	Systematic float64
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
@@ -142,7 +142,7 @@ type Element struct {
 	Excess float64
 }
 
-// Skill is 1 - EqualMisses/OtherAnswers; NaN where there are no other answers.
+// Skill is 1 - EqualMisses/OtherAnswers; NaN if there are no other answers.
 func (r Result) Skill() float64 {
 	if !(r.OtherAnswers > 0) {
 		return math.NaN()

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// ShardWriter writes a safetensors file of stacked tensors, whose rows arrive one after the
-// other for all tensors at once, as an engine yields its outputs case by case. At most
-// writeAhead bytes wait in memory until they are written. The result is the same as that of [Write] for the whole tensors. It is
+// ShardWriter writes a safetensors file of stacked tensors. Rows arrive one after the other
+// for all tensors at once, as an engine yields its outputs case by case. At most
+// writeAhead bytes wait in memory until they are written. The result is the same as from [Write] for the whole tensors. It is
 // not safe for concurrent use.
 type ShardWriter struct {
 	w      io.WriterAt

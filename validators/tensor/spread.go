@@ -2,7 +2,7 @@ package tensor
 
 import "math"
 
-// MaxChannels bounds the channels of which each has sums. An output with more is taken as a whole.
+// MaxChannels bounds the channels with sums of their own. An output with more is taken as a whole.
 const MaxChannels = 1 << 16
 
 // extreme is the magnitude from which a value stands for infinity, as the lowest float32 does in
@@ -200,8 +200,8 @@ func (c *channels) next() *channelSums {
 	return s
 }
 
-// feedCopy processes the next elements of a case that was there before: they say nothing more of the reference's values, and only the
-// largest error counts.
+// feedCopy processes the next elements of a case that was there before: they say nothing more of the reference's
+// values, and only the largest error counts.
 func (c *channels) feedCopy(ref, eng []float64) {
 	if c.sums == nil {
 		return

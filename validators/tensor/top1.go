@@ -54,7 +54,7 @@ func Top1(output, labels Tensor) (correct, total int, err error) {
 	return correct, len(right), err
 }
 
-// Right says of each label whether the output has it as its answer. The output is either of shape
+// Right reports for each label whether it is the output's answer. The output is either of shape
 // [..., classes], and its answers are the Argmax of its rows: a row with a NaN is never right. Or
 // it is integers of the shape of the labels, or of as many elements, and they are the answers. Labels are integers from 0 to
 // classes-1 of shape [...] or [..., 1].
@@ -198,9 +198,10 @@ func (t *top1) feed(ref, eng []float64) {
 	}
 }
 
-// ranked is what a row of the reference has to rank: two or more values that differ and are no fill values. A row with a single value
-// throughout, as padding has, or with one that is allowed beside fill values or infinities, has nothing that an engine could get wrong. The
-// reference alone says so: an engine could else make such rows count by a value that is next to it.
+// ranked is what a row of the reference has to rank: two or more values that differ and are no fill values. A row with
+// a single value throughout, as padding has, or with one that is allowed beside fill values or infinities, has nothing
+// that an engine could get wrong. The reference alone says so: an engine could else make such rows count by a value
+// that is next to it.
 type ranked struct {
 	there, differs bool // there is a value that is no fill value, and another than the first of these
 	first          float64

@@ -14,8 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Read reads the tensors of one side of a body, in its order. Errors: CodeInvalid for a body that is
-// not what the protocol says, that exceeds limits, or that has tensors of texts (BYTES).
+// Read reads the tensors of one side of a body, in its order. Errors: CodeInvalid for a body that
+// violates the protocol, exceeds limits, or has tensors of texts (BYTES).
 func Read(header http.Header, body []byte, side Side, limits Limits) ([]Tensor, error) {
 	body, err := unpack(header.Values("Content-Encoding"), body, limits.Bytes)
 	if err != nil {

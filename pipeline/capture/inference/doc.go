@@ -1,6 +1,6 @@
 // Package inference reads tensors from requests and answers of the Open Inference Protocol, version 2,
-// over REST: JSON, and the binary tensor data extension, plain or compressed. What it reads comes from
-// strangers, so everything that it allocates is bounded by [Limits].
+// over REST: JSON, and the binary tensor data extension, plain or compressed. Its input comes from
+// strangers, so [Limits] bound all its allocations.
 //
 // The protocol: https://github.com/kserve/open-inference-protocol (specification/protocol/inference_rest.md).
 // The extension: https://github.com/triton-inference-server/server (docs/protocol/extension_binary_data.md).
@@ -11,7 +11,7 @@ import "mlpromote.dev/mlpromote/validators/tensor"
 // HeaderLength is the HTTP header with the bytes of JSON that binary data follows.
 const HeaderLength = "Inference-Header-Content-Length"
 
-// Limits bound what one body may make this process allocate. The zero Limits allow nothing.
+// Limits bound the memory that this process allocates for one body. The zero Limits allow nothing.
 type Limits struct {
 	Bytes int64 // of the body when it is unpacked, and of all tensors together
 }
@@ -30,7 +30,7 @@ type Tensor struct {
 	tensor.Tensor
 }
 
-// Side says which tensors of a body are read.
+// Side selects the tensors of a body.
 type Side string
 
 // The sides of an inference.

@@ -1,5 +1,5 @@
 // Package images makes cases of a folder of PNG and JPEG files: it decodes, scales and normalizes them as
-// the caller says, and takes the names of subfolders for classes. It guesses nothing that changes a value.
+// configured, and takes the names of subfolders for classes. It guesses nothing that changes a value.
 //
 // Files come from elsewhere, so their size in pixels is checked before they are decoded. The same files and
 // options give the same bytes on every machine.
@@ -22,7 +22,7 @@ const (
 	NHWC = "NHWC"
 )
 
-// What the channels of an image are.
+// The channels of an image.
 const (
 	RGB  = "rgb"
 	BGR  = "bgr"
@@ -37,7 +37,7 @@ const (
 	maxFiles     = 1 << 20
 )
 
-// Options say what is made of each image. The value of a channel from 0 to 255 becomes
+// Options configure the conversion of images. The value of a channel from 0 to 255 becomes
 // (value * Scale - Mean) / Std, in the type of the input.
 type Options struct {
 	Inputs        validators.Interface // of the model, which has one input
@@ -45,7 +45,7 @@ type Options struct {
 	Layout        string               // NCHW or NHWC; empty takes what the input says
 	Color         string               // RGB, BGR or Gray; empty is RGB for three channels and Gray for one
 	Fit           string               // empty refuses images of another size
-	Shorter       int                  // of FitCrop: what the shorter side is scaled to; 0 just covers the size
+	Shorter       int                  // of FitCrop: the size of the shorter side; 0 just covers the size
 	Scale         Scale                // needed for floats
 	Mean, Std     []float64            // one for each channel, or one for all; none is 0 and 1
 	Classes       []string             // the classes in the order of the model; nil sorts the names of the subfolders
@@ -65,7 +65,7 @@ type LeftOut struct {
 	Reason string `json:"reason"`
 }
 
-// Made says what came of a folder of images.
+// Made is the result of reading a folder of images.
 type Made struct {
 	Count   int
 	Labels  string    // the tensor with the labels; empty without subfolders

@@ -24,8 +24,8 @@ type file struct {
 	class int    // -1 for none
 }
 
-// Write makes a case of each image of a folder and gives it to add. Images lie in the folder itself, or in
-// subfolders, whose names are their classes. A file that is no image that fits is left out. Errors: CodeInvalid, also
+// Write makes a case of each image of a folder and passes it to add. Images lie in the folder itself, or in
+// subfolders, named after their classes. A file that is no image that fits is left out. Errors: CodeInvalid, also
 // if no image is left; those of add.
 func (o Options) Write(folder string, add func(cases.Row) error) (Made, error) {
 	r, err := o.recipe()

@@ -194,7 +194,7 @@ func (r recipe) bytes() int64 {
 	return int64(r.height) * int64(r.width) * int64(r.channels) * int64(r.dtype.Size())
 }
 
-// String says what is made of each image.
+// String describes the conversion of each image.
 func (r recipe) String() string {
 	layout := NCHW
 	if r.last {

@@ -1,12 +1,12 @@
 package parquet
 
-// Limits bound what is read of a file. The zero value stands for [DefaultLimits].
+// Limits bound the amount that is read from a file. The zero value stands for [DefaultLimits].
 type Limits struct {
 	Footer  int64 // bytes of the footer
 	Items   int   // elements of all lists in the footer
 	Columns int   // that are read
 	Rows    int64
-	// Bytes bounds what pages decompress to, in all, and apart from that what the columns take in memory.
+	// Bytes bounds the decompressed size of all pages, and separately the memory of the columns.
 	Bytes int64
 }
 

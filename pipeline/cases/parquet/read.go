@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// Kind says what the values of a column are.
+// Kind is the kind of a column's values.
 type Kind int
 
 // The kinds of columns.
@@ -19,17 +19,17 @@ const (
 	Text                    // Texts
 )
 
-// Column is a column of a table, of which one of Ints, Floats and Texts has the values, row after row.
+// Column is a column of a table. Either Ints, Floats or Texts has the values, row after row.
 type Column struct {
 	Name   string
 	Kind   Kind
 	Shape  []int64 // of one row: nil for one value, [3] for lists of 3, [2 3] for 2 lists of 3
 	Ints   []int64
-	Floats []float64 // NaN where a number is missing
+	Floats []float64 // NaN if a number is missing
 	Texts  []string
 }
 
-// Table is what was read of a file.
+// Table is the content of a file.
 type Table struct {
 	Names   []string // of all columns of the file, in their order
 	Rows    int
@@ -54,7 +54,7 @@ func Look(r io.ReaderAt, size int64, limits Limits) (all []Described, err error)
 	return all, err
 }
 
-// Read reads the columns of a file for which want is true. Errors say what is wrong with the file, and do not name it.
+// Read reads the columns of a file for which want is true. Errors describe the mistake in the file, and do not name it.
 func Read(r io.ReaderAt, size int64, limits Limits, want func(name string) bool) (Table, error) {
 	var t Table
 	err := guarded(func() error { return t.read(r, size, limits, want) })
