@@ -127,7 +127,7 @@ type ParityReport struct {
 const MaxCaseFigures = 4 << 20
 
 // CaseFigures name the file of per-case figures that is stored with a report. Format:
-// docs/reference/format.md.
+// docs/reference/format-evidence.md.
 type CaseFigures struct {
 	Digest DigestSet `json:"digest,omitempty"` // of the file; absent if all was left out
 	Size   int64     `json:"size,omitempty"`   // bytes

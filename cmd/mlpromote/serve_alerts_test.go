@@ -22,12 +22,12 @@ var (
 	literals        = regexp.MustCompile(`^[a-z_|]+$`)
 )
 
-// TestAlerts reads the rules of operate.md: a service that has just started has every metric
+// TestAlerts reads the rules of monitor.md: a service that has just started has every metric
 // that they name, and a counter for each value of a label that they select. One that appears
 // with its first event, at 1, has not increased.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/how-to/operate.md")
+	page, err := os.ReadFile("../../docs/how-to/monitor.md")
 	if err != nil {
 		t.Fatal(err)
 	}

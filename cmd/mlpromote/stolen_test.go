@@ -27,7 +27,7 @@ import (
 )
 
 // TestStolen lets a thief with one key or one token try everything, on a registry with separate keys and
-// approvals. What works is the table in docs/threat-model.md, and nothing else.
+// approvals. What works is the table in docs/threat-model-keys.md, and nothing else.
 func TestStolen(t *testing.T) {
 	t.Parallel()
 	works := make([][]bool, len(attempts())+len(harmless()))
@@ -43,16 +43,16 @@ func TestStolen(t *testing.T) {
 			works[len(attempts())+i][k] = a.try(t, shared)
 		}
 	}
-	page, err := os.ReadFile(programtest.Root("docs", "threat-model.md"))
+	page, err := os.ReadFile(programtest.Root("docs", "threat-model-keys.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table := stolenTable(works); !strings.Contains(string(page), table) {
-		t.Errorf("docs/threat-model.md does not have the table of what works:\n%s", table)
+		t.Errorf("docs/threat-model-keys.md does not have the table of what works:\n%s", table)
 	}
 }
 
-// stolenTable is the table of docs/threat-model.md.
+// stolenTable is the table of docs/threat-model-keys.md.
 func stolenTable(works [][]bool) string {
 	var b strings.Builder
 	b.WriteString("| one alone can |")

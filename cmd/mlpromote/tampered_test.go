@@ -22,11 +22,11 @@ import (
 )
 
 // TestTampered changes every kind of object in a data directory, and in a pulled folder, and runs every
-// command that reads it. Which exit code finds the change is the table in docs/threat-model.md.
+// command that reads it. Which exit code finds the change is the table in docs/threat-model-changes.md.
 func TestTampered(t *testing.T) { //nolint:tparallel // the group is there to be waited for
 	t.Parallel()
 	w := newTampered(t)
-	page, err := os.ReadFile(programtest.Root("docs", "threat-model.md"))
+	page, err := os.ReadFile(programtest.Root("docs", "threat-model-changes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTampered(t *testing.T) { //nolint:tparallel // the group is there to be
 			}
 		})
 		if table := m.table(rows); !strings.Contains(string(page), table) {
-			t.Errorf("docs/threat-model.md does not have the table of what finds a change:\n%s", table)
+			t.Errorf("docs/threat-model-changes.md does not have the table of what finds a change:\n%s", table)
 		}
 	}
 }

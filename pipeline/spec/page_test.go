@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func plural(t string) string {
 
 var pageRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+?) \\| (.+?) \\| `(.+?)` \\| (.*) \\|$")
 
-// The page docs/reference/spec.md agrees with the schema: every key has its type, meaning and
+// The pages docs/reference/spec*.md agree with the schema: every key has its type, meaning and
 // whether it is needed, and an example that the schema accepts.
 func TestPage(t *testing.T) {
 	t.Parallel()
@@ -122,12 +123,20 @@ func TestPage(t *testing.T) {
 	}
 	keys := make(map[string]property)
 	properties(schema, "", keys)
-	page, err := os.ReadFile("../../docs/reference/spec.md")
+	pages, err := filepath.Glob("../../docs/reference/spec*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var rows [][]string
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, pageRow.FindAllStringSubmatch(string(text), -1)...)
+	}
 	seen := make(map[string]bool)
-	for _, m := range pageRow.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range rows {
 		name, kind, fallback, example, meaning := m[1], m[2], m[3], m[4], strings.ReplaceAll(m[5], `\|`, "|")
 		p, ok := keys[name]
 		if !ok || seen[name] {

@@ -15,11 +15,11 @@ var (
 	mentioned = regexp.MustCompile(`mlpromote_[a-z_]+`)
 )
 
-// TestDocumented holds the table of operate.md against the collectors, both ways, and its
+// TestDocumented holds the table of monitor.md against the collectors, both ways, and its
 // alerts against both.
 func TestDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/how-to/operate.md")
+	page, err := os.ReadFile("../../docs/how-to/monitor.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,20 +42,20 @@ func TestDocumented(t *testing.T) {
 	}
 	for name, labels := range exposed {
 		if got, ok := documented[name]; !ok {
-			t.Errorf("%s is not in operate.md", name)
+			t.Errorf("%s is not in monitor.md", name)
 		} else if name != "mlpromote_build_info" && got != labels {
-			t.Errorf("%s has labels %q, and operate.md says %q", name, labels, got)
+			t.Errorf("%s has labels %q, and monitor.md says %q", name, labels, got)
 		}
 	}
 	for name := range documented {
 		if _, ok := exposed[name]; !ok {
-			t.Errorf("%s is in operate.md, and nothing exposes it", name)
+			t.Errorf("%s is in monitor.md, and nothing exposes it", name)
 		}
 	}
 	for _, name := range mentioned.FindAllString(string(page), -1) {
 		plain := strings.TrimSuffix(name, "_bucket")
 		if _, ok := exposed[plain]; !ok {
-			t.Errorf("operate.md speaks of %s", name)
+			t.Errorf("monitor.md speaks of %s", name)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// define creates all metrics of this program. docs/how-to/operate.md lists them; a test
+// define creates all metrics of this program. docs/how-to/monitor.md lists them; a test
 // compares.
 func (t *Telemetry) define() {
 	t.requests = t.counters("mlpromote_http_requests_total",

@@ -1,6 +1,6 @@
 // Package percase writes and reads the file of per-case figures that belongs to a parity report: for each
 // case the numbers that the report's counts and bounds are computed from. The file is safetensors
-// with one-dimensional tensors, so that five lines of numpy read it. Format: docs/reference/format.md.
+// with one-dimensional tensors, so that five lines of numpy read it. Format: docs/reference/format-evidence.md.
 package percase
 
 import (

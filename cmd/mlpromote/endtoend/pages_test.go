@@ -102,6 +102,7 @@ func TestPages(t *testing.T) {
 		shared := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 		t.Cleanup(shared.Close)
 		runBlocks(t, program, "docs/how-to/builds.md", "", dir, "MLPROMOTE_CACHE="+cache, "REGISTRY="+shared.Listener.Addr().String())
+		runBlocks(t, program, "docs/how-to/compilers.md", "", filepath.Join(dir, "examples", "digits"), "MLPROMOTE_CACHE="+cache)
 	})
 	for page, releases := range map[string]int{"recall": 2, "hand-over": 1, "air-gap": 1} {
 		t.Run(page, func(t *testing.T) {
@@ -150,7 +151,7 @@ func rowsOfPixels(rows int) []byte {
 	return b.Bytes()
 }
 
-// TestOperate runs what operate.md says about backups: on a directory with its own
+// TestOperate runs the commands of operate.md and backup.md: on a directory with its own
 // catalog, which is served meanwhile, on one whose catalog is in PostgreSQL, and on one
 // that moves there.
 func TestOperate(t *testing.T) {
@@ -182,8 +183,11 @@ func TestOperate(t *testing.T) {
 			}
 			server := &programtest.Service{Program: c.Program, Dir: data, Env: own}
 			server.MustStart(t)
-			runBlocks(t, c.Program, "docs/how-to/operate.md", kind, root,
-				append(own, "DATA="+data, "BACKUP="+backup, "RESTORED_DATABASE="+restored)...)
+			own = append(own, "DATA="+data, "BACKUP="+backup, "RESTORED_DATABASE="+restored)
+			if kind == "" {
+				runBlocks(t, c.Program, "docs/how-to/operate.md", kind, root, own...)
+			}
+			runBlocks(t, c.Program, "docs/how-to/backup.md", kind, root, own...)
 			server.Kill()
 			c.Env = append(append(os.Environ(), own...), "MLPROMOTE_DATA="+data+"-restored")
 			if restored != "" {

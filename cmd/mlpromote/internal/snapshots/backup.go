@@ -105,7 +105,7 @@ func (j Job) hasOwnCatalog(verb string) error {
 	}
 	return registry.WithHint(
 		registry.Errorf(registry.CodeInvalid, "%s: the catalog of %s is in PostgreSQL, which has tools of its own for that", verb, j.At.Data),
-		"pg_dump and pg_restore, then the content: docs/how-to/operate.md")
+		"pg_dump and pg_restore, then the content: docs/how-to/backup.md")
 }
 
 // inside reports whether path is dir or below it.
