@@ -55,7 +55,7 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, registry.KeyRoles())
 	}
 	extensions := []string{".key", ".kms", ".identity"}
-	if alone(role) {
+	if needsOwnKey(role) {
 		extensions = extensions[:2] // identities cannot have these roles
 	}
 	s, err := k.first(ctx, role, extensions...)
@@ -64,7 +64,7 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 	}
 	own, shared := filepath.Join(k.Dir, string(role)), filepath.Join(k.Dir, LocalKey)
 	want := own + ".key"
-	if !alone(role) {
+	if !needsOwnKey(role) {
 		want += " or " + shared + ".key"
 	}
 	err = registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s", role, want)
@@ -73,9 +73,9 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 			"sign without one with 'mlpromote key identity', or name the folder that has it with --keys")
 }
 
-// alone reports whether a role has a key of its own. Whoever takes that of the promoter can neither change
+// needsOwnKey reports whether a role has a key of its own. Whoever takes the key of the promoter can neither change
 // who is trusted nor speak for other people.
-func alone(role registry.Role) bool {
+func needsOwnKey(role registry.Role) bool {
 	return role == registry.RolePublisher || role == registry.RoleAttester
 }
 
@@ -83,7 +83,7 @@ func alone(role registry.Role) bool {
 // the chain if there is none; those of open.
 func (k *Keyring) first(ctx context.Context, role registry.Role, extensions ...string) (Signer, error) {
 	names := []string{string(role), LocalKey}
-	if alone(role) {
+	if needsOwnKey(role) {
 		names = names[:1] // whoever takes the key of the promoter cannot change who is trusted
 	}
 	for _, name := range names {

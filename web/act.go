@@ -139,7 +139,7 @@ func (s *site) do(r *http.Request) (answer, error) {
 		err = a.do(r.Context(), s, f)
 	}
 	if err == nil {
-		return answer{location: with(modelURL(f.Model), "environment", f.Environment)}, nil
+		return answer{location: withQuery(modelURL(f.Model), "environment", f.Environment)}, nil
 	}
 	text, hints := s.explain(r, err)
 	seen := f.Replaces

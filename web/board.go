@@ -67,11 +67,11 @@ func (s *site) board(r *http.Request) (answer, error) {
 		view.First = "/"
 	}
 	if page.Next != "" {
-		view.Next = with("/", "after", page.Next)
+		view.Next = withQuery("/", "after", page.Next)
 	}
 	return answer{
 		template: "board", title: "Models", nav: "Models", body: view, live: apiPath + "/events",
-		api: with(apiPath+"/models", "after", after, "limit", "50"),
+		api: withQuery(apiPath+"/models", "after", after, "limit", "50"),
 	}, nil
 }
 
@@ -142,7 +142,7 @@ func (s *site) cell(ctx context.Context, e registry.Environment, h registry.Head
 	}
 	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), s.when(h.Since)
 	c.Hold, c.BreakGlass = registry.PlainText(h.Hold), registry.PlainText(h.BreakGlass)
-	c.URL = with(modelURL(h.Model), "environment", e.Name)
+	c.URL = withQuery(modelURL(h.Model), "environment", e.Name)
 	var err error
 	if c.By, err = s.movedBy(ctx, e, h); err != nil || !e.Protected() {
 		return c, err

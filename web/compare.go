@@ -66,7 +66,7 @@ func (c comparedEngine) Of(name string) figures {
 
 // compareURL is the page that compares two releases of a model.
 func compareURL(model string, a, b registry.Digest) string {
-	return with(modelURL(model)+separator+"compare", "a", string(a), "b", string(b))
+	return withQuery(modelURL(model)+separator+"compare", "a", string(a), "b", string(b))
 }
 
 func (s *site) comparePage(r *http.Request, model string) (answer, error) {

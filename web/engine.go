@@ -124,7 +124,7 @@ func row(in read, e registry.Engine) engineRow {
 	if p := newest[registry.PerformanceReport](in.counted, e.Digest, registry.PredicatePerformance); p != nil {
 		view.P50, view.P99, view.p50, view.p99 = latency(p.P50Ns), latency(p.P99Ns), p.P50Ns, p.P99Ns
 		if b := p.Bounds; b != nil {
-			view.P50Bounds, view.P99Bounds = between(b.P50LowNs, b.P50HighNs), between(b.P99LowNs, b.P99HighNs)
+			view.P50Bounds, view.P99Bounds = latencyBounds(b.P50LowNs, b.P50HighNs), latencyBounds(b.P99LowNs, b.P99HighNs)
 		}
 	}
 	return view

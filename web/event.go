@@ -39,7 +39,7 @@ func (s *site) recent(ctx context.Context, model string, limit int) ([]event, er
 	}
 	var out []event
 	for len(all) > 0 && len(out) < limit {
-		n := alike(all)
+		n := groupLength(all)
 		view := s.event(all[0])
 		if n > 1 {
 			view = s.fold(all[:n])
@@ -61,9 +61,9 @@ func routine(e registry.Event) bool {
 	return e.Kind == registry.EventAttach && e.Reason == ""
 }
 
-// alike counts the events at the start of a list that one entry stands for: evidence that was attached to one release,
+// groupLength counts the events at the start of a list that one entry stands for: evidence that was attached to one release,
 // in one environment and by one caller, within a minute of the first.
-func alike(all []registry.Event) int {
+func groupLength(all []registry.Event) int {
 	n, first := 1, all[0]
 	for n < len(all) && routine(first) && routine(all[n]) && all[n].Environment == first.Environment && all[n].Release == first.Release &&
 		all[n].Principal == first.Principal && first.Time.Sub(all[n].Time).Abs() < time.Minute {

@@ -70,12 +70,12 @@ func (s *site) history(r *http.Request) (answer, error) {
 	view.Chain, view.ChainText = chainState(events)
 	filter := []string{"environment", view.Environment, "kind", view.Kind, "model", view.Model, "signer", view.Signer, "principal", view.Principal}
 	if q.Before != 0 {
-		view.First = with("/history", filter...)
+		view.First = withQuery("/history", filter...)
 	}
 	if len(events) == historyPage {
-		view.Older = with("/history", append(filter, "before", strconv.FormatInt(events[len(events)-1].Seq, 10))...)
+		view.Older = withQuery("/history", append(filter, "before", strconv.FormatInt(events[len(events)-1].Seq, 10))...)
 	}
-	view.Export, view.Whole = with(apiPath+"/history", append(filter, "order", "desc", "limit", "1000")...), apiPath+"/history/verification"
+	view.Export, view.Whole = withQuery(apiPath+"/history", append(filter, "order", "desc", "limit", "1000")...), apiPath+"/history/verification"
 	return answer{template: "history", title: "History", nav: "History", body: view, api: view.Export, live: apiPath + "/events"}, nil
 }
 

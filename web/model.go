@@ -113,7 +113,7 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 	}
 	return answer{
 		template: "model", title: name, nav: "Models", body: view,
-		api: modelAPI(name, "release", "environment", view.Chosen), live: with(apiPath+"/events", "model", name),
+		api: modelAPI(name, "release", "environment", view.Chosen), live: withQuery(apiPath+"/events", "model", name),
 	}, nil
 }
 
@@ -196,7 +196,7 @@ func (s *site) listReleases(ctx context.Context, view *modelView, head registry.
 		view.Compare = modelURL(view.Model) + separator + "compare"
 	}
 	if page.Next != "" {
-		view.Next = with(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)
+		view.Next = withQuery(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func (s *site) reports(ctx context.Context, environment, model string) (*reports
 		return nil, nil
 	}
 	view := &reportsView{
-		Environment: environment, Model: model, API: with(apiPath+"/node-reports", "environment", environment, "model", model),
-		Silent: with(apiPath+"/node-reports", "environment", environment, "model", model, "silent", "true"), types: make(map[string]int),
+		Environment: environment, Model: model, API: withQuery(apiPath+"/node-reports", "environment", environment, "model", model),
+		Silent: withQuery(apiPath+"/node-reports", "environment", environment, "model", model, "silent", "true"), types: make(map[string]int),
 	}
 	if s.Nodes.Life <= 0 {
 		return view, nil

@@ -121,7 +121,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 	}
 	if len(nodes) > nodesShown {
 		nodes = nodes[:nodesShown]
-		view.Next = with("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
+		view.Next = withQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
 	}
 	runtimes, err := s.Runtimes.List(ctx, "", registry.DefaultPage)
 	if err != nil {

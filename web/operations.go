@@ -234,7 +234,7 @@ func (s *site) key(k registry.KeyUse) key {
 	if k.Signer != "" {
 		view.ID = digest{k.Signer[:min(len(k.Signer), shortDigest)], k.Signer}
 		if k.Statements > 0 {
-			view.URL = with("/history", "signer", k.Signer)
+			view.URL = withQuery("/history", "signer", k.Signer)
 		}
 	}
 	return view

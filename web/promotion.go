@@ -95,7 +95,7 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 		{"Promote it", "mlpromote promote " + ref + " --to " + to.Name + " --registry " + address},
 	}
 	return answer{
-		template: "promotion", title: model + " to " + to.Name, nav: "Models", body: view, live: with(apiPath+"/events", "model", model),
+		template: "promotion", title: model + " to " + to.Name, nav: "Models", body: view, live: withQuery(apiPath+"/events", "model", model),
 		api: promotionAPI(model, to.Name, source.Release),
 	}, nil
 }

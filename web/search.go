@@ -153,7 +153,7 @@ func (s *site) findPeople(ctx context.Context, text string, view *searchView) er
 			continue
 		}
 		seen[e.Principal] = true
-		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(nameOf(e.Principal)), with("/history", "principal", e.Principal), ""})
+		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(nameOf(e.Principal)), withQuery("/history", "principal", e.Principal), ""})
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func enginesBy(query url.Values, rows []engineRow) engineTable {
 					shown.Sorted, next = "ascending", "-"+c.name
 				}
 			}
-			shown.URL = with("", "environment", query.Get("environment"), "sort", next)
+			shown.URL = withQuery("", "environment", query.Get("environment"), "sort", next)
 		}
 		table.Columns = append(table.Columns, shown)
 	}

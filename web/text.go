@@ -131,8 +131,8 @@ func latency(ns int64) string {
 	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
 }
 
-// between describes bounds of a latency in nanoseconds; 0 is one that is not known.
-func between(low, high int64) string {
+// latencyBounds describes bounds of a latency in nanoseconds; 0 is one that is not known.
+func latencyBounds(low, high int64) string {
 	switch {
 	case low <= 0 && high <= 0:
 		return ""
@@ -160,8 +160,8 @@ func pathOf(names ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// with adds a query to an address; empty values are left out.
-func with(address string, pairs ...string) string {
+// withQuery adds a query to an address; empty values are left out.
+func withQuery(address string, pairs ...string) string {
 	q := make(url.Values)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -178,5 +178,5 @@ func modelURL(model string) string { return modelsPath + pathOf(model) }
 
 // modelAPI is the address of an operation of the API on a model.
 func modelAPI(model, operation string, pairs ...string) string {
-	return with(apiPath+modelsPath+pathOf(model, operation), pairs...)
+	return withQuery(apiPath+modelsPath+pathOf(model, operation), pairs...)
 }

@@ -61,20 +61,20 @@ func (b *batching) anyBatch() bool {
 	return len(b.known) == 0
 }
 
-// said is what a service says about a model.
-type said struct {
-	Inputs  []saidTensor `json:"inputs"`
-	Outputs []saidTensor `json:"outputs"`
+// serviceMetadata is what a service says about a model.
+type serviceMetadata struct {
+	Inputs  []tensorMetadata `json:"inputs"`
+	Outputs []tensorMetadata `json:"outputs"`
 }
 
-type saidTensor struct {
+type tensorMetadata struct {
 	Name  string  `json:"name"`
 	Shape []int64 `json:"shape"`
 }
 
 // batches adds what is known of the tensors. An open size is -1.
-func (s said) batches(b *batching) {
-	has := func(t saidTensor) bool { return len(t.Shape) > 0 && (t.Shape[0] < 0 || t.Shape[0] == 1) }
+func (s serviceMetadata) batches(b *batching) {
+	has := func(t tensorMetadata) bool { return len(t.Shape) > 0 && (t.Shape[0] < 0 || t.Shape[0] == 1) }
 	for _, t := range s.Inputs {
 		b.known[t.Name] = has(t)
 	}
@@ -84,25 +84,25 @@ func (s said) batches(b *batching) {
 }
 
 // metadata asks the service about the model, without the credentials of any client.
-func (r *Recorder) metadata(path string) (said, error) {
+func (r *Recorder) metadata(path string) (serviceMetadata, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), metadataTime)
 	defer cancel()
 	at := r.options.Upstream.JoinPath()
 	at.RawQuery = ""
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return said{}, err
+		return serviceMetadata{}, err
 	}
 	req.URL = at.JoinPath(path)
 	answer, err := r.proxy.Transport.RoundTrip(req)
 	if err != nil {
-		return said{}, err
+		return serviceMetadata{}, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return said{}, registry.Errorf(registry.CodeUnavailable, "status %d", answer.StatusCode)
+		return serviceMetadata{}, registry.Errorf(registry.CodeUnavailable, "status %d", answer.StatusCode)
 	}
-	var out said
+	var out serviceMetadata
 	err = json.NewDecoder(io.LimitReader(answer.Body, metadataBytes)).Decode(&out)
 	return out, err
 }

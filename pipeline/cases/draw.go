@@ -25,7 +25,7 @@ func (d Draw) Check(dtype tensor.DType) error {
 	for _, v := range d.limits() {
 		if v < least || v > most || v != v || dtype.Class() != tensor.ClassFloat && v != math.Trunc(v) {
 			return registry.Errorf(registry.CodeInvalid, "%v is no value of %s: want numbers from %v to %v%s",
-				v, dtype, least, most, whole(dtype))
+				v, dtype, least, most, wholeNote(dtype))
 		}
 		if d.Rows > 0 && (v >= float64(d.Rows) || v < 0) {
 			return registry.Errorf(registry.CodeInvalid,
@@ -43,7 +43,7 @@ func (d Draw) limits() []float64 {
 	return d.Values
 }
 
-func whole(dtype tensor.DType) string {
+func wholeNote(dtype tensor.DType) string {
 	if dtype.Class() == tensor.ClassFloat {
 		return ""
 	}

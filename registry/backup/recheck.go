@@ -43,7 +43,7 @@ func (s *Store) recheck(ctx context.Context, from Source) (Recheck, error) {
 	}
 	budget := (all.bytes() + recheckShare - 1) / recheckShare
 	var did Recheck
-	for _, d := range after(all.digests(), registry.Digest(strings.TrimSpace(string(last)))) {
+	for _, d := range startAfter(all.digests(), registry.Digest(strings.TrimSpace(string(last)))) {
 		if !from.Verify && did.Bytes >= budget && did.Blobs > 0 {
 			break
 		}
@@ -76,8 +76,8 @@ func (s *Store) copies(ctx context.Context) (content, error) {
 	return all, nil
 }
 
-// after rotates a sorted list to begin behind the digest last.
-func after(sorted []registry.Digest, last registry.Digest) []registry.Digest {
+// startAfter rotates a sorted list to begin behind the digest last.
+func startAfter(sorted []registry.Digest, last registry.Digest) []registry.Digest {
 	n, found := slices.BinarySearch(sorted, last)
 	if found {
 		n++

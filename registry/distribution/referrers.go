@@ -56,7 +56,7 @@ func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at reque
 		if artifactType != "" {
 			more.Set("artifactType", artifactType)
 		}
-		next(w, r, more)
+		linkNext(w, r, more)
 	}
 	if artifactType != "" {
 		w.Header().Set("OCI-Filters-Applied", "artifactType")

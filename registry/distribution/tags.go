@@ -29,14 +29,14 @@ func (h *handler) listTags(w http.ResponseWriter, r *http.Request, at request) e
 		}
 		if len(found) > n {
 			found = found[:n]
-			next(w, r, url.Values{"n": {strconv.Itoa(n)}, "last": {found[n-1]}})
+			linkNext(w, r, url.Values{"n": {strconv.Itoa(n)}, "last": {found[n-1]}})
 		}
 		list.Tags = append(list.Tags, found...)
 	}
 	return writeJSON(w, "application/json", list)
 }
 
-// next links to the page after this one.
-func next(w http.ResponseWriter, r *http.Request, query url.Values) {
+// linkNext links to the page after this one.
+func linkNext(w http.ResponseWriter, r *http.Request, query url.Values) {
 	w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), query.Encode()))
 }

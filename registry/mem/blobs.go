@@ -134,7 +134,7 @@ func (b *Blobs) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
 		b.mu.RLock()
 		held := slices.Collect(maps.Keys(b.bytes))
 		b.mu.RUnlock()
-		each(ctx, held, yield)
+		yieldAll(ctx, held, yield)
 	}
 }
 
@@ -144,8 +144,8 @@ func validate(d registry.Digest) error {
 	return err
 }
 
-// each yields values until the context ends.
-func each[T any](ctx context.Context, values []T, yield func(T, error) bool) {
+// yieldAll yields values until the context ends.
+func yieldAll[T any](ctx context.Context, values []T, yield func(T, error) bool) {
 	for _, v := range values {
 		if err := ctx.Err(); err != nil {
 			var zero T

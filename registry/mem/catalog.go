@@ -73,7 +73,7 @@ func (db *DB) ModelState(ctx context.Context, environment, model string) (regist
 // History lists the events that were there when the sequence was started.
 func (db *DB) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
 	return func(yield func(registry.Event, error) bool) {
-		each(ctx, db.events(q), yield)
+		yieldAll(ctx, db.events(q), yield)
 	}
 }
 

@@ -143,6 +143,6 @@ func (db *DB) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[regi
 			}
 		}
 		db.mu.RUnlock()
-		each(ctx, due, yield)
+		yieldAll(ctx, due, yield)
 	}
 }

@@ -146,7 +146,7 @@ func (db *DB) CountReferrers(ctx context.Context, repository string, d registry.
 // AllManifests lists the manifests recorded when the sequence was started.
 func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
 	return func(yield func(registry.RepositoryManifest, error) bool) {
-		each(ctx, db.allManifests(), yield)
+		yieldAll(ctx, db.allManifests(), yield)
 	}
 }
 

@@ -116,6 +116,6 @@ func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[re
 		slices.SortFunc(stale, func(a, b registry.UploadState) int {
 			return cmp.Or(a.Touched.Compare(b.Touched), cmp.Compare(a.ID, b.ID))
 		})
-		each(ctx, stale, yield)
+		yieldAll(ctx, stale, yield)
 	}
 }

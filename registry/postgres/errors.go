@@ -57,11 +57,11 @@ func (db *DB) interpretError(subject string, err error) error {
 			registry.Errorf(registry.CodeUnavailable, "%s: database %s: %w; check before you try again", subject, db.name, err),
 			"%s: the database was lost at the commit, which may have been made; check before you try again", subject)
 	case errors.As(err, &failure):
-		return away(subject, db.interpretFailure(subject, failure, err))
+		return hideLocation(subject, db.interpretFailure(subject, failure, err))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return away(subject, registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.name, err))
+		return hideLocation(subject, registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.name, err))
 	case disconnected(err):
-		return away(
+		return hideLocation(
 			subject,
 			registry.Errorf(registry.CodeUnavailable, "%s: database %s cannot be reached; try again: %w", subject, db.name, err),
 		)
@@ -69,8 +69,8 @@ func (db *DB) interpretError(subject string, err error) error {
 	return registry.Errorf(registry.CodeInternal, "%s: database %s: %w", subject, db.name, err)
 }
 
-// away hides the location and user of the database from remote clients.
-func away(subject string, err error) error {
+// hideLocation hides the location and user of the database from remote clients.
+func hideLocation(subject string, err error) error {
 	if registry.CodeOf(err) != registry.CodeUnavailable {
 		return err
 	}

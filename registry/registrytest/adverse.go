@@ -15,8 +15,8 @@ func adverse(environment, model, subject, bundle, caller string) registry.Advers
 		PredicateType: registry.PredicateQuarantine, Document: d("document"), Manifest: []byte("manifest of " + bundle), Data: []byte{0, 255, '"'}}
 }
 
-// whole is a row whose bytes are those of its digests.
-func whole(environment, model string) registry.AdverseEvidence {
+// consistentRow is a row whose bytes are those of its digests.
+func consistentRow(environment, model string) registry.AdverseEvidence {
 	data := []byte{0, 255, '"'}
 	manifest := fmt.Appendf(nil, `{"subject":{"digest":%q},"layers":[{"digest":%q}]}`, d("engine"), digest.FromBytes(data))
 	return registry.AdverseEvidence{Environment: environment, Model: model, Subject: d("engine"), Bundle: digest.FromBytes(manifest),
@@ -32,7 +32,7 @@ func keep(a registry.AdverseEvidence) registry.Change {
 // A row comes back whole, or not at all if its bytes are not those of its digests.
 func testAdverseRow(t *testing.T, catalog registry.Catalog) {
 	ctx := t.Context()
-	broken, whole := adverse("prod", "a", "engine", "1", ""), whole("prod", "a")
+	broken, whole := adverse("prod", "a", "engine", "1", ""), consistentRow("prod", "a")
 	apply(t, catalog, keep(broken))
 	apply(t, catalog, keep(whole))
 	got, err := catalog.AdverseRow(ctx, whole.Name())

@@ -62,8 +62,8 @@ func move(model, from, to string) registry.Change {
 	return registry.Change{Event: event(model, to), DecisionBasis: HeadAlone("prod", model, before), Move: &registry.HeadMove{}}
 }
 
-// in is a change in another environment.
-func in(environment string, c registry.Change) registry.Change {
+// inEnvironment is a change in another environment.
+func inEnvironment(environment string, c registry.Change) registry.Change {
 	c.Event.Environment, c.DecisionBasis.Environment = environment, environment
 	return c
 }
@@ -101,7 +101,7 @@ func testHeads(t *testing.T, catalog registry.Catalog) {
 	_, err := catalog.Head(ctx, "prod", "a")
 	wantCode(t, err, registry.CodeNotFound)
 	for _, place := range [][2]string{{"staging", "b"}, {"prod", "b"}, {"staging", "a"}, {"prod", "a"}} {
-		apply(t, catalog, in(place[0], move(place[1], "", "1.0.0")))
+		apply(t, catalog, inEnvironment(place[0], move(place[1], "", "1.0.0")))
 	}
 	got, err := catalog.Head(ctx, "prod", "a")
 	must(t, err)
@@ -392,7 +392,7 @@ func testLastEvent(t *testing.T, store Store) {
 	attached.Kind, attached.Reason = registry.EventAttach, `"hash":"another"`
 	second := apply(t, store, registry.Change{Event: attached})
 	apply(t, store, move("b", "", "1.0.0"))
-	apply(t, store, in("staging", move("a", "", "1.0.0")))
+	apply(t, store, inEnvironment("staging", move("a", "", "1.0.0")))
 	want("prod", "a", second.Hash)
 	want("prod", "c", "")
 	want("moon", "a", "")

@@ -12,7 +12,7 @@ func testModelPage(t *testing.T, store Store) {
 	for i, model := range []string{"b", "a/b", "a", "a-b", "c", "Z"} {
 		apply(t, store, move(model, "", "1.0.0"))
 		if i%2 == 0 {
-			apply(t, store, in("staging", move(model, "", "1.0.0")))
+			apply(t, store, inEnvironment("staging", move(model, "", "1.0.0")))
 		}
 	}
 	walk := func(environment string, limit int) []string {

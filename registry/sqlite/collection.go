@@ -47,8 +47,8 @@ func (db *DB) UpdateRecords(
 	return db.interpretError("settle "+repository, err)
 }
 
-// later is the later of two times.
-func later(a, b time.Time) time.Time {
+// laterTime is the later of two times.
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -78,7 +78,7 @@ func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest)
 	now := db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		for _, d := range digests {
-			if err := q.CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{Digest: string(d), At: later(at, now).UnixMicro()}); err != nil {
+			if err := q.CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{Digest: string(d), At: laterTime(at, now).UnixMicro()}); err != nil {
 				return err
 			}
 		}

@@ -35,7 +35,7 @@ type DB struct {
 	writer     *prepared     // one connection, because SQLite has one writer at a time
 	hasty      *prepared     // writes without waiting for the disk
 	reader     *prepared     // opens connections when needed
-	writes     *together     // those of pushes
+	writes     *commitGroup  // those of pushes
 	steady     *steady       // has its own connection
 	collecting chan struct{} // full while a collector holds the lock
 }
@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	db := &DB{
 		path: path, absolute: absolute, steady: newSteady(), collecting: make(chan struct{}, 1),
 	}
-	db.writes = newTogether(db.synced, db.unsynced)
+	db.writes = newCommitGroup(db.synced, db.unsynced)
 	if err := private(absolute); err != nil {
 		return nil, registry.Lastingf(registry.CodeUnavailable,
 			"open: database %s and its folder must exist and be writable by this user: %w", path, err)
@@ -168,15 +168,15 @@ func (db *DB) write() *dbsqlc.Queries { return dbsqlc.New(db.writer) }
 // transaction runs change in one transaction. It holds the write lock from the beginning, so
 // what change reads stays valid until the commit.
 func (db *DB) transaction(ctx context.Context, change func(*dbsqlc.Queries) error) error {
-	return within(ctx, db.writer, change)
+	return inTransaction(ctx, db.writer, change)
 }
 
 // snapshot runs look on a snapshot of one instant.
 func (db *DB) snapshot(ctx context.Context, look func(*dbsqlc.Queries) error) error {
-	return within(ctx, db.reader, look)
+	return inTransaction(ctx, db.reader, look)
 }
 
-func within(ctx context.Context, pool *prepared, do func(*dbsqlc.Queries) error) error {
+func inTransaction(ctx context.Context, pool *prepared, do func(*dbsqlc.Queries) error) error {
 	pool.prepareWanted(ctx)
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {

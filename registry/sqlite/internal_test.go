@@ -333,7 +333,7 @@ func TestTogetherDurability(t *testing.T) {
 					return apply(ctx, nil, changes)
 				}
 			}
-			writes := newTogether(record("durable"), record("hasty"))
+			writes := newCommitGroup(record("durable"), record("hasty"))
 			all := make([]*write, len(c.hasty))
 			for i, hasty := range c.hasty {
 				all[i] = &write{hasty: hasty, done: make(chan struct{}), change: func(context.Context, *dbsqlc.Queries) error {
@@ -357,7 +357,7 @@ func TestTogetherDurability(t *testing.T) {
 }
 
 // allWait waits until n writes wait for a commit.
-func allWait(t *testing.T, writes *together, n int) {
+func allWait(t *testing.T, writes *commitGroup, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); waiting(writes) < n; runtime.Gosched() {
 		if time.Now().After(deadline) {
@@ -366,7 +366,7 @@ func allWait(t *testing.T, writes *together, n int) {
 	}
 }
 
-func waiting(writes *together) int {
+func waiting(writes *commitGroup) int {
 	writes.mu.Lock()
 	defer writes.mu.Unlock()
 	return len(writes.waiting)

@@ -64,7 +64,7 @@ func (r records) UnmarkRecord(ctx context.Context, key registry.GCRecordKey) err
 
 // MarkRecord marks a record.
 func (r records) MarkRecord(ctx context.Context, key registry.GCRecordKey, at time.Time) error {
-	micros := later(at, r.now).UnixMicro()
+	micros := laterTime(at, r.now).UnixMicro()
 	if key.Manifest {
 		return r.q.ManifestCondemn(ctx,
 			dbsqlc.ManifestCondemnParams{Repository: r.repository, Digest: string(key.Digest), At: micros})

@@ -70,7 +70,7 @@ func (f Follower) kept(ctx context.Context) ([]*Accepted, error) {
 		}
 		var next *Accepted
 		if err == nil {
-			next, err = f.check(ctx, bundle, last(kept))
+			next, err = f.check(ctx, bundle, newest(kept))
 		}
 		if err == nil && nameOf(next.Version) != name {
 			err = registry.Errorf(registry.CodeTrust, "it is version %d", next.Version)
@@ -89,7 +89,7 @@ func (f Follower) kept(ctx context.Context) ([]*Accepted, error) {
 	return kept, nil
 }
 
-func last(kept []*Accepted) *Accepted {
+func newest(kept []*Accepted) *Accepted {
 	if len(kept) == 0 {
 		return nil
 	}

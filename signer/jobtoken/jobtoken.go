@@ -87,7 +87,7 @@ func ask(ctx context.Context, u *url.URL, secret string) (string, error) {
 	case answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests:
 		return "", registry.Errorf(registry.CodeUnavailable, "%s answers %s", where, answer.Status)
 	case answer.StatusCode != http.StatusOK:
-		return "", registry.Lastingf(registry.CodeUnavailable, "%s answers %s%s", where, answer.Status, shown(body, secret))
+		return "", registry.Lastingf(registry.CodeUnavailable, "%s answers %s%s", where, answer.Status, excerpt(body, secret))
 	}
 	var read struct{ Value string }
 	if len(body) > maxAnswer || json.Unmarshal(body, &read) != nil || read.Value == "" {
@@ -96,8 +96,8 @@ func ask(ctx context.Context, u *url.URL, secret string) (string, error) {
 	return read.Value, nil
 }
 
-// shown is the beginning of an answer in one line, without the secret.
-func shown(body []byte, secret string) string {
+// excerpt is the beginning of an answer in one line, without the secret.
+func excerpt(body []byte, secret string) string {
 	text := strings.Join(strings.Fields(strings.ReplaceAll(strings.ToValidUTF8(string(body), ""), secret, "TOKEN")), " ")
 	if text == "" {
 		return ""

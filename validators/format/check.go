@@ -25,7 +25,7 @@ func Check(path string, want Kind, lim Limits) error {
 		if err != nil {
 			return err
 		}
-		return within(path, CheckExternalData(filepath.Dir(path), m))
+		return withPath(path, CheckExternalData(filepath.Dir(path), m))
 	}
 	f, err := open(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func CheckFile(f *os.File, want Kind, lim Limits) error {
 		return err
 	}
 	if found.kind == want && want != Unknown && want != Empty && want != ONNX && !want.pickled() {
-		return within(f.Name(), checkStructure(want, f, size))
+		return withPath(f.Name(), checkStructure(want, f, size))
 	}
 	return refuse(f.Name(), found, want)
 }
@@ -74,7 +74,7 @@ func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
 	if err != nil && found.kind == Unknown {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: its bytes are not an ONNX model (%w)", path, err)
 	}
-	return m, within(path, err)
+	return m, withPath(path, err)
 }
 
 // open opens a file. It does not block on a pipe.
@@ -158,8 +158,8 @@ func refuse(path string, found finding, want Kind) error {
 		path, says, want.Describe())
 }
 
-// within adds the file's name to an error and keeps the error's code.
-func within(path string, err error) error {
+// withPath adds the file's name to an error and keeps the error's code.
+func withPath(path string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -33,9 +33,9 @@ func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s%s", name, says, todo)
 	}
 	if found.kind == ONNX {
-		return within(name, g.checkONNX(name, r, size))
+		return withPath(name, g.checkONNX(name, r, size))
 	}
-	return within(name, checkStructure(found.kind, r, size))
+	return withPath(name, checkStructure(found.kind, r, size))
 }
 
 // checkStructure checks the formats whose readers trust what a file says about its own sizes and nesting.

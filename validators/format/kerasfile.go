@@ -85,7 +85,7 @@ func CheckKeras(f *os.File, lim Limits) error {
 	}
 	config, err := kerasConfigOf(f, size)
 	if err != nil {
-		return within(f.Name(), err)
+		return withPath(f.Name(), err)
 	}
 	if class := foreignClass(config, 0); class != "" {
 		return registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its configuration has %s, whose code is loaded with the model",

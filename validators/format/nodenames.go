@@ -21,7 +21,7 @@ func NodeNames(path, op string, most int, lim Limits) ([]string, error) {
 	}
 	rd, err := readONNX(f, info.Size(), lim)
 	if err != nil {
-		return nil, within(path, err)
+		return nil, withPath(path, err)
 	}
 	var names []string
 	at := -1
@@ -41,7 +41,7 @@ func NodeNames(path, op string, most int, lim Limits) ([]string, error) {
 		names = append(names, name)
 		return err
 	})
-	return names, within(path, err)
+	return names, withPath(path, err)
 }
 
 // again is a scanner for a second look at the model.

@@ -67,7 +67,7 @@ func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
 	size := info.Size()
 	ops, err := ReadSavedModel(f, size, lim)
 	if err != nil {
-		return nil, within(file, err)
+		return nil, withPath(file, err)
 	}
 	if found := slices.DeleteFunc(slices.Sorted(maps.Keys(ops)),
 		func(op string) bool { return !reachesOut(op) }); len(found) > 0 {

@@ -225,7 +225,7 @@ func numbersIn(dtype uint64, raw []byte) []float64 {
 		case 6:
 			v = float64(int32(le.Uint32(raw)))
 		case 10:
-			v = half(le.Uint16(raw))
+			v = float16Value(le.Uint16(raw))
 		case 11:
 			v = math.Float64frombits(le.Uint64(raw))
 		case 16:
@@ -236,8 +236,8 @@ func numbersIn(dtype uint64, raw []byte) []float64 {
 	return values
 }
 
-// half is a number of IEEE 754 binary16.
-func half(bits uint16) float64 {
+// float16Value is a number of IEEE 754 binary16.
+func float16Value(bits uint16) float64 {
 	sign, exponent, fraction := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
 	switch exponent {
 	case 31:

@@ -96,21 +96,21 @@ func (got found) channelsFirst(of []Dim) bool {
 func windowed(base int64, fits func(int64) (bool, int64)) Sizes {
 	_, step := fits(base)
 	ok, opt := false, int64(0)
-	for n := up(base, step); n <= base+16*step && !ok; n += step {
+	for n := roundUp(base, step); n <= base+16*step && !ok; n += step {
 		opt = n
 		ok, _ = fits(n)
 	}
 	if !ok {
-		return only(base, fits)
+		return fixedSize(base, fits)
 	}
 	s := Sizes{Min: opt, Opt: opt, Max: opt, Why: "convolutions with strides of " + decimal(uint64(step))}
-	for n := up((opt+1)/2, step); n < opt && s.Min == opt; n += step {
+	for n := roundUp((opt+1)/2, step); n < opt && s.Min == opt; n += step {
 		if ok, _ := fits(n); ok {
 			s.Min = n
 		}
 	}
-	if ok, _ := fits(opt + up(32, step)); ok {
-		s.Max = opt + up(32, step)
+	if ok, _ := fits(opt + roundUp(32, step)); ok {
+		s.Max = opt + roundUp(32, step)
 	}
 	if s.Min == s.Max {
 		s.Why = "the weights fit this size"
@@ -118,8 +118,8 @@ func windowed(base int64, fits func(int64) (bool, int64)) Sizes {
 	return s
 }
 
-// up is the smallest multiple of step that is not below n.
-func up(n, step int64) int64 { return (n + step - 1) / step * step }
+// roundUp is the smallest multiple of step that is not below n.
+func roundUp(n, step int64) int64 { return (n + step - 1) / step * step }
 
 // sequence proposes lengths, of which a table of positions may allow only so many.
 func sequence(positions int64, fits func(int64) (bool, int64)) Sizes {
@@ -132,7 +132,7 @@ func sequence(positions int64, fits func(int64) (bool, int64)) Sizes {
 	s := Sizes{Opt: min(tokens, longest), Max: longest, Why: why}
 	for ok, _ := fits(s.Opt); !ok; ok, _ = fits(s.Opt) {
 		if s.Opt++; s.Opt > longest {
-			return only(min(tokens, longest), fits)
+			return fixedSize(min(tokens, longest), fits)
 		}
 	}
 	if ok, _ := fits(longest); !ok {
@@ -150,8 +150,8 @@ func sequence(positions int64, fits func(int64) (bool, int64)) Sizes {
 	return s
 }
 
-// only looks for a size that fits, above base first: a size of 1 fits by broadcasting too.
-func only(base int64, fits func(int64) (bool, int64)) Sizes {
+// fixedSize looks for a size that fits, above base first: a size of 1 fits by broadcasting too.
+func fixedSize(base int64, fits func(int64) (bool, int64)) Sizes {
 	const why = "the weights fit this size"
 	for n := base; n <= largestSize; n++ {
 		if ok, _ := fits(n); ok {

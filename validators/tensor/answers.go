@@ -17,17 +17,17 @@ type answers struct {
 	cases  float64
 	places places
 
-	now   whole
+	now   caseValue
 	whole map[float64]int // by value: cases that have no other
 }
 
-// whole is the value of a case that has no other.
-type whole struct {
+// caseValue is the value of a case that has no other.
+type caseValue struct {
 	begun, mixed bool
 	value        float64
 }
 
-func (w *whole) add(v float64) {
+func (w *caseValue) add(v float64) {
 	w.mixed = w.mixed || w.begun && v != w.value
 	w.begun, w.value = true, v
 }
@@ -62,7 +62,7 @@ func (a *answers) otherCases() int {
 
 // begin prepares for a case that is counted.
 func (a *answers) begin(shape []int64) {
-	a.now = whole{}
+	a.now = caseValue{}
 	a.places.begin(shape)
 }
 

@@ -29,8 +29,8 @@ func (s caseSums) moments(shift float64) moments {
 		rms: math.Sqrt(s.ref2 / s.n), rmse: math.Sqrt(s.err2 / s.n), maxAbs: s.maxAbs}
 }
 
-// others is what the cases have that are not furthest from the rest; the zero value is none.
-type others struct {
+// remainingCases is what the cases have that are not furthest from the rest; the zero value is none.
+type remainingCases struct {
 	spread, n, err2, maxAbs float64
 	size                    float64   // root mean square of the values
 	worst                   moments   // with the largest error
@@ -38,7 +38,7 @@ type others struct {
 }
 
 // snr is in dB, relative to a spread.
-func (o others) snr(spread float64) float64 {
+func (o remainingCases) snr(spread float64) float64 {
 	if o.err2 == 0 {
 		return math.Inf(1)
 	}
@@ -47,19 +47,19 @@ func (o others) snr(spread float64) float64 {
 
 // withoutFurthest leaves out the cases that are furthest from the middle one, as long as the others
 // have less than half of the spread that was left, but some. It returns nothing if it leaves out none.
-func withoutFurthest(all []moments, spread float64) others {
+func withoutFurthest(all []moments, spread float64) remainingCases {
 	cases := slices.DeleteFunc(slices.Clone(all), func(m moments) bool { return m.n == 0 })
 	if len(cases) < oneOf {
-		return others{}
+		return remainingCases{}
 	}
 	slices.SortFunc(cases, func(a, b moments) int { return cmp.Compare(a.mean, b.mean) })
 	middle := cases[len(cases)/2].mean
 	slices.SortFunc(cases, func(a, b moments) int { return cmp.Compare(a.from2(middle), b.from2(middle)) })
 	kept, spread := keep(cases, middle, spread)
 	if kept == len(cases) {
-		return others{}
+		return remainingCases{}
 	}
-	o := others{spread: spread, without: cases[kept:]}
+	o := remainingCases{spread: spread, without: cases[kept:]}
 	var total poolSums
 	for _, m := range cases[:kept] {
 		total.add(m, middle)

@@ -126,11 +126,11 @@ func (p *pool) whole() float64 {
 	return spread
 }
 
-// others are the cases that are held to their own spread, not to that of all; none where something
+// remainingCases are the cases that are held to their own spread, not to that of all; none where something
 // else says what the spread is.
-func (p *pool) others(spread float64) others {
+func (p *pool) others(spread float64) remainingCases {
 	if p.channels || len(p.least) > 0 || math.IsInf(p.total.maxAbs, 0) {
-		return others{}
+		return remainingCases{}
 	}
 	return withoutFurthest(p.cases, spread)
 }

@@ -27,16 +27,16 @@ func appendElement(out []byte, dtype tensor.DType, word string) ([]byte, error) 
 		v, err := strconv.ParseFloat(word, 64)
 		return binary.LittleEndian.AppendUint64(out, math.Float64bits(v)), err
 	case tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64:
-		v, err := strconv.ParseUint(whole(word), 10, 8*dtype.Size())
+		v, err := strconv.ParseUint(wholeNumber(word), 10, 8*dtype.Size())
 		return appendWhole(out, dtype, v), err
 	}
-	v, err := strconv.ParseInt(whole(word), 10, 8*dtype.Size())
+	v, err := strconv.ParseInt(wholeNumber(word), 10, 8*dtype.Size())
 	return appendWhole(out, dtype, uint64(v)), err
 }
 
-// whole gives a number without a fraction of 0 or an exponent, where it is whole and every float64 of
+// wholeNumber gives a number without a fraction of 0 or an exponent, where it is whole and every float64 of
 // its size is exact.
-func whole(word string) string {
+func wholeNumber(word string) string {
 	if _, err := strconv.ParseInt(word, 10, 64); err == nil {
 		return word
 	}

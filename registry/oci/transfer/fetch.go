@@ -45,7 +45,7 @@ func (r *Repository) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.Rea
 // fetchFrom opens a blob at an offset.
 func (r *Repository) fetchFrom(ctx context.Context, desc ocispec.Descriptor, offset int64) (io.ReadCloser, error) {
 	ctx = auth.AppendRepositoryScope(ctx, r.Reference, auth.ActionPull)
-	req, err := http.NewRequestWithContext(once(ctx), http.MethodGet, r.url("blobs/"+string(desc.Digest)), nil)
+	req, err := http.NewRequestWithContext(withoutRetry(ctx), http.MethodGet, r.url("blobs/"+string(desc.Digest)), nil)
 	if err != nil {
 		return nil, err
 	}

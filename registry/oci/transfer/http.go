@@ -43,7 +43,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // onceKey marks the context of a request that must not be repeated without a check.
 type onceKey struct{}
 
-func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
+func withoutRetry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, onceKey{}, true)
+}
 
 // worthAnother extends oras-go's rule to connections that ended without any response, and
 // excludes requests that the registry will never accept.

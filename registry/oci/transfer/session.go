@@ -127,7 +127,7 @@ func port(u *url.URL) string {
 
 // patch sends a chunk at the registry's current offset.
 func (s *session) patch(ctx context.Context, piece []byte) error {
-	req, err := s.repo.request(once(ctx), http.MethodPatch, s.at.String(), bytes.NewReader(piece))
+	req, err := s.repo.request(withoutRetry(ctx), http.MethodPatch, s.at.String(), bytes.NewReader(piece))
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (s *session) closing(ctx context.Context, desc ocispec.Descriptor, content 
 	query := target.Query()
 	query.Set("digest", string(desc.Digest))
 	target.RawQuery = query.Encode()
-	return s.repo.request(once(ctx), http.MethodPut, target.String(), content)
+	return s.repo.request(withoutRetry(ctx), http.MethodPut, target.String(), content)
 }
 
 // settle finds out whether the request to complete an upload succeeded, because only its

@@ -12,11 +12,11 @@ import (
 // change writes rows. Its error undoes the transaction that it is in.
 type change func(context.Context, *dbsqlc.Queries) error
 
-// together groups writes into shared commits. Writes that arrive during a commit share the next
+// commitGroup groups writes into shared commits. Writes that arrive during a commit share the next
 // one, which waits for the disk if one of them must be durable. One caller commits for all that
 // wait. It is for pushes, which are many at a time; changes of heads have their own transactions.
-// Create one with [newTogether].
-type together struct {
+// Create one with [newCommitGroup].
+type commitGroup struct {
 	durable, hasty commit
 	turn           chan struct{} // holds one value while a caller commits
 	mu             sync.Mutex    // guards waiting
@@ -34,24 +34,24 @@ type write struct {
 	done   chan struct{} // closed when the change is committed or has failed
 }
 
-func newTogether(durable, hasty commit) *together {
-	return &together{durable: durable, hasty: hasty, turn: make(chan struct{}, 1)}
+func newCommitGroup(durable, hasty commit) *commitGroup {
+	return &commitGroup{durable: durable, hasty: hasty, turn: make(chan struct{}, 1)}
 }
 
 // do commits a change durably, perhaps in one transaction with changes of other callers. The
 // change may be called twice; the second call does not see effects of the first. It completes
 // even if ctx ends first.
-func (t *together) do(ctx context.Context, c change) error {
+func (t *commitGroup) do(ctx context.Context, c change) error {
 	return t.submit(ctx, &write{change: c, done: make(chan struct{})})
 }
 
 // doHastily is do, but a power failure may undo the change until a later durable one.
-func (t *together) doHastily(ctx context.Context, c change) error {
+func (t *commitGroup) doHastily(ctx context.Context, c change) error {
 	return t.submit(ctx, &write{change: c, hasty: true, done: make(chan struct{})})
 }
 
 // submit waits until a write is committed, by this caller or another.
-func (t *together) submit(ctx context.Context, mine *write) error {
+func (t *commitGroup) submit(ctx context.Context, mine *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *together) submit(ctx context.Context, mine *write) error {
 }
 
 // take returns and removes all waiting writes.
-func (t *together) take() []*write {
+func (t *commitGroup) take() []*write {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.waiting
@@ -81,7 +81,7 @@ func (t *together) take() []*write {
 
 // finish commits writes. If one of them fails, it commits each by itself, because the others
 // may depend on the failed one.
-func (t *together) finish(ctx context.Context, all []*write) {
+func (t *commitGroup) finish(ctx context.Context, all []*write) {
 	if len(all) == 0 {
 		return
 	}
@@ -95,7 +95,7 @@ func (t *together) finish(ctx context.Context, all []*write) {
 }
 
 // commit commits writes in one transaction, without waiting for the disk if each is hasty.
-func (t *together) commit(ctx context.Context, all []*write) error {
+func (t *commitGroup) commit(ctx context.Context, all []*write) error {
 	changes, do := make([]change, len(all)), t.hasty
 	for i, w := range all {
 		changes[i] = w.change
@@ -126,7 +126,7 @@ func (db *DB) unsynced(ctx context.Context, changes []change) (err error) {
 	if len(changes) == 1 { // of one statement that writes, which needs no BEGIN and COMMIT
 		return changes[0](ctx, dbsqlc.New(db.hasty))
 	}
-	return within(ctx, db.hasty, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
+	return inTransaction(ctx, db.hasty, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
 }
 
 func apply(ctx context.Context, q *dbsqlc.Queries, changes []change) error {
