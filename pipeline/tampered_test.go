@@ -95,7 +95,7 @@ func TestVerifyRefusesATrap(t *testing.T) {
 		"golden outputs of another name":  {part: replaceShard(t, registry.PartGolden, "z", 3, 3), code: registry.CodeInvalid, text: `there is no output "y"`},
 		"golden outputs without rows":     {part: replaceShard(t, registry.PartGolden, "y", 3, 1), code: registry.CodeInvalid, text: "want 3 first, one for each case"},
 		"cases without an input":          {part: replaceShard(t, registry.PartCases, "other", 3, 3), code: registry.CodeInvalid, text: `no tensor for the model's input "x"`},
-		"cases without rows":              {part: replaceShard(t, registry.PartCases, "x", 3, 2, 1), code: registry.CodeInvalid, text: "2 cases, and its set says 3"},
+		"cases without rows":              {part: replaceShard(t, registry.PartCases, "x", 3, 2, 1), code: registry.CodeInvalid, text: "2 cases, and its set has 3"},
 		"a case without dimensions":       {part: replaceShard(t, registry.PartCases, "x", 3), code: registry.CodeInvalid, text: "shape is [], the model wants [1 1]"},
 		"golden outputs that are text":    {part: replaceText(registry.PartGolden), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
 	} {

@@ -57,7 +57,7 @@ func (s *keySigner) SignNote(ctx context.Context, name, text string) ([]byte, er
 		return nil, registry.Errorf(registry.CodeUnavailable, "sign note: %w", err)
 	}
 	if !strings.HasPrefix(text, name+"\n") || strings.HasPrefix(text, envelopeStart) {
-		return nil, registry.Errorf(registry.CodeInvalid, "sign note: want a text whose first line is the name %q of its origin", name)
+		return nil, registry.Errorf(registry.CodeInvalid, "sign note: want a text with the name %q of its origin as first line", name)
 	}
 	signed, err := note.Sign(&note.Note{Text: text}, noteSigner{ctx, name, s})
 	if err == nil {

@@ -64,7 +64,7 @@ func (s *Seal) failed(err error) error {
 	if registry.CodeOf(err) != registry.CodeInternal {
 		return err
 	}
-	return registry.Lastingf(registry.CodeUnavailable, "what an authority answered cannot be used: %s", plain(err))
+	return registry.Lastingf(registry.CodeUnavailable, "the answer of an authority cannot be used: %s", plain(err))
 }
 
 func (s *Seal) believed() (authorities, error) {
@@ -105,7 +105,7 @@ func (s *Seal) check(bundle []byte) error {
 	}
 	for _, at := range seen {
 		if apart := s.Now().Sub(at); apart.Abs() > maxClockSkew {
-			return registry.WithHint(registry.Errorf(registry.CodeTrust, "the authority says that it is %s, and this machine says %s",
+			return registry.WithHint(registry.Errorf(registry.CodeTrust, "the authority's clock shows %s, and this machine's %s",
 				at.Format(time.RFC3339), s.Now().UTC().Format(time.RFC3339)), "set the clock that is wrong")
 		}
 	}

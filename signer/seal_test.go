@@ -45,8 +45,8 @@ func TestSealed(t *testing.T) {
 	}{
 		"sealed":             {a, func(*signer.Seal) {}, ""},
 		"clocks a bit apart": {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(time.Minute) } }, ""},
-		"a clock behind":     {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(-time.Hour) } }, "and this machine says"},
-		"a clock ahead":      {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(time.Hour) } }, "and this machine says"},
+		"a clock behind":     {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(-time.Hour) } }, "and this machine's"},
+		"a clock ahead":      {a, func(s *signer.Seal) { s.Now = func() time.Time { return time.Now().Add(time.Hour) } }, "and this machine's"},
 		"another root":       {other, func(*signer.Seal) {}, "is not by an authority that roots"},
 		"no timestamp": {a, func(s *signer.Seal) {
 			s.Options = func(context.Context) sign.BundleOptions { return sign.BundleOptions{} }
@@ -124,7 +124,7 @@ func TestSealedByNobody(t *testing.T) {
 			sign.TimestampAuthorityOptions{URL: "http://tsa.example.com", Transport: refusing{errors.New("no route")}},
 			registry.CodeUnavailable, "cannot be used: no route",
 		},
-		"no timestamp": {sign.TimestampAuthorityOptions{URL: nonsense.URL}, registry.CodeUnavailable, "what an authority answered cannot be used"},
+		"no timestamp": {sign.TimestampAuthorityOptions{URL: nonsense.URL}, registry.CodeUnavailable, "the answer of an authority cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

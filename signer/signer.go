@@ -117,7 +117,7 @@ func (k keypair) SignData(ctx context.Context, data []byte) ([]byte, []byte, err
 	digest := sha256.Sum256(data)
 	signature, err := k.signer.sign(ctx, data)
 	if err == nil && !k.signer.public.verifies(digest[:], signature) {
-		err = registry.Errorf(registry.CodeUnavailable, "what it signed does not verify with the public key")
+		err = registry.Errorf(registry.CodeUnavailable, "its signature does not verify with the public key")
 	}
 	return signature, digest[:], err
 }

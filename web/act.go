@@ -64,7 +64,7 @@ func readForm(r *http.Request, value func(string) string) (form, error) {
 	}
 	if a.release && f.Release == "" {
 		return f, registry.Errorf(registry.CodeInvalid,
-			"the form names no release: want its digest, so that what is done is about the release that you saw")
+			"the form names no release: want its digest, so that the change is about the release that you saw")
 	}
 	for _, d := range []registry.Digest{f.Release, f.Replaces} {
 		if d != "" && d.Validate() != nil {

@@ -60,7 +60,7 @@ func actions() map[string]action {
 			title:  func(f form) string { return "Hold " + f.Model + " in " + f.Environment },
 			button: "Hold promotions", permission: registry.PermissionPromote, asks: true,
 			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
-				return []string{"Promotions to " + f.Environment + " are refused, with your reason, until the hold is released. What is there stays."}, nil, nil
+				return []string{"Promotions to " + f.Environment + " are refused, with your reason, until the hold is released. The present release stays."}, nil, nil
 			},
 			do: func(ctx context.Context, s *site, f form) error {
 				return s.Registry.SetHold(ctx, f.Environment, f.Model, f.Reason)
@@ -78,7 +78,7 @@ func actions() map[string]action {
 		},
 		actApprove:    attested(registry.AttestApproval, "Approve", "Approve", "The service signs in your name that this release may be promoted to %s."),
 		actWithdraw:   attested(registry.AttestWithdrawal, "Withdraw your approval of", "Withdraw an approval", "What you approved of this release for %s does not count any more."),
-		actQuarantine: attested(registry.AttestQuarantine, "Quarantine", "Quarantine", "Nodes are no longer given this release, in %s and wherever else you may say so, and it cannot be promoted. Heads do not move."),
+		actQuarantine: attested(registry.AttestQuarantine, "Quarantine", "Quarantine", "Nodes are no longer given this release, in %s and in your other environments, and it cannot be promoted. Heads do not move."),
 	}
 }
 
@@ -106,7 +106,7 @@ func (a action) denied(ctx context.Context, f form) string {
 	case a.person && p.Person == registry.Person{}:
 		return "The service signs this in the name of a person, and you are not signed in as one."
 	case !p.May(a.permission, f.Environment, f.Model):
-		return fmt.Sprintf("You do not have the permission %q for %s in %s. An administrator gives it.", a.permission, f.Model, f.Environment)
+		return fmt.Sprintf("You do not have the permission %q for %s in %s. An administrator grants it.", a.permission, f.Model, f.Environment)
 	}
 	return ""
 }

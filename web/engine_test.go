@@ -117,7 +117,7 @@ func TestProvenanceAndSnippets(t *testing.T) {
 	release := w.Promoted(t, registrytest.Build{})
 	e := release.Engines[2]
 	page := modelPage + "/-/engines/" + string(e.Digest) + "?environment=staging"
-	wantPage(t, "provenance that says nothing", w.get(everything(), page), http.StatusOK, "commit not known", "the builder does not say where the spec came from")
+	wantPage(t, "provenance that says nothing", w.get(everything(), page), http.StatusOK, "commit not known", "the builder does not state the origin of the spec")
 	var predicate any
 	if err := json.Unmarshal([]byte(provenance), &predicate); err != nil {
 		t.Fatal(err)

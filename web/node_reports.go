@@ -214,7 +214,7 @@ func (s *site) judge(ctx context.Context, view *reportsView) error {
 		g := &view.Groups[i]
 		in, known := releases[g.first.Release]
 		if !known && len(releases) == releasesJudged {
-			g.Why = "not looked at: it may be in quarantine, which its page says" // nodes that report many releases must not hide one
+			g.Why = "not looked at: it may be in quarantine, which its page shows" // nodes that report many releases must not hide one
 			continue
 		}
 		if !known {

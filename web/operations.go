@@ -132,7 +132,7 @@ func (s *site) collectionFacts(o registry.Operations) []fact {
 	} else {
 		result := "succeeded"
 		if c.Failed {
-			result = "failed: the log of the service says why"
+			result = "failed: the log of the service has the reason"
 		}
 		facts = append(facts,
 			fact{Name: "Last", Text: s.when(c.Ended).Ago + ", " + result},

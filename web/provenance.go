@@ -155,7 +155,7 @@ func commitOf(claim registry.Claim) []branch {
 	origin := claim.Statement.Origin()
 	switch {
 	case origin == nil:
-		return []branch{{Text: "commit not known", Note: "the builder does not say where the spec came from"}}
+		return []branch{{Text: "commit not known", Note: "the builder does not state the origin of the spec"}}
 	case origin.Git.Commit == "":
 		return []branch{{Text: "commit not known", Note: registry.PlainText(origin.Git.Missing)}}
 	}

@@ -45,7 +45,8 @@ func (s *site) refusal(r *http.Request, err error) answer {
 	return answer{template: "refusal", title: view.Heading, status: code.HTTPStatus(), body: view}
 }
 
-// tooMany is the page of a caller that asks too often. It reads nothing and writes no line into the log: both are what the limit protects.
+// tooMany is the page of a caller that asks too often. It reads nothing and writes no line into the log: both are what
+// the limit protects.
 func tooMany(header http.Header, wait time.Duration) answer {
 	seconds := int(math.Ceil(wait.Seconds()))
 	header.Set("Retry-After", strconv.Itoa(seconds))
@@ -59,7 +60,7 @@ func (s *site) explain(r *http.Request, err error) (text string, hints []string)
 	switch registry.CodeOf(err) {
 	case registry.CodeInternal, registry.CodeUnavailable:
 		s.Logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
-		return "The service could not read what it needs. Its log says why. Try again in a moment.", nil
+		return "The service could not read its data. Its log has the reason. Try again in a moment.", nil
 	}
 	text, all := registry.TextForClients(err)
 	if !all {

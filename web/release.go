@@ -248,11 +248,11 @@ func covers(c registry.Claim) string {
 	case registry.PredicateSign:
 		return "the manifest, which names every file by its digest"
 	case registry.PredicateProvenance:
-		return "what it was made of, and how"
+		return "its ingredients, and how it was made"
 	case registry.PredicateTestResult:
 		return "the verdict, for other tools"
 	case registry.PredicateParity, registry.PredicatePerformance:
-		what := "that it computes what the reference computes"
+		what := "that it computes the same as the reference"
 		if c.Statement.PredicateType == registry.PredicatePerformance {
 			what = "how long a run takes"
 		}

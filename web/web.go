@@ -222,7 +222,7 @@ func (s *site) send(w http.ResponseWriter, r *http.Request, a answer) {
 	var out bytes.Buffer
 	if err := s.pages[a.template].ExecuteTemplate(&out, "layout", s.frame(r, a)); err != nil {
 		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.template, "error", err)
-		http.Error(w, "This page could not be made. The log of the service says why.", http.StatusInternalServerError)
+		http.Error(w, "This page could not be made. The log of the service has the reason.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

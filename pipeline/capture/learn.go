@@ -37,8 +37,8 @@ func (r *Recorder) learn(path string, tensors []inference.Tensor) *batching {
 		}
 		if r.options.Interface == nil {
 			r.warnOnce("shapes",
-				"the service does not say the shape of input %q: cases are rows of the first dimension if all inputs agree in it; "+
-					"MODEL.onnx or -f mlpromote.yaml says it", t.Name)
+				"the service does not report the shape of input %q: cases are rows of the first dimension if all inputs agree in it; "+
+					"MODEL.onnx or -f mlpromote.yaml has it", t.Name)
 		}
 		switch {
 		case len(t.Shape) == 0, first >= 0 && t.Shape[0] != first:

@@ -24,7 +24,7 @@ func CheckApart(set, calibration Set, iface validators.Interface) error {
 	return registry.WithHint(
 		registry.Errorf(registry.CodeInvalid, "%s is also used for calibration, as %s; that holds for %d of %s",
 			set.place(first), calibration.place(of), common, registry.Count(set.Record.Count, "case")),
-		"calibrate on other inputs: an engine that is verified with what it was calibrated on can pass and be wrong on everything else")
+		"calibrate on other inputs: an engine that is verified with its own calibration data can pass and be wrong on all other inputs")
 }
 
 // CheckOther checks that no case that limits are suggested by has the inputs of a case of the

@@ -17,7 +17,7 @@ import (
 // of the set counts. Errors: CodeInvalid.
 func (cs *Set) Check(iface validators.Interface) error {
 	if cs.Record.Count < 1 || len(cs.Files) != len(cs.Record.Shards) {
-		return registry.Errorf(registry.CodeInvalid, "the set of cases has %s in %s, of which %d are described",
+		return registry.Errorf(registry.CodeInvalid, "the set of cases has %s in %s, and %d are described",
 			registry.Count(cs.Record.Count, "case"), registry.Count(len(cs.Files), "file"), len(cs.Record.Shards))
 	}
 	for i, in := range cs.Files {
@@ -30,7 +30,7 @@ func (cs *Set) Check(iface validators.Interface) error {
 			return err
 		}
 		if want := cs.Record.Shards[i].Count; count != want {
-			return registry.Errorf(registry.CodeInvalid, "%s: %s, and its set says %d", in.Name, registry.Count(count, "case"), want)
+			return registry.Errorf(registry.CodeInvalid, "%s: %s, and its set has %d", in.Name, registry.Count(count, "case"), want)
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func refuseNaN(f shard, path string, iface validators.Interface) error {
 			}
 			if slices.ContainsFunc(row.Float64s(), math.IsNaN) {
 				return registry.Errorf(registry.CodeInvalid,
-					"%s: tensor %q: case %d has a NaN, which gives no range: leave the case out of calibration, or mend it", path, input.Name, i)
+					"%s: tensor %q: case %d has a NaN, which has no range: leave the case out of calibration, or mend it", path, input.Name, i)
 			}
 		}
 	}

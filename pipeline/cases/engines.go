@@ -130,6 +130,6 @@ func roundedWhole(given, converted tensor.Tensor) string {
 	if changed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s became others as %s, %s: the model's framework takes no more digits, so no comparison shows what that changes",
+	return fmt.Sprintf("%s of %s became others as %s, %s: the model's framework takes no more digits, so no comparison shows the effect",
 		registry.Count(changed, "whole number"), registry.Count(len(values), "value"), converted.DType, example)
 }

@@ -36,7 +36,7 @@ func Look(folder string, add bool) (Folder, error) {
 	case !add:
 		return Folder{}, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "cases are written to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
-			"move what is there to another folder, also the file with the cases; a folder of cases goes into the spec as it is: cases: {path: %s/}",
+			"move its files to another folder, also the file with the cases; a folder of cases goes into the spec as it is: cases: {path: %s/}",
 			filepath.Base(folder))
 	}
 	var f Folder
@@ -77,7 +77,7 @@ func (f *Folder) add(path string) error {
 	}
 	signature := rows.Signature()
 	if f.Signature != "" && f.Signature != signature {
-		return registry.Errorf(registry.CodeInvalid, "%s: the cases are %s, those of other files are %s", path, signature, f.Signature)
+		return registry.Errorf(registry.CodeInvalid, "%s: the cases are %s, and cases of other files are %s", path, signature, f.Signature)
 	}
 	f.Signature = signature
 	f.Count += int(max(count, 0))

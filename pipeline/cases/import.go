@@ -278,7 +278,7 @@ func (im *importing) find(input string) (tensor.Tensor, string, error) {
 	}
 	names := slices.Sorted(maps.Keys(im.found))
 	return tensor.Tensor{}, "", registry.Errorf(registry.CodeInvalid,
-		"nothing for the model's input %q: besides labels it holds %s", input, strings.Join(names, ", "))
+		"nothing for the model's input %q: except for labels it holds %s", input, strings.Join(names, ", "))
 }
 
 // write writes the shard, made of the user's file, into a folder and checks it as a build will.

@@ -81,7 +81,7 @@ func TestImportCases(t *testing.T) {
 		"numpy's types":             {"x.safetensors", "", set{"image": images(3), "y": labels(0, 1, 9)}, "y", 3, "y", `converted "image" from float64 to float32`},
 		"another name":              {"x.safetensors", "", set{"X": images(1), "labels": labels(4)}, "", 1, "labels", `took "X" for the model's input "image"`},
 		"more than is needed":       {"x.safetensors", "", set{"image": images(1), "weights": labels(4)}, "", 1, "", `left out "weights"`},
-		"which one":                 {"x.safetensors", "", set{"a": images(1), "b": images(1)}, "", 0, "", `nothing for the model's input "image": besides labels it holds a, b`},
+		"which one":                 {"x.safetensors", "", set{"a": images(1), "b": images(1)}, "", 0, "", `nothing for the model's input "image": except for labels it holds a, b`},
 		"labels that are not whole": {"x.safetensors", "", set{"image": images(1), "y": labels(0.5)}, "y", 1, "y", "kept as numbers"},
 		"labels that are NaN":       {"x.safetensors", "", set{"image": images(1), "y": labels(math.NaN())}, "y", 0, "", "want a finite number"},
 		"a negative label":          {"x.safetensors", "", set{"image": images(1), "y": labels(-1)}, "y", 0, "", "label -1 at 0"},

@@ -41,7 +41,7 @@ func (cs *Set) FindLabels(named string, iface validators.Interface, limit *valid
 			continue
 		}
 		if file, ok := cs.texts[name]; ok {
-			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: labels %q are text: want numbers, those of the classes", file, name),
+			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: labels %q are text: want the numbers of the classes", file, name),
 				"mlpromote init --cases numbers them where the model names its classes; else number the classes from 0, in the order of the model's output")
 		}
 		path, err := cs.checkLabels(name, wanted)
@@ -190,7 +190,7 @@ func checkBoxes(f shard, name string, count int) error {
 	info, _ := f.Info(name)
 	if len(info.Shape) < 3 || info.Shape[0] != int64(count) || info.Shape[len(info.Shape)-1] != 5 || info.DType == tensor.Bool {
 		return registry.Errorf(registry.CodeInvalid,
-			"dtype is %s and shape %v: want numbers [%d, boxes, 5] of x1, y1, x2, y2, class, with class -1 where a case has fewer boxes",
+			"dtype is %s and shape %v: want numbers [%d, boxes, 5] of x1, y1, x2, y2, class, with class -1 if a case has fewer boxes",
 			info.DType, info.Shape, count)
 	}
 	labels, err := f.Tensor(name)
@@ -249,7 +249,7 @@ func checkClasses(labels tensor.Tensor, wanted labelled) error {
 		}
 		counts = counts && i%each != 0 || label >= 0
 		if i%each == each-1 && !counts {
-			return registry.Errorf(registry.CodeInvalid, "all labels of case %d are negative, which says that no answer counts: leave the case out", i/each)
+			return registry.Errorf(registry.CodeInvalid, "all labels of case %d are negative, so no answer counts: leave the case out", i/each)
 		}
 	}
 	return nil
@@ -262,7 +262,7 @@ func classRange(classes int64, void bool) string {
 		text = fmt.Sprintf("from 0 to %d", classes-1)
 	}
 	if void {
-		text += ", or a negative number where no answer counts"
+		text += ", or a negative number if no answer counts"
 	}
 	return text
 }

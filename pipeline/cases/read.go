@@ -143,7 +143,7 @@ func shardNames(files confined.Folder, folder string) ([]string, error) {
 		return names, nil
 	}
 	err = registry.Errorf(registry.CodeInvalid,
-		"%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", folder)
+		"%s: no cases: want .safetensors or .npz files with tensors named as the model's inputs, with a leading case dimension", folder)
 	for _, name := range all {
 		if extension := strings.ToLower(path.Ext(name)); extension == spec.Parquet || extension == spec.CSV {
 			return nil, registry.WithHint(err, "%s", spec.FromTable(path.Join(folder, name)))

@@ -91,7 +91,7 @@ func TestFolderWithTextLabels(t *testing.T) {
 		arrays map[string][3]string
 		says   string
 	}{
-		"label": {map[string][3]string{"x": images, "label": {"|S2", "(2,)", "gono"}}, `labels "label" are text: want numbers, those of the classes`},
+		"label": {map[string][3]string{"x": images, "label": {"|S2", "(2,)", "gono"}}, `labels "label" are text: want the numbers of the classes`},
 		"":      {map[string][3]string{"x": images, "labels": {"|S2", "(2,)", "gono"}}, `labels "labels" are text`},
 		"y":     {map[string][3]string{"x": {"|S3", "(2,)", "abcdef"}}, `tensor "x" is text, and the model wants float32`},
 	} {

@@ -178,7 +178,7 @@ func TestPullOntoATrap(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
-			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "does not say any more which files were pulled") {
+			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "no longer lists the pulled files") {
 				t.Errorf("error %v (%s), want CodeInvalid that says the files are unknown", err, registry.CodeOf(err))
 			}
 		})

@@ -252,7 +252,7 @@ func TestPullKeepsWhatCameMeanwhile(t *testing.T) {
 	w, _ := pulled(t)
 	b := between{Puller: w.Puller, fetched: func(string) error { return os.WriteFile(w.at("notes.txt"), []byte("mine"), 0o600) }}
 	_, err := b.puller().Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
-	if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "has what no pull put there: notes.txt") {
+	if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "has files that no pull put there: notes.txt") {
 		t.Errorf("error %v (%s), want CodeInvalid that names notes.txt", err, registry.CodeOf(err))
 	}
 	if text, err := os.ReadFile(w.at("notes.txt")); string(text) != "mine" {

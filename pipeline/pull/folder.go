@@ -147,7 +147,7 @@ func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (registry
 	}
 	if part.Role != registry.PartEngine {
 		return registry.FetchedPart{}, registry.Errorf(registry.CodeTrust,
-			"%s: its manifest is that of a part with the role %q, want an engine", f.dir, part.Role)
+			"%s: its manifest is a part with the role %q, want an engine", f.dir, part.Role)
 	}
 	if err := f.strangers(part); err != nil {
 		return registry.FetchedPart{}, err
@@ -172,7 +172,7 @@ func (f *pulledFolder) strangers(part registry.FetchedPart) error {
 		if folder {
 			kind = "folder"
 		}
-		return registry.Errorf(registry.CodeTrust, "%s: %s %s is not part of what was pulled", f.dir, kind, name)
+		return registry.Errorf(registry.CodeTrust, "%s: %s %s is not part of the pulled engine", f.dir, kind, name)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (f *pulledFolder) checkFile(want registry.File) error {
 		return registry.Errorf(registry.CodeTrust, "%s: %w", f.dir, err)
 	}
 	if got != want.Digest {
-		return registry.Errorf(registry.CodeDigest, "%s: file %s is not what was pulled (%s): pull again", f.dir, want.Path, want.Digest)
+		return registry.Errorf(registry.CodeDigest, "%s: file %s differs from the pulled one (%s): pull again", f.dir, want.Path, want.Digest)
 	}
 	return nil
 }

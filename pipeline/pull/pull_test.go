@@ -145,7 +145,7 @@ func TestCheckOfAChangedFolder(t *testing.T) {
 		code   registry.Code
 		want   string
 	}{
-		"a changed file": {func(w *world, t *testing.T, r pull.Result) { write("changed", r.Files[0])(w, t, r) }, registry.CodeDigest, "is not what was pulled"},
+		"a changed file": {func(w *world, t *testing.T, r pull.Result) { write("changed", r.Files[0])(w, t, r) }, registry.CodeDigest, "differs from the pulled one"},
 		"a missing file": {func(w *world, t *testing.T, r pull.Result) { remove(r.Files[0])(w, t, r) }, registry.CodeDigest, "is missing"},
 		"a link in place of a file": {func(w *world, t *testing.T, r pull.Result) {
 			remove(r.Files[0])(w, t, r)
@@ -158,9 +158,9 @@ func TestCheckOfAChangedFolder(t *testing.T) {
 			if err := os.Mkdir(w.at(r.Files[0]), 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, registry.CodeTrust, "is not part of what was pulled"},
-		"an added file":           {write("x", "more.bin"), registry.CodeTrust, "file more.bin is not part of what was pulled"},
-		"a file among evidence":   {write("x", pull.Dir, "bundles", "more.json"), registry.CodeTrust, "is not part of what was pulled"},
+		}, registry.CodeTrust, "is not part of the pulled engine"},
+		"an added file":           {write("x", "more.bin"), registry.CodeTrust, "file more.bin is not part of the pulled engine"},
+		"a file among evidence":   {write("x", pull.Dir, "bundles", "more.json"), registry.CodeTrust, "is not part of the pulled engine"},
 		"another manifest":        {write("{}", pull.Dir, "manifest.json"), registry.CodeDigest, "the manifest is"},
 		"no manifest":             {remove(pull.Dir, "manifest.json"), registry.CodeDigest, "is missing"},
 		"no evidence":             {remove(pull.Dir, "bundles"), registry.CodeTrust, "no signature of a trusted builder"},
@@ -169,7 +169,7 @@ func TestCheckOfAChangedFolder(t *testing.T) {
 		"a record to come":        {record(func(r *pull.Record) { r.V = 2 }), registry.CodeInvalid, "is not a record of pull version 1"},
 		"a record that is text":   {write("text", pull.Dir, "pull.json"), registry.CodeInvalid, "is not a record of pull version 1"},
 		"a record of no ref":      {record(func(r *pull.Record) { r.Ref = "prod" }), registry.CodeTrust, "its record"},
-		"another version":         {record(func(r *pull.Record) { r.Version = "9.9.9" }), registry.CodeTrust, `its record says that it is version "9.9.9"`},
+		"another version":         {record(func(r *pull.Record) { r.Version = "9.9.9" }), registry.CodeTrust, `its record has version "9.9.9"`},
 		"another label":           {record(func(r *pull.Record) { r.Label = "x/y" }), registry.CodeTrust, "its record names the engine x/y"},
 		"another registry":        {record(func(r *pull.Record) { r.Resource = strings.Replace(r.Resource, "local", "other", 1) }), registry.CodeTrust, "trusted"},
 		"a resource of another":   {record(func(r *pull.Record) { r.Resource += "x" }), registry.CodeTrust, "as the resource of"},
@@ -266,7 +266,7 @@ func TestUnpromoted(t *testing.T) {
 		"asked for":       {pull.Expectation{Unpromoted: true}, true, ""},
 		"with a version":  {pull.Expectation{Unpromoted: true, Version: "1.0.0"}, true, "nothing proves its version or its age"},
 		"with an age":     {pull.Expectation{Unpromoted: true, MaxAge: time.Hour}, true, "nothing proves its version or its age"},
-		"without a model": {pull.Expectation{Unpromoted: true}, false, "nothing that is signed says that it is an engine of"},
+		"without a model": {pull.Expectation{Unpromoted: true}, false, "no signed statement names it as an engine of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -341,18 +341,18 @@ func TestPullReplaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ""},
-		"an added file":   {file("notes.txt"), "has what no pull put there: notes.txt"},
-		"an added folder": {file("logs", "today.txt"), "has what no pull put there: logs"},
+		"an added file":   {file("notes.txt"), "has files that no pull put there: notes.txt"},
+		"an added folder": {file("logs", "today.txt"), "has files that no pull put there: logs"},
 		"an added link": {func(w *world, t *testing.T, _ pull.Result) {
 			if err := os.Symlink("/etc", w.at("etc")); err != nil {
 				t.Fatal(err)
 			}
-		}, "has what no pull put there: etc"},
+		}, "has files that no pull put there: etc"},
 		"no manifest": {func(w *world, t *testing.T, _ pull.Result) {
 			if err := os.Remove(w.at(pull.Dir, "manifest.json")); err != nil {
 				t.Fatal(err)
 			}
-		}, "its manifest does not say any more which files were pulled"},
+		}, "its manifest no longer lists the pulled files"},
 		"a folder of mine": {func(w *world, t *testing.T, r pull.Result) {
 			if err := os.RemoveAll(w.dir); err != nil {
 				t.Fatal(err)

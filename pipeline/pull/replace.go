@@ -54,7 +54,7 @@ func (c Checker) replaceable(dir string) error {
 		added, more = added[:maxNamed], " and others"
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s has what no pull put there: %s%s", dir, strings.Join(added, ", "), more),
+		registry.Errorf(registry.CodeInvalid, "%s has files that no pull put there: %s%s", dir, strings.Join(added, ", "), more),
 		"pull replaces the whole folder: move these away, or name another folder")
 }
 
@@ -106,7 +106,7 @@ func (c Checker) pulledFiles(dir string) (map[string]bool, error) {
 // unknownFiles returns the error for a folder that may have added files.
 func unknownFiles(dir string, cause error) error {
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s: its manifest does not say any more which files were pulled: %w", dir, cause),
+		registry.Errorf(registry.CodeInvalid, "%s: its manifest no longer lists the pulled files: %w", dir, cause),
 		"name another folder, or remove this one")
 }
 

@@ -61,7 +61,7 @@ func (c Checker) restrictions(ctx context.Context, dir, environment string, list
 func (c Checker) mustCount(ctx context.Context, environment string, bundle []byte) (registry.Restrictions, registry.RestrictionList, error) {
 	in, l, err := c.restrictionList(ctx, environment, bundle, true)
 	if err == nil && l.Counter == 0 {
-		err = registry.Errorf(registry.CodeTrust, "restriction list: it is not one of an approver that this machine trusts for %s", environment)
+		err = registry.Errorf(registry.CodeTrust, "restriction list: this machine trusts no signer of it as approver for %s", environment)
 	}
 	return in, l, err
 }

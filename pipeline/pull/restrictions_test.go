@@ -69,11 +69,11 @@ func TestPullHoldsAgainstRestrictions(t *testing.T) {
 		{"the same", first.Bundle, "", ""},
 		{"one that restricts it", second.Bundle, registry.CodePolicy, "is restricted"},
 		{"one that lifts", third.Bundle, "", ""},
-		{"of another environment", staging.Bundle, registry.CodeTrust, "not one of an approver"},
-		{"of a stranger", w.SignList(t, registrytest.Stranger, lifted), registry.CodeTrust, "not one of an approver"},
+		{"of another environment", staging.Bundle, registry.CodeTrust, "trusts no signer of it as approver"},
+		{"of a stranger", w.SignList(t, registrytest.Stranger, lifted), registry.CodeTrust, "trusts no signer of it as approver"},
 		{"of a builder", w.SignList(t, "builder", lifted), registry.CodeTrust, "not trusted as approver"},
-		{"garbage", []byte("none"), registry.CodeTrust, "not one of an approver"},
-		{"empty", []byte{}, registry.CodeTrust, "not one of an approver"},
+		{"garbage", []byte("none"), registry.CodeTrust, "trusts no signer of it as approver"},
+		{"empty", []byte{}, registry.CodeTrust, "trusts no signer of it as approver"},
 	} {
 		_, err := w.Check(t.Context(), w.dir, pull.Expectation{Environment: "prod", Restrictions: c.list})
 		if c.code == "" && err != nil || c.code != "" && (!registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says)) {

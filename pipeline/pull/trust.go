@@ -204,7 +204,7 @@ func untrusted(record Record, unmet []registry.Requirement) error {
 		if req.Objects() {
 			reason := registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Ref, req.Subject, req.Detail)
 			if req.Failed() {
-				reason = registry.WithHint(reason, "mlpromote resolve --explain lists the other engines for this node; pull takes one of another variant with --variant NAME")
+				reason = registry.WithHint(reason, "mlpromote resolve --explain lists the other engines for this node; pull takes another variant with --variant NAME")
 			}
 			reasons = append(reasons, reason)
 			continue
@@ -233,14 +233,14 @@ func (want Expectation) checkSummary(dir string, record Record, summary registry
 	switch {
 	case record.Version != tag:
 		return registry.Errorf(registry.CodeTrust,
-			"%s: its record says that it is version %q, and the promoter's summary says %q: pull again", dir, record.Version, tag)
+			"%s: its record has version %q, and the promoter's summary has %q: pull again", dir, record.Version, tag)
 	case want.Version != "" && want.Version != tag:
 		return registry.Errorf(registry.CodeTrust, "%s: the version is %s, want %s", dir, tag, want.Version)
 	case want.MaxAge > 0 && age > want.MaxAge:
 		return registry.Errorf(registry.CodeTrust, "%s: a promoter verified it on %s, %s ago, want at most %s: promote and pull again",
 			dir, summary.TimeVerified.UTC().Format(time.RFC3339), age.Round(time.Second), want.MaxAge)
 	case want.MaxAge > 0 && registry.ClaimsFuture(summary.TimeVerified, now):
-		return registry.Errorf(registry.CodeTrust, "%s: a promoter says that it verified it on %s, and now it is %s: look at the clocks",
+		return registry.Errorf(registry.CodeTrust, "%s: a promoter claims to have verified it on %s, and now it is %s: look at the clocks",
 			dir, summary.TimeVerified.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -261,5 +261,5 @@ func (want Expectation) checkUnpromoted(dir string, r registry.Release, claims [
 			}
 		}
 	}
-	return registry.Errorf(registry.CodeTrust, "%s: nothing that is signed says that it is an engine of %s", dir, r.Model)
+	return registry.Errorf(registry.CodeTrust, "%s: no signed statement names it as an engine of %s", dir, r.Model)
 }

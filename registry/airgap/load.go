@@ -131,7 +131,7 @@ func origin(in *layout.Layout, r registry.Release) (Origin, error) {
 		return Origin{}, registry.Errorf(registry.CodeTrust, "saved.json: %w", err)
 	}
 	if o.V != 1 || o.Release != r.Digest || o.Model != r.Model || o.Version != r.Tag() {
-		return Origin{}, registry.Errorf(registry.CodeTrust, "saved.json says release %s, %s:%s, and the file holds %s, %s:%s: save it again",
+		return Origin{}, registry.Errorf(registry.CodeTrust, "saved.json names release %s, %s:%s, and the file holds %s, %s:%s: save it again",
 			o.Release, o.Model, o.Version, r.Digest, r.Model, r.Tag())
 	}
 	return o, nil
@@ -224,7 +224,7 @@ func (c Checker) stands(found *Loaded, claims []registry.Claim, in registry.Rest
 	now := c.Now()
 	switch age := now.Sub(summary.TimeVerified); {
 	case registry.ClaimsFuture(summary.TimeVerified, now):
-		return registry.Errorf(registry.CodeTrust, "a promoter says that it verified the release on %s, and now it is %s: look at the clocks",
+		return registry.Errorf(registry.CodeTrust, "a promoter claims to have verified the release on %s, and now it is %s: look at the clocks",
 			summary.TimeVerified.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case want.MaxAge > 0 && age > want.MaxAge:
 		return registry.Errorf(registry.CodeTrust, "a promoter verified the release on %s, %s ago, want at most %s: promote it again, and save it again",

@@ -144,7 +144,7 @@ func Open(ctx context.Context, verify registry.VerifyNote, note []byte) (Signed,
 	if signed.Key != registry.KeyTrusted && signed.Key != registry.KeyRetired {
 		return Signed{}, registry.WithHint(
 			registry.Errorf(registry.CodeTrust, "checkpoint of %d events: key %s, which signed it, is %s", c.Size, signed.Signer, signed.Key),
-			"find out what the key was used for, and then take another checkpoint from the registry")
+			"find out the uses of the key, and then take another checkpoint from the registry")
 	}
 	return Signed{Checkpoint: c, Signer: signed.Signer, Key: signed.Key, RetiredAt: signed.RetiredAt, Window: signed.Window, Note: note}, nil
 }

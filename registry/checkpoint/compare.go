@@ -42,7 +42,7 @@ type Fault struct {
 func (f Fault) Err() error {
 	return registry.WithHint(
 		registry.Errorf(registry.CodeTrust, "the history was %s: %s: %s", f.Kind, f.Name, f.Detail),
-		"keep the checkpoint: its signature proves what the history was; look at backups for the events it covers")
+		"keep the checkpoint: its signature proves the earlier history; look at backups for the events it covers")
 }
 
 // Compare compares the history in the tree with checkpoints. name is that of the registry. It
@@ -101,7 +101,7 @@ func (t *Tree) outside(name string, c Seen) *Fault {
 		f.Kind, f.Detail = Replaced, fmt.Sprintf("it is of registry %q, and this is %q", c.Origin.Registry, name)
 	case t.Size() > 0 && c.Origin.First != t.first:
 		f.Kind = Replaced
-		f.Detail = fmt.Sprintf("its first event is %s, and that of the history is %s: all events were replaced, or it is of another registry of that name",
+		f.Detail = fmt.Sprintf("its first event is %s, and the history's is %s: all events were replaced, or it is of another registry of that name",
 			c.Origin.First, t.first)
 	case c.Size > t.Size():
 		f.Kind = Truncated

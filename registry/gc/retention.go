@@ -26,7 +26,7 @@ func DefaultRetention() Retention {
 // Validate refuses negative values. Errors: CodeInvalid.
 func (r Retention) Validate() error {
 	if r.Heads < 0 || r.Period < 0 {
-		return registry.Errorf(registry.CodeInvalid, "keep %d earlier heads, and those of the last %v: want 0 or more", r.Heads, r.Period)
+		return registry.Errorf(registry.CodeInvalid, "keep %d earlier heads, and heads of the last %v: want 0 or more", r.Heads, r.Period)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (p *part) finishEngine() error {
 		p.engine.Operators = append(p.engine.Operators, registry.Operators{Path: f.Path, Digest: f.Digest})
 		if p.role == registry.PartEngine && !p.engine.NativeCode {
 			return registry.Errorf(registry.CodeTrust,
-				"%s carries the operator library %s and does not say so: want the annotation %s", p.label(), f.Path, keyNativeCode)
+				"%s carries the operator library %s without declaring it: want the annotation %s", p.label(), f.Path, keyNativeCode)
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (t tree) release() (registry.Release, error) {
 // readOrder reads the annotation with the order in which nodes get the engines: each engine once. Errors: CodeInvalid.
 func readOrder(r *registry.Release, value string) error {
 	if value == "" {
-		return registry.Errorf(registry.CodeInvalid, "it has no annotation %s, which says which engine a node gets: build it again", keyOrder)
+		return registry.Errorf(registry.CodeInvalid, "it has no annotation %s, which decides the engine that a node gets: build it again", keyOrder)
 	}
 	if err := decode([]byte(value), &r.Order); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s is %.100q: want a list of the digests of its engines: %w", keyOrder, value, err)

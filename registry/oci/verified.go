@@ -75,7 +75,7 @@ func (v *verified) Close() error { return v.base.Close() }
 
 // mismatch is the error for bytes that do not match their digest.
 func mismatch(s subject, want digest.Digest, found string) error {
-	err := registry.Errorf(registry.CodeDigest, "%s: the stored bytes of %s are not those of %s: %s", s.repository, s.what, want, found)
+	err := registry.Errorf(registry.CodeDigest, "%s: the stored bytes of %s do not match %s: %s", s.repository, s.what, want, found)
 	return registry.WithHint(err, "the store is damaged or was changed: restore these bytes from a backup, and do not run them as they are")
 }
 

@@ -11,8 +11,8 @@ const maxProblems = 50
 
 // refused names the parts of YAML that are not read.
 var refused = map[token.Type]string{
-	token.AnchorType:    "anchors are not read: write the value where it is needed",
-	token.AliasType:     "aliases are not read: write the value where it is needed",
+	token.AnchorType:    "anchors are not read: write the value at each place",
+	token.AliasType:     "aliases are not read: write the value at each place",
 	token.TagType:       "tags are not read: write the value without '!'",
 	token.MergeKeyType:  "merge keys are not read: write the keys where they are needed",
 	token.DirectiveType: "directives are not read: remove the line",

@@ -226,8 +226,8 @@ func sameHistory(before, next registry.TrustBundle) error {
 	}
 	if was.Origin != is.Origin || was.Size == is.Size && was.Root != is.Root {
 		return registry.WithHint(registry.Errorf(registry.CodeTrust,
-			"trust bundle %d: its checkpoint of %d events is of another history than that of version %d", next.Version, is.Size, before.Version),
-			"mlpromote history verify --checkpoint FILE says whether the history was rewritten or replaced")
+			"trust bundle %d: its checkpoint of %d events is of another history than version %d", next.Version, is.Size, before.Version),
+			"mlpromote history verify --checkpoint FILE shows whether the history was rewritten or replaced")
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func containers(t testing.TB) []hostile {
 		{"pickle in too many zips", []byte(deep), "inside more than 4 others"},
 		{"zip behind a model", append([]byte(small()), torch...), `entry "archive/data.pkl"`},
 		{"encrypted entry", flagged(zipped(t, "weights", "secret")), "entry is encrypted"},
-		{"unknown compression", method(zipped(t, "weights", "secret"), 93), `entry "weights" cannot be looked into`},
+		{"unknown compression", method(zipped(t, "weights", "secret"), 93), `entry "weights" that cannot be looked into`},
 	}
 }
 
@@ -123,7 +123,7 @@ func programs(t testing.TB) []hostile {
 		{"Keras with a Lambda layer", zipped(t, "metadata.json", `{"keras_version": "3.5.0"}`, "config.json", lambda, "model.weights.h5", hdf5), `entry "config.json", a Lambda layer`},
 		{"Keras with a lambda function", zipped(t, "config.json", function), "a lambda function as Python bytecode"},
 		{"Keras without", zipped(t, "config.json", `{"class_name": "Functional"}`, "model.weights.h5", hdf5), `entry "model.weights.h5": an HDF5 file`},
-		{"architecture of Keras", []byte(" \n" + lambda), "a Lambda layer, whose function is Python bytecode"},
+		{"architecture of Keras", []byte(" \n" + lambda), "a Lambda layer, with Python bytecode as function"},
 		{"HDF5 of weights", []byte(hdf5), "an HDF5 file"},
 		{"HDF5 with a Lambda layer", []byte(hdf5 + `model_config` + strings.ReplaceAll(lambda, "Functional", "Model")), "its model_config has a Lambda layer"},
 		{"HDF5 with a link to another file", []byte(hdf5 + "\x00/etc/passwd\x00/dataset"), "an HDF5 file"},
@@ -152,7 +152,7 @@ func bombs(t testing.TB) []hostile {
 	}
 	return []hostile{
 		{"zip that claims gigabytes", claims(3 << 30), "(a zip bomb?)"},
-		{"zip with overlapping entries", overlapping(), "entries overlap (a zip bomb?)"},
+		{"zip with overlapping entries", overlapping(), "entries that overlap (a zip bomb?)"},
 		{"zip of very many entries", zipped(t, many...), "5000 entries, more than can be looked into"},
 		{"stream that expands too much", bytes.Repeat(zeros, 33), "it expands too much"},
 		{"stream in a zip that expands too much", stored(t, "a", string(bytes.Repeat(zeros, 33))), "it expands too much"},

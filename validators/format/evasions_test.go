@@ -28,10 +28,10 @@ func folders(t testing.TB) []hostile {
 		{"pickle in a folder of a Mac", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: mac, ExternalAttrs: 0o040755 << 16}, call), `entry "weights"`},
 		{"pickle in a folder of FAT", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: fat, ExternalAttrs: 0x10}, call), `entry "weights"`},
 		{"pickle in a folder of NTFS", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: ntfs, ExternalAttrs: 0x10}, call), `entry "weights"`},
-		{"folder without a slash", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: unix, ExternalAttrs: 0o040755 << 16}, "text"), `entry "weights" is a folder with bytes of its own`},
-		{"folder with bytes", renamed(stored(t, "weights_", call), "weights_", "weights/"), `entry "weights/" is a folder with bytes of its own`},
-		{"folder with compressed bytes", renamed(zipped(t, "weights_", call), "weights_", "weights/"), `entry "weights/" is a folder with bytes of its own`},
-		{"folder that says it has no bytes", sized(renamed(zipped(t, "weights_", call), "weights_", "weights/"), 0), `entry "weights/" is a folder with bytes of its own`},
+		{"folder without a slash", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: unix, ExternalAttrs: 0o040755 << 16}, "text"), `entry "weights" that is a folder with bytes of its own`},
+		{"folder with bytes", renamed(stored(t, "weights_", call), "weights_", "weights/"), `entry "weights/" that is a folder with bytes of its own`},
+		{"folder with compressed bytes", renamed(zipped(t, "weights_", call), "weights_", "weights/"), `entry "weights/" that is a folder with bytes of its own`},
+		{"folder that says it has no bytes", sized(renamed(zipped(t, "weights_", call), "weights_", "weights/"), 0), `entry "weights/" that is a folder with bytes of its own`},
 	}
 }
 
@@ -129,7 +129,7 @@ func records(t testing.TB) []hostile {
 // directories of zip archives are found by Python where Go does not look.
 func directories(t testing.TB) []hostile {
 	le := binary.LittleEndian
-	const says = "whose directory Python and Go find at different places"
+	const says = "with a directory that Python and Go find at different places"
 	cut := append([]byte("x"), zipped(t, "a", call)...)
 	cut[len(cut)-2] = 5
 	moved := append([]byte{}, cut...)

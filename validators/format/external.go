@@ -48,7 +48,7 @@ func checkLocation(root *os.Root, location string, need int64) error {
 	info, err := walkPath(root, location)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return registry.Errorf(registry.CodeInvalid, "external data %q is missing; put the file beside the model", location)
+		return registry.Errorf(registry.CodeInvalid, "external data %q is missing; put the file next to the model", location)
 	case err != nil:
 		return err
 	case info.Size() < need:
@@ -60,7 +60,7 @@ func checkLocation(root *os.Root, location string, need int64) error {
 
 func outside(location string) error {
 	return registry.Errorf(registry.CodeUnsafe,
-		"external data %q is outside the model's folder or no plain relative path; save the model again with its data beside it", location)
+		"external data %q is outside the model's folder or no plain relative path; save the model again with its data next to it", location)
 }
 
 // maxFileName is the longest file name, in bytes, of the usual file systems.

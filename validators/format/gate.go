@@ -77,7 +77,7 @@ func (g Gate) objection(found finding) (says, todo string) {
 	case found.hidden():
 		return found.detail, ": what cannot be looked into is refused: unpack it, and name the files themselves"
 	case found.kind.native() && !g.NativeCode:
-		return says, ": only an engine that is labelled native-code may hold it: leave it out, or let the toolchain say native_code: true"
+		return says, ": only an engine that is labelled native-code may hold it: leave it out, or let the toolchain declare native_code: true"
 	}
 	return says, ""
 }
@@ -98,7 +98,7 @@ func (g Gate) checkONNX(name string, r io.ReaderAt, size int64) error {
 		}
 		if !ok || there < m.ExternalBytes[location] {
 			return registry.Errorf(registry.CodeInvalid,
-				"external data %q is missing or too short: store it beside the model, or in it", location)
+				"external data %q is missing or too short: store it next to the model, or in it", location)
 		}
 	}
 	return nil

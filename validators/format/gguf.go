@@ -106,7 +106,7 @@ func (g *ggufReader) u32At(at int64) uint32 {
 func (g *ggufReader) count(what string, most uint64) uint64 {
 	n := binary.LittleEndian.Uint64(g.bytes(8))
 	if g.err == nil && n > most {
-		g.fail("it says that it has %d %s: at most %d are read", n, what, most)
+		g.fail("it declares %d %s: at most %d are read", n, what, most)
 	}
 	if g.err != nil {
 		return 0
@@ -179,7 +179,7 @@ func (g *ggufReader) tensor() {
 	kind := g.u32()
 	block, known := ggufTypes[kind]
 	if g.err == nil && !known {
-		g.fail("a tensor of type %d, whose size is not known here", kind)
+		g.fail("a tensor of type %d, with a size that is not known here", kind)
 	}
 	if g.err != nil {
 		return

@@ -114,7 +114,7 @@ func (g *ggufReader) check() {
 	for _, key := range slices.Sorted(maps.Keys(g.numbers)) {
 		blocks := g.numbers[key]
 		if strings.HasSuffix(key, ".block_count") && blocks > g.tensors {
-			g.fail("it says that it has %d blocks, of %d tensors", blocks, g.tensors)
+			g.fail("it declares %d blocks, of %d tensors", blocks, g.tensors)
 		}
 	}
 }

@@ -85,14 +85,14 @@ func TestReadGGUFRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"more blocks than tensors":   {gguf([][2]any{{"llama.block_count", uint32(2)}}, small), "it says that it has 2 blocks, of 1 tensors"},
+		"more blocks than tensors":   {gguf([][2]any{{"llama.block_count", uint32(2)}}, small), "it declares 2 blocks, of 1 tensors"},
 		"blocks in a list":           {bytes.Replace(gguf([][2]any{{"llama.block_count", uint32(1)}}, small), []byte("block_count\x04"), []byte("block_count\x09"), 1), `the value of "llama.block_count" is of type 9`},
 		"blocks as a short number":   {bytes.Replace(gguf([][2]any{{"llama.block_count", uint32(1)}}, small), []byte("block_count\x04"), []byte("block_count\x02"), 1), `the value of "llama.block_count" is of type 2`},
 		"blocks said twice":          {gguf([][2]any{{"llama.block_count", uint32(1000)}, {"llama.block_count", uint32(1)}}, small), `the key "llama.block_count" is there twice`},
 		"no alignment":               {gguf([][2]any{{"general.alignment", uint32(0)}}, small), "aligned to 0 bytes"},
 		"an alignment beyond reason": {gguf([][2]any{{"general.alignment", uint32(1<<20 + 1)}}, small), "aligned to 1048577 bytes"},
 		"data that begins later":     {gguf([][2]any{{"general.alignment", uint32(1 << 20)}}, small), "its tensors end at byte 1048588, and the file has"},
-		"a type that is not known":   {gguf(nil, map[uint32][]uint64{99: {1}}), "a tensor of type 99, whose size is not known here"},
+		"a type that is not known":   {gguf(nil, map[uint32][]uint64{99: {1}}), "a tensor of type 99, with a size that is not known here"},
 		"a text said twice":          {gguf([][2]any{{"general.architecture", "a"}, {"general.architecture", "b"}}, small), `the key "general.architecture" is there twice`},
 		"a text and a number":        {gguf([][2]any{{"general.architecture", "a"}, {"general.architecture", uint32(1)}}, small), `the key "general.architecture" is there twice`},
 		"tensors beyond reason":      {gguf(nil, map[uint32][]uint64{1: {1 << 48}, 2: {1}}), "tensors of more than 281474976710656 numbers"},

@@ -105,7 +105,7 @@ func ExportTie(r io.ReaderAt, size int64) (Tie, error) {
 	platforms, ok := table.field(jaxPlatformsField)
 	count := table.bytes(platforms, flatLen)
 	if !ok || count == nil {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the program of jax.export does not say which platform it is for")
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the program of jax.export does not name its platform")
 	}
 	if n := binary.LittleEndian.Uint32(count); n != 1 {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "the program of jax.export is for %d platforms: want one", n)

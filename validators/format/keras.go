@@ -93,7 +93,7 @@ func scanKeras(src *source) kerasScan {
 func kerasLayer(class string) string {
 	switch class {
 	case "Lambda":
-		return "a Lambda layer, whose function is Python bytecode"
+		return "a Lambda layer, with Python bytecode as function"
 	case "__lambda__":
 		return "a lambda function as Python bytecode"
 	}

@@ -65,7 +65,7 @@ func (in *inspection) tarEntries(r io.Reader, depth int, open func(*tar.Header, 
 			return all.found
 		}
 		if why := tarProblem(h); why != "" {
-			all.worse(finding{Unknown, fmt.Sprintf("a tar archive whose entry %q %s", h.Name, why), true})
+			all.worse(finding{Unknown, fmt.Sprintf("a tar archive; its entry %q %s", h.Name, why), true})
 			continue
 		}
 		if h.Typeflag != tar.TypeReg {
@@ -73,7 +73,7 @@ func (in *inspection) tarEntries(r io.Reader, depth int, open func(*tar.Header, 
 		}
 		member, err := open(h, entries)
 		if err != nil {
-			all.worse(finding{Unknown, fmt.Sprintf("a tar archive whose entry %q cannot be looked into: %v", h.Name, err), true})
+			all.worse(finding{Unknown, fmt.Sprintf("a tar archive with an entry %q that cannot be looked into: %v", h.Name, err), true})
 			return all.found
 		}
 		if all.add(h.Name, in.classifyMember(h.Name, member, depth+1)) {

@@ -157,7 +157,7 @@ func ModuleTie(r io.ReaderAt, size int64) (Tie, error) {
 		tie = of
 	}
 	if tie.Backend == "" {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module does not say which device its code is for")
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module does not name the device of its code")
 	}
 	if err := tie.readPTX(archive.File); err != nil {
 		return Tie{}, err

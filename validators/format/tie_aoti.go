@@ -96,7 +96,7 @@ func (p *aotiPackage) addMetadata(name string, body *io.SectionReader) error {
 		return registry.Errorf(registry.CodeInvalid, "%.200q of the package is not JSON: %w", name, err)
 	}
 	if p.about != nil && *p.about != said {
-		return registry.Errorf(registry.CodeInvalid, "the package says that it is for %s and for %s: want one device", *p.about, said)
+		return registry.Errorf(registry.CodeInvalid, "the package names the devices %s and %s: want one device", *p.about, said)
 	}
 	p.about = &said
 	return nil
@@ -141,5 +141,5 @@ func (p *aotiPackage) tie() (Tie, error) {
 	case p.about.Device == "cuda" && p.about.Capability != "" && (p.kernels == "" || p.kernels == said):
 		return Tie{Runtime: p.about.Torch, Backend: "cuda", Arch: said, Host: host.Arch}, nil
 	}
-	return Tie{}, registry.Errorf(registry.CodeInvalid, "the package says that it is for %s, and has kernels for %s", p.about, cmp.Or(p.kernels, "no device"))
+	return Tie{}, registry.Errorf(registry.CodeInvalid, "the package is declared for %s, and has kernels for %s", p.about, cmp.Or(p.kernels, "no device"))
 }

@@ -56,7 +56,7 @@ func ObjectTie(r io.ReaderAt, size int64) (Tie, error) {
 			return Tie{Backend: "llvm-cpu", Arch: level}, nil
 		}
 	}
-	return Tie{}, registry.Errorf(registry.CodeInvalid, "the shared object does not say which level of x86-64 it needs")
+	return Tie{}, registry.Errorf(registry.CodeInvalid, "the shared object does not name the level of x86-64 that it needs")
 }
 
 // neededLevel is the highest level that a note of properties asks for, or "".

@@ -55,7 +55,7 @@ func (t *Tie) readHeaders(name string, code []byte, newest int) (int, error) {
 			return newest, nil
 		}
 		if arch := string(code[at[6]:at[7]]); arch != t.Arch {
-			return 0, registry.Errorf(registry.CodeInvalid, "the module says that it is for %s, and %s of it is for %s", t.Arch, name, arch)
+			return 0, registry.Errorf(registry.CodeInvalid, "the module is declared for %s, and %s of it is for %s", t.Arch, name, arch)
 		}
 		major, _ := strconv.Atoi(string(code[at[2]:at[3]])) // digits, as the pattern says
 		minor, _ := strconv.Atoi(string(code[at[4]:at[5]]))

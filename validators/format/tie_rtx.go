@@ -34,13 +34,13 @@ func RTXTie(r io.ReaderAt, size int64) (Tie, error) {
 			"this is not an engine of TensorRT-RTX with a header of version %d: that of another TensorRT, or of a release that this program does not know", rtxVersion)
 	}
 	if length := binary.LittleEndian.Uint64(head[16:]); length != uint64(size) {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the engine says that it has %d bytes, and has %d", length, size)
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the engine declares %d bytes, and has %d", length, size)
 	}
 	archs := binary.LittleEndian.Uint64(head[32:])
 	at := bits.TrailingZeros64(archs)
 	if bits.OnesCount64(archs) != 1 || at >= len(rtxArchs) {
 		return Tie{}, registry.Errorf(registry.CodeInvalid,
-			"the engine says of itself that it is for the set %#x of architectures: want one of those that this program knows", archs)
+			"the engine is declared for the set %#x of architectures: want a set that this program knows", archs)
 	}
 	v := head[24:28]
 	return Tie{Backend: "cuda", Arch: rtxArchs[at], Runtime: fmt.Sprintf("%d.%d.%d.%d", v[0], v[1], v[2], v[3])}, nil

@@ -135,7 +135,7 @@ func (u *ubjReader) count(marker byte, each int64) int64 {
 		n = n<<8 | uint64(b)
 	}
 	if u.err == nil && (n > uint64(u.size) || int64(n)*each > u.size-u.at) {
-		u.unsafe("it says that %d items follow, in a file of %d bytes", n, u.size)
+		u.unsafe("%d items follow, in a file of %d bytes", n, u.size)
 	}
 	if u.err != nil {
 		return 0

@@ -45,9 +45,9 @@ func (in *inspection) sniffZip(head []byte, src *source, depth int) (finding, bo
 	entries, err := zip.NewReader(limited, src.size)
 	switch {
 	case errors.Is(err, errBudget):
-		return finding{Unknown, "a zip archive whose directory is too large to look at", true}, true
+		return finding{Unknown, "a zip archive with a directory that is too large to inspect", true}, true
 	case zipHides(src, err):
-		return finding{Unknown, "a zip archive whose directory Python and Go find at different places", true}, true
+		return finding{Unknown, "a zip archive with a directory that Python and Go find at different places", true}, true
 	case err == nil && (starts || len(entries.File) > 0):
 		limited.left = zipReadBytes
 		return in.sniffEntries(entries, limited, src.size, depth), true
@@ -105,7 +105,7 @@ func (in *inspection) sniffEntries(entries *zip.Reader, src io.ReaderAt, size in
 		}
 		member, err := in.zipMember(src, f)
 		if err != nil {
-			all.worse(finding{Unknown, fmt.Sprintf("a zip archive whose entry %q cannot be looked into: %v", f.Name, err), true})
+			all.worse(finding{Unknown, fmt.Sprintf("a zip archive with an entry %q that cannot be looked into: %v", f.Name, err), true})
 			if errors.Is(err, errExpands) {
 				break
 			}
@@ -150,13 +150,13 @@ func zipProblem(entries *zip.Reader, size int64) string {
 	for _, f := range entries.File {
 		switch {
 		case leaves(f.Name):
-			return fmt.Sprintf("whose entry %q would be written outside its folder", f.Name)
+			return fmt.Sprintf("with an entry %q that would be written outside its folder", f.Name)
 		case isRenamed(f):
-			return fmt.Sprintf("whose entry %q has another name for some readers", f.Name)
+			return fmt.Sprintf("with an entry %q that has another name for some readers", f.Name)
 		case f.Mode()&fs.ModeSymlink != 0:
-			return fmt.Sprintf("whose entry %q is a link, which could lead outside its folder", f.Name)
+			return fmt.Sprintf("with an entry %q that is a link, which could lead outside its folder", f.Name)
 		case f.FileInfo().IsDir() && !isFolder(f):
-			return fmt.Sprintf("whose entry %q is a folder with bytes of its own", f.Name)
+			return fmt.Sprintf("with an entry %q that is a folder with bytes of its own", f.Name)
 		}
 		if sum := expanded + f.UncompressedSize64; sum >= expanded {
 			expanded = sum
@@ -173,7 +173,7 @@ func zipProblem(entries *zip.Reader, size int64) string {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(spans); i++ {
 		if spans[i].from < spans[i-1].end {
-			return "whose entries overlap (a zip bomb?)"
+			return "with entries that overlap (a zip bomb?)"
 		}
 	}
 	return ""

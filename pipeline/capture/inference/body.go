@@ -135,7 +135,7 @@ func readEntries(text []byte, side Side) ([]entry, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, registry.Errorf(registry.CodeInvalid, "bytes follow the JSON document, and no %s says how long that is", HeaderLength)
+		return nil, registry.Errorf(registry.CodeInvalid, "bytes follow the JSON document, and no %s states its length", HeaderLength)
 	}
 	if len(entries) == 0 {
 		return nil, registry.Errorf(registry.CodeInvalid, "no %s", side)
@@ -167,7 +167,7 @@ func expect(d *json.Decoder, want json.Delim) error {
 		return malformed(err)
 	}
 	if token != want {
-		return registry.Errorf(registry.CodeInvalid, "the JSON of the body is not that of the protocol: want %s", want)
+		return registry.Errorf(registry.CodeInvalid, "the JSON of the body does not follow the protocol: want %s", want)
 	}
 	return nil
 }

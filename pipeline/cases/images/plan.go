@@ -69,7 +69,7 @@ func (r *recipe) layout(o Options, input validators.TensorInfo, dims []validator
 			channels, height, width = dims[0], dims[1], dims[2]
 		default:
 			return registry.Errorf(registry.CodeInvalid,
-				"input %q has the shape %v, which does not say where its channels are: want --layout NCHW or NHWC", input.Name, input.Shape)
+				"input %q has the shape %v, which does not show the place of its channels: want --layout NCHW or NHWC", input.Name, input.Shape)
 		}
 	}
 	switch {

@@ -42,7 +42,7 @@ func (d *decompressor) page(codec int64, data []byte, size int64) ([]byte, error
 	}
 	out, err := d.decompress(codec, data, size)
 	if err == nil && int64(len(out)) != size {
-		err = errors.New("it has another size than the header says")
+		err = errors.New("its size differs from the header's")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("a page: %w", err)
@@ -56,7 +56,7 @@ func (d *decompressor) decompress(codec int64, data []byte, size int64) ([]byte,
 		return data, nil
 	case codecSnappy:
 		if n, err := snappy.DecodedLen(data); err != nil || int64(n) != size {
-			return nil, errors.New("it has another size than the header says")
+			return nil, errors.New("its size differs from the header's")
 		}
 		return snappy.Decode(nil, data)
 	case codecGzip:

@@ -81,7 +81,7 @@ func deltas(data []byte, n int) (values []int64, rest []byte, err error) {
 	case block == 0 || block > 1<<20 || block%128 != 0 || minis == 0 || minis > block/32 || block%minis != 0 || (block/minis)%32 != 0:
 		return nil, nil, fmt.Errorf("blocks of %d numbers in %d parts are against the format", block, minis)
 	case total != uint64(n):
-		return nil, nil, errors.New("a page has another number of values than its header says")
+		return nil, nil, errors.New("the number of values in a page differs from its header")
 	}
 	if n > 0 {
 		values = append(values, value)

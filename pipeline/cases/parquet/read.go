@@ -132,7 +132,7 @@ func (f footer) read(c top, s source) (Column, error) {
 		}
 	}
 	if b.rows != f.rows {
-		return Column{}, fmt.Errorf("it has %d rows, and the file says %d", b.rows, f.rows)
+		return Column{}, fmt.Errorf("it has %d rows, and the file declares %d", b.rows, f.rows)
 	}
 	return b.column(c.name)
 }

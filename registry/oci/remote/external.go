@@ -115,11 +115,11 @@ func unknownCA(err error, host string) error {
 	if !errors.As(err, new(x509.UnknownAuthorityError)) {
 		return err
 	}
-	return registry.WithHint(err, "install the CA of %s among those of this machine, or name its file in SSL_CERT_FILE", host)
+	return registry.WithHint(err, "install the CA of %s on this machine, or name its file in SSL_CERT_FILE", host)
 }
 
 func (e *external) refused(ctx context.Context, what string) error {
 	err := registry.Errorf(registry.CodeUnavailable, "registry %s %s (credential: %s)", e.host, what, e.from.credentialName(ctx, e.host))
 	return registry.WithHint(registry.WithExit(err, registry.ExitAuthentication),
-		"docker login %s, or a credential helper in the docker config (DOCKER_CONFIG), gives another credential", e.host)
+		"docker login %s, or a credential helper in the docker config (DOCKER_CONFIG), sets another credential", e.host)
 }

@@ -71,7 +71,7 @@ func rewinding(content io.Reader) func() (io.ReadCloser, error) {
 				return nil, registry.Errorf(registry.CodeUnavailable, "the registry lost the upload, and the content to send cannot be read again")
 			}
 			if _, err := seeker.Seek(0, io.SeekStart); err != nil {
-				return nil, registry.Errorf(registry.CodeInternal, "read what is sent again: %w", err)
+				return nil, registry.Errorf(registry.CodeInternal, "read the data to send again: %w", err)
 			}
 		}
 		used = true

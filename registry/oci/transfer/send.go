@@ -88,7 +88,7 @@ func (s *session) fillChunks(ctx context.Context, desc ocispec.Descriptor, conte
 func readAll(content io.Reader, p []byte, last bool) error {
 	n, err := io.ReadFull(content, p)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return registry.Errorf(registry.CodeDigest, "what is sent ended %d bytes before it should", len(p)-n)
+		return registry.Errorf(registry.CodeDigest, "the sent data ended %d bytes too early", len(p)-n)
 	}
 	if err != nil || !last {
 		return err
@@ -96,7 +96,7 @@ func readAll(content io.Reader, p []byte, last bool) error {
 	var more [1]byte
 	switch _, err := io.ReadFull(content, more[:]); {
 	case err == nil:
-		return registry.Errorf(registry.CodeDigest, "what is sent goes on after it should end")
+		return registry.Errorf(registry.CodeDigest, "the sent data continues after its end")
 	case !errors.Is(err, io.EOF):
 		return err
 	}

@@ -320,8 +320,8 @@ func TestSendFails(t *testing.T) {
 		"forbidden":      {refusing(403, func(n int64) bool { return n == 2 }), whole.open(nil), registry.CodeInternal, "403"},
 		"always busy":    {refusing(503, func(n int64) bool { return n > 2 }), whole.open(nil), registry.CodeUnavailable, "131072 of 200000 bytes"},
 		"always forgets": {forgetting(1000), whole.open(nil), registry.CodeUnavailable, "begun 4 times"},
-		"too short":      {nil, short.open(nil), registry.CodeDigest, "before it should"},
-		"too long":       {nil, long.open(nil), registry.CodeDigest, "goes on"},
+		"too short":      {nil, short.open(nil), registry.CodeDigest, "bytes too early"},
+		"too long":       {nil, long.open(nil), registry.CodeDigest, "continues after its end"},
 		"does not open":  {nil, func() (io.ReadCloser, error) { return nil, garbled }, registry.CodeInternal, "on fire"},
 		"cannot be read": {nil, func() (io.ReadCloser, error) {
 			return io.NopCloser(io.MultiReader(bytes.NewReader(whole.data[:100_000]), failing{garbled})), nil

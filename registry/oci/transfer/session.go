@@ -144,7 +144,7 @@ func (s *session) patch(ctx context.Context, piece []byte) error {
 		s.have = got
 	}
 	if s.have <= before {
-		return fmt.Errorf("it took %d bytes at %d and says that it has %d", len(piece), before, s.have)
+		return fmt.Errorf("it took %d bytes at %d and reports %d", len(piece), before, s.have)
 	}
 	return s.follow(a, false)
 }
@@ -173,7 +173,7 @@ func (s *session) ask(ctx context.Context, start int64, failures int) error {
 	got, ok := received(a)
 	switch {
 	case !ok:
-		return lost{registry.Errorf(registry.CodeUnavailable, "the registry does not say how much of the upload it has")}
+		return lost{registry.Errorf(registry.CodeUnavailable, "the registry does not report how much of the upload it has")}
 	case got == 1 && start == 0 && failures%2 == 1:
 		got = 0 // otherwise it is 1: then the chunk is refused, and this is asked again
 	}
