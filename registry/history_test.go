@@ -135,7 +135,7 @@ func TestChainPlace(t *testing.T) {
 	}
 }
 
-// An event that an earlier version wrote, without the digests of rules, keeps its hash; one that loses or
+// An event without the digests of rules keeps its hash; one that loses or
 // gets them does not.
 func TestEarlierEvents(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestEarlierEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := e.VerifyChain(registry.Event{}); err != nil {
-		t.Errorf("an event of an earlier version: %v", err)
+		t.Errorf("an event without the digests: %v", err)
 	}
 	for name, edit := range map[string]func(*registry.Event){
 		"policy": func(e *registry.Event) { e.Policy = hash }, "environments": func(e *registry.Event) { e.Environments = hash },

@@ -67,7 +67,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
 //	node-program           put mlpromote-node into PATH; with "shifted", one whose clock MLPROMOTE_CLOCK_SHIFT changes
 //	stop-service DIR       stop the service of a data directory, which must end well
-//	old-hold REASON        hold vision/digits in prod as the catalog of an older version could, whatever the reason
+//	forged-hold REASON        hold vision/digits in prod as whoever writes to the catalog itself can, whatever the reason
 //	long VAR N             set VAR to a text of N letters
 //	cut-history N          delete the newest N rows of the history from the database
 //	follow ARG...          start a verb that goes on until it is interrupted
@@ -94,7 +94,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
 		"verify-vsa": cmdVerifyVSA, "report": cmdReport, "sign": j.cmdSign, "certify": cmdCertify, "authority": cmdAuthority, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase, "images": cmdImages,
-		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
+		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "forged-hold": cmdForgedHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
 	}
 }
 

@@ -240,8 +240,8 @@ func cmdCutHistory(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(db.Close())
 }
 
-// cmdOldHold writes a hold with a reason that the service would refuse.
-func cmdOldHold(ts *testscript.TestScript, neg bool, args []string) {
+// cmdForgedHold writes a hold with a reason that the service would refuse.
+func cmdForgedHold(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
 	at(ts, func(ctx context.Context, i *wiring.Instance) error {
 		standing, err := i.Local.Catalog.ModelState(ctx, "prod", "vision/digits")
