@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -140,7 +141,7 @@ trust:
 
 func newTampered(t *testing.T) *tampered {
 	t.Helper()
-	w := &tampered{program: programtest.Program(t), cache: programtest.Cache(t), dir: filepath.Join(t.TempDir(), "digits"), releases: make(map[string]registry.Digest)}
+	w := &tampered{program: programtest.Program(t), cache: programtest.Cache(t), dir: filepath.Join(memoryDir(t), "digits"), releases: make(map[string]registry.Digest)}
 	if err := programtest.Digits(w.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +235,32 @@ func (w *tampered) mustIn(t *testing.T, dir string, args ...string) string {
 // copy copies a folder. Blobs are links: the program never writes one again, nor does flipFile.
 func (w *tampered) copy(t *testing.T, from string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "digits")
+	dir := filepath.Join(memoryDir(t), "digits")
 	blobs := filepath.Join(from, defaultData, "blobs") + string(filepath.Separator)
 	if err := programtest.LinkTree(from, dir, func(path string) bool { return strings.HasPrefix(path, blobs) }); err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// memoryDir is a temporary folder in memory if the machine has room there. A folder is copied for each command that writes, and every command
+// waits for its catalog to be on disk: where other programs use the disk too, that is most of the time of the test.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	const memory, least = "/dev/shm", 1 << 30
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(memory, &room); err != nil || room.Bavail*uint64(room.Bsize) < least {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "mlpromote-tampered-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	return dir
 }
 
