@@ -67,11 +67,11 @@ func (r report) facts(n Node, ran RuntimeUsed) []fact {
 	return all
 }
 
-// alike reports whether two reports are from machines of one kind: every fact is the same, and those that decide are stated.
-func (r report) alike(other report) bool {
-	return r.Runtime.Name == other.Runtime.Name && !slices.ContainsFunc(r.facts(other.Node, other.Runtime), func(f fact) bool {
-		return !f.same() || f.decides && len(f.report) == 0
-	})
+// AlikeMachines reports whether two reports about an engine are from machines of one kind: every fact is the same, and those that decide
+// are stated. accelerated is true of an engine for an accelerator.
+func AlikeMachines(a, b ReportHead, accelerated bool) bool {
+	facts := report{ReportHead: a, accelerated: accelerated}.facts(b.Node, b.Runtime)
+	return a.Runtime.Name == b.Runtime.Name && !slices.ContainsFunc(facts, func(f fact) bool { return !f.same() || f.decides && len(f.report) == 0 })
 }
 
 // on compares the facts of the report with a node and its version of the report's runtime.
@@ -187,4 +187,13 @@ func ofDevices(n Node, get func(NodeAccelerator) string) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Kind names the class of the node's hardware, by the facts that do not decide. [AlikeMachines] compares all facts of two reports.
+func (n Node) Kind() string {
+	kind := n.OS + "/" + n.CPU.Arch + "/" + n.CPU.Level + "/" + n.CPU.Vendor + "/" + n.CPU.Model
+	for _, a := range n.Accelerators {
+		kind += "+" + a.Vendor + "/" + a.Product + "/" + a.MIG
+	}
+	return kind
 }

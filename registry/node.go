@@ -39,16 +39,6 @@ type NodeAccelerator struct {
 	Driver    string `json:"driver,omitempty"` // "580.65.06"
 }
 
-// Kind names the class of the node's hardware. Whether a report is from a machine like another one, more facts decide: see
-// likeness.go.
-func (n Node) Kind() string {
-	kind := n.OS + "/" + n.CPU.Arch + "/" + n.CPU.Level + "/" + n.CPU.Vendor + "/" + n.CPU.Model
-	for _, a := range n.Accelerators {
-		kind += "+" + a.Vendor + "/" + a.Product + "/" + a.MIG
-	}
-	return kind
-}
-
 // Runtime is the software that loads an engine, with exact versions.
 type Runtime struct {
 	V        int               `json:"v"`
