@@ -118,7 +118,7 @@ func (r report) contradiction() string {
 // shows when that was. The times in the reports count only if the history names neither report.
 func (r report) heals(against report) bool {
 	failed, passed := against.claim, r.claim
-	if against.fault == nil && !AlikeMachines(r.ReportHead, against.ReportHead, r.accelerated) {
+	if against.fault == nil && !r.AlikeMachine(against.ReportHead, r.accelerated) {
 		return false
 	}
 	switch {

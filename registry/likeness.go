@@ -67,9 +67,9 @@ func (r report) facts(n Node, ran RuntimeUsed) []fact {
 	return all
 }
 
-// AlikeMachines reports whether two reports about an engine are from machines of one kind: every fact is the same, and those that decide
+// AlikeMachine reports whether two reports about an engine are from machines of one kind: every fact is the same, and those that decide
 // are stated. accelerated is true of an engine for an accelerator.
-func AlikeMachines(a, b ReportHead, accelerated bool) bool {
+func (a ReportHead) AlikeMachine(b ReportHead, accelerated bool) bool {
 	facts := report{ReportHead: a, accelerated: accelerated}.facts(b.Node, b.Runtime)
 	return a.Runtime.Name == b.Runtime.Name && !slices.ContainsFunc(facts, func(f fact) bool { return !f.same() || f.decides && len(f.report) == 0 })
 }
@@ -189,7 +189,7 @@ func ofDevices(n Node, get func(NodeAccelerator) string) []string {
 	return slices.Compact(all)
 }
 
-// Kind names the class of the node's hardware, by the facts that do not decide. [AlikeMachines] compares all facts of two reports.
+// Kind names the class of the node's hardware, by the facts that do not decide. [ReportHead.AlikeMachine] compares all facts of two reports.
 func (n Node) Kind() string {
 	kind := n.OS + "/" + n.CPU.Arch + "/" + n.CPU.Level + "/" + n.CPU.Vendor + "/" + n.CPU.Model
 	for _, a := range n.Accelerators {

@@ -27,13 +27,8 @@ type Named[T any] struct {
 	Document T      `json:"document"`
 }
 
-// Rows reads all documents of a table in the order of their names, page by page. It ends with the first error.
-func Rows[T any](ctx context.Context, t Table[T]) iter.Seq2[Named[T], error] {
-	return RowsAfter(ctx, t, "")
-}
-
-// RowsAfter is [Rows] of the documents after a name.
-func RowsAfter[T any](ctx context.Context, t Table[T], after string) iter.Seq2[Named[T], error] {
+// Rows reads all documents of a table after a name ("" for all) in the order of their names, page by page. It ends with the first error.
+func Rows[T any](ctx context.Context, t Table[T], after string) iter.Seq2[Named[T], error] {
 	return func(yield func(Named[T], error) bool) {
 		for {
 			page, err := t.List(ctx, after, MaxPage)

@@ -97,7 +97,7 @@ func inspectText(i inspection.Result) string {
 // nodesGet asks for each registered node type which engine of a release it gets. Who may not read node types sees none.
 func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r registry.Release) ([]registry.NodeEngine, error) {
 	var all []registry.NodeEngine
-	for t, err := range registry.Rows(ctx, i.NodeTypes) {
+	for t, err := range registry.Rows(ctx, i.NodeTypes, "") {
 		if registry.HasCode(err, registry.CodeForbidden) {
 			return nil, nil
 		}

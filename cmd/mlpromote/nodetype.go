@@ -83,7 +83,7 @@ func (a *app) nodeTypeListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				var all []registry.Named[registry.Node]
-				for t, err := range registry.Rows(c.Context(), i.NodeTypes) {
+				for t, err := range registry.Rows(c.Context(), i.NodeTypes, "") {
 					if err != nil {
 						return err
 					}

@@ -130,7 +130,7 @@ func loses(r registry.Release, t registry.Named[registry.Node], restricted map[r
 // nodeTypes reads all node types.
 func (r Restricter) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node], error) {
 	var all []registry.Named[registry.Node]
-	for t, err := range registry.Rows(ctx, r.NodeTypes) {
+	for t, err := range registry.Rows(ctx, r.NodeTypes, "") {
 		if err != nil {
 			return nil, err
 		}

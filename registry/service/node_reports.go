@@ -101,7 +101,7 @@ func (n NodeReports) each(ctx context.Context, prefix, after string, do func(nam
 	if after == "" {
 		after = prefix
 	}
-	for d, err := range registry.RowsAfter(ctx, n.Table, after) {
+	for d, err := range registry.Rows(ctx, n.Table, after) {
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node
 		return nil, nil
 	}
 	var all []registry.Named[registry.Node]
-	for t, err := range registry.Rows(ctx, s.NodeTypes) {
+	for t, err := range registry.Rows(ctx, s.NodeTypes, "") {
 		if err != nil {
 			return nil, errors.Join(err, ctx.Err())
 		}
