@@ -11,7 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -285,7 +285,7 @@ func (a *app) decisionText(p registry.Promotion, refused error) string {
 	if refused != nil {
 		why = refused.Error()
 	}
-	return integration.DecisionMarkdown(p, why)
+	return cireport.Decision(p, why)
 }
 
 func requirementsText(d registry.Decision) string {

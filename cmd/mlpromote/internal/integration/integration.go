@@ -12,7 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cistep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/demo"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/rendering"
-	"mlpromote.dev/mlpromote/registry"
 )
 
 // Render writes digests into deployment files.
@@ -38,10 +37,4 @@ func Documents() map[string][]reflect.Type {
 	maps.Copy(all, cistep.Documents())
 	maps.Copy(all, rendering.Documents())
 	return all
-}
-
-// DecisionMarkdown is the decision about a promotion as comments and summaries of jobs have it. refusal is why it was
-// refused; empty if it was not.
-func DecisionMarkdown(p registry.Promotion, refusal string) string {
-	return cireport.Decision(p, refusal)
 }
