@@ -11,9 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// reasonContradicted is the reason of an engine that passes where it failed before.
-const reasonContradicted = "contradicted"
-
 // earlier gives the parity reports about an engine that count, with the same limits and cases and of the same kind of machine.
 // What is there twice is given once.
 func (v verification) earlier(c candidate) iter.Seq[registry.ParityReport] {
@@ -100,7 +97,7 @@ func (v verification) contradicted(c candidate, report registry.ParityReport) va
 		if what == "" || !sameRun(before.ReportHead, report.ReportHead) {
 			continue
 		}
-		return validators.Undecided(registry.Reason{Code: reasonContradicted, Message: registry.PlainText(fmt.Sprintf(
+		return validators.Undecided(registry.Reason{Code: validators.TrialOf(validators.TrialVerification).Code, Message: registry.PlainText(fmt.Sprintf(
 			"the engine passes, and with the same cases and limits, runtime and kind of machine it failed on %s (%s): it does not compute the same each time, or a sample of the cases showed more then; "+
 				"find out why, and build another engine or verify with other cases", before.FinishedOn.UTC().Format(time.RFC3339), what))})
 	}
@@ -129,7 +126,7 @@ func failedExactly(report registry.ParityReport) string {
 
 // wrongOutputs are the codes of failures that no check and no figure of a limit shows. A crash is none: the machine can be at fault, and
 // an engine that crashes on a node computes nothing wrong there.
-var wrongOutputs = []string{reasonShape, reasonPlainLoad, validators.ReasonNewNaN, validators.ReasonNewInf}
+var wrongOutputs = []string{reasonShape, validators.ReasonPlainLoad, validators.ReasonNewNaN, validators.ReasonNewInf}
 
 // sameRun reports whether two reports are of the same sources, run alike by the same runtime and version of this program.
 func sameRun(a, b registry.ReportHead) bool {

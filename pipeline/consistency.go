@@ -110,7 +110,7 @@ func judgeGolden(check registry.ConsistencyCheck) validators.Findings {
 	case registry.VerdictPass, registry.VerdictRecorded:
 		return nil
 	case registry.VerdictFail:
-		return validators.Failed(registry.Reason{Code: reasonGolden, Output: check.Output, Message: check.Message})
+		return validators.Failed(registry.Reason{Code: validators.TrialOf(check.Kind).Code, Output: check.Output, Message: check.Message})
 	}
 	return validators.Undecided(registry.Reason{Code: validators.ReasonNotRun, Output: check.Output,
 		Message: "the golden outputs were not compared with the reference model: " + check.Message})

@@ -35,9 +35,6 @@ const (
 	goldenTries = 16
 )
 
-// reasonGolden is the reason of a parity report whose golden outputs are not the reference model's.
-const reasonGolden = "golden_outputs"
-
 // checkGolden runs the reference model on random cases and compares its outputs with the golden outputs. one is about the time of
 // one case. A run that exceeds its time is repeated with fewer cases, once. If the model cannot be run at all, the check is undecided. What the
 // model computed is kept for the engines, if it agrees with the golden outputs.

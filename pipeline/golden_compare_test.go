@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -180,7 +181,7 @@ func TestFailedExactly(t *testing.T) {
 		"consistency":  {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail}}}, true},
 		"golden":       {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictFail}}}, true},
 		"a crash":      {failedBy(reasonRun), false},
-		"a plain load": {failedBy(reasonPlainLoad), true},
+		"a plain load": {failedBy(validators.ReasonPlainLoad), true},
 		"a shape":      {failedBy(reasonShape), true},
 		"NaN":          {failedBy("new_nan"), true},
 		"infinity":     {failedBy("new_inf"), true},

@@ -16,9 +16,6 @@ import (
 // may be of one class or of one size.
 const plainCases = 32
 
-// reasonPlainLoad is the reason of a parity report that failed because a plain load does.
-const reasonPlainLoad = "plain_load"
-
 // checkPlainLoad loads an engine that has a load profile once more without it, in a fresh process, and
 // returns what came of that; nil for nothing. Where it crashes or exceeds the engine's limits, the
 // engine fails, unless the profile says that nodes keep to it; where it could not be judged, an
@@ -40,15 +37,15 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *ext
 	if err != nil {
 		return nil, nil, err
 	}
-	switch {
+	switch trial := validators.TrialOf(validators.TrialPlainLoad); {
 	case c.engine.Load.Required:
 	case found.Verdict == registry.VerdictUndecided && passes:
 		against = validators.Undecided(registry.Reason{Code: validators.ReasonNotRun,
 			Message: "a plain load of the engine, without its load profile, was not judged: " + found.Message})
 	case found.Verdict == registry.VerdictFail:
-		against = validators.Failed(registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
-			"a plain load of the engine, without its load profile, fails: %s: say required: true under load if all nodes load it with the profile",
-			found.Message)})
+		against = validators.Failed(registry.Reason{Code: trial.Code, Message: fmt.Sprintf(
+			"%s: %s: say required: true under load if all nodes load it with the profile",
+			trial.Words, found.Message)})
 	}
 	return &found, against, nil
 }

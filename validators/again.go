@@ -18,25 +18,18 @@ import (
 // the range of the batch make up to 0.8 of the engine's own error. A tenth of what the limits allow is
 // always granted, but of answers none in one process, unless the engine misses some itself.
 const (
-	again     = -6.02 // dB
-	elsewhere = 3.0
-	granted   = 20
+	noiseInProcess = -6.02 // dB
+	noiseElsewhere = 3.0
+	granted        = 20
 )
 
 // JudgeAgain gives a reason for each output that differs by too much between runs of the same cases:
 // found is what differs, and whole is what the engine is off from the reference over all cases. It
 // gives none for other kinds of checks, nor for outputs of which nothing was compared.
 func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, found, whole map[string]tensor.Result) []registry.Reason {
-	more := elsewhere
-	switch kind {
-	case registry.ConsistencyRepeat:
-		more = again
-	case registry.ConsistencyProcess, registry.ConsistencyLoad, registry.ConsistencyBatch:
-	default:
-		return nil
-	}
-	jitter := l.Consistency != nil && l.Consistency.Jitter == JitterLimits && kind != registry.ConsistencyBatch
-	if jitter {
+	trial := TrialOf(kind)
+	jitter := l.Consistency != nil && l.Consistency.Jitter == JitterLimits && trial.SameCases
+	if jitter || !trial.Again {
 		return nil
 	}
 	var reasons []registry.Reason
@@ -47,7 +40,7 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 			continue
 		}
 		if limit := limits[name].SNRdB; limit != nil && found[name].Elements > 0 {
-			least := min(own.SpreadSNR-more, limit.Min+granted)
+			least := min(own.SpreadSNR-trial.Noise, limit.Min+granted)
 			if got := found[name].SpreadSNR; !(got >= least) {
 				reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: figure.SNR,
 					Limit: registry.Figure(least), Value: registry.Figure(got), Message: fmt.Sprintf(
@@ -56,7 +49,7 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 			}
 		}
 		for _, f := range answersOf(limits[name], found[name], own) {
-			if r, ok := l.judgeAnswers(kind, name, f); !ok {
+			if r, ok := l.judgeAnswers(trial, name, f); !ok {
 				reasons = append(reasons, r)
 			}
 		}
@@ -90,15 +83,14 @@ func answersOf(o OutputLimits, found, own tensor.Result) (all []answersAgain) {
 // judgeAnswers holds the answers that differ to those of the engine that are not the reference's, as
 // errors are held to its own error: by the lower bound of their share, and in one process also by
 // their number.
-func (l Limits) judgeAnswers(kind registry.ConsistencyKind, output string, a answersAgain) (registry.Reason, bool) {
+func (l Limits) judgeAnswers(trial Trial, output string, a answersAgain) (registry.Reason, bool) {
 	own := a.missed / float64(a.ownCases)
 	allowed := max(2*own, (1-a.limit)/10)
-	inProcess := kind == registry.ConsistencyRepeat
-	if inProcess {
+	if trial.InProcess {
 		allowed = max(own/2, (1-a.limit)/10)
 	}
 	differs := stats.LowerRate(a.differ, a.cases, 1-(1-l.Confidence)/someTries)
-	if differs <= allowed && !(inProcess && a.differ > a.missed) {
+	if differs <= allowed && !(trial.InProcess && a.differ > a.missed) {
 		return registry.Reason{}, true
 	}
 	value := a.differ / float64(max(a.cases, 1))

@@ -48,14 +48,13 @@ func (l Limits) JudgeNotRun(checks []registry.ConsistencyCheck) []registry.Reaso
 	}
 	var reasons []registry.Reason
 	for _, c := range checks {
-		repeat := c.Kind == registry.ConsistencyRepeat || c.Kind == registry.ConsistencyProcess || c.Kind == registry.ConsistencyLoad
-		if c.Verdict == registry.VerdictUndecided && (l.Consistency.Required || repeat) {
+		if c.Verdict == registry.VerdictUndecided && (l.Consistency.Required || TrialOf(c.Kind).SameCases) {
 			reasons = append(reasons, notRun(c.Kind, c.What, c.Message))
 		}
 	}
-	for _, kind := range []registry.ConsistencyKind{registry.ConsistencyRepeat, registry.ConsistencyProcess} {
-		if !slices.ContainsFunc(checks, func(c registry.ConsistencyCheck) bool { return c.Kind == kind }) {
-			reasons = append(reasons, notRun(kind, "", ""))
+	for _, t := range trials {
+		if t.Wanted && !slices.ContainsFunc(checks, func(c registry.ConsistencyCheck) bool { return c.Kind == t.Kind }) {
+			reasons = append(reasons, notRun(t.Kind, "", ""))
 		}
 	}
 	return reasons

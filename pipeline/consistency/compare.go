@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -59,15 +60,15 @@ func (f *findings) repeats(ctx context.Context, done outcome) error {
 			other = append(other, pair{number, before, a, inputs})
 		}
 	}
-	if err := f.recordJitter(ctx, registry.ConsistencyRepeat, "in one process", same); err != nil {
+	if err := f.recordJitter(ctx, registry.ConsistencyRepeat, same); err != nil {
 		return err
 	}
-	return f.recordJitter(ctx, registry.ConsistencyProcess, "in another process, in another order", other)
+	return f.recordJitter(ctx, registry.ConsistencyProcess, other)
 }
 
 // recordJitter records what differs between two runs of the same cases.
-func (f *findings) recordJitter(ctx context.Context, kind registry.ConsistencyKind, where string, pairs []pair) error {
-	p, reasons, err := f.jitter(ctx, kind, where, pairs)
+func (f *findings) recordJitter(ctx context.Context, kind registry.ConsistencyKind, pairs []pair) error {
+	p, reasons, err := f.jitter(ctx, kind, validators.TrialOf(kind).Words, pairs)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (f *findings) recordJitter(ctx context.Context, kind registry.ConsistencyKi
 // add adds a check of runs of the same cases, and the reasons why it fails.
 func (f *findings) add(p registry.ConsistencyCheck, reasons []registry.Reason) {
 	if p.Verdict == registry.VerdictFail {
-		f.fail(ReasonJitter, p.Message, reasons)
+		f.fail(validators.TrialOf(p.Kind).Code, p.Message, reasons)
 	}
 	f.checks = append(f.checks, p)
 }
@@ -104,7 +105,7 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 	if verdict != registry.VerdictFail {
 		reasons = nil
 	}
-	p.Message = fmt.Sprintf("run again %s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.MaxAbs))
+	p.Message = fmt.Sprintf("%s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.MaxAbs))
 	if p.Output != "" {
 		p.Message += " in output " + p.Output
 	}
@@ -137,7 +138,7 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 			return nil
 		}
 		if err := done.failed[s.Name]; err != nil {
-			f.broke(&p, t.note, t.code(), "the engine fails, and the reference model does not", err)
+			f.broke(&p, t.note, validators.TrialOf(t.kind).Code, "the engine fails, and the reference model does not", err)
 			return nil
 		}
 	}
@@ -147,7 +148,7 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 			made, err := f.pair(t, s, at, done)
 			if errors.Is(err, tensor.ErrMismatch) {
 				p.Verdict = registry.VerdictFail
-				f.fail(t.code(), t.what+": "+err.Error(), nil)
+				f.fail(validators.TrialOf(t.kind).Code, t.what+": "+err.Error(), nil)
 				p.Message = sentence(t.note, err.Error())
 				return nil
 			}
@@ -175,7 +176,7 @@ func (f *findings) judge(ctx context.Context, t trial, p *registry.ConsistencyCh
 	case registry.VerdictPass:
 	case registry.VerdictFail:
 		p.Verdict = registry.VerdictFail
-		what := t.what + ": " + t.against()
+		what := t.what + ": " + validators.TrialOf(t.kind).Words
 		mixes, err := f.referenceMixes(ctx, t, done)
 		if err != nil {
 			return err
@@ -183,7 +184,7 @@ func (f *findings) judge(ctx context.Context, t trial, p *registry.ConsistencyCh
 		if mixes {
 			what += ", as the reference model does: the model mixes the cases of a batch, so let shapes: give the batch one size, or repair the model"
 		}
-		f.fail(t.code(), what, reasons)
+		f.fail(validators.TrialOf(t.kind).Code, what, reasons)
 		p.Message = sentence(t.note, f.reasons[len(f.reasons)-1].Message)
 	default: // nothing was compared, say
 		p.Verdict = registry.VerdictUndecided
@@ -227,21 +228,6 @@ func said(reasons []registry.Reason) string {
 		all = append(all, r.Message)
 	}
 	return strings.Join(all, "; ")
-}
-
-func (t trial) code() string {
-	if t.kind == registry.ConsistencyBatch {
-		return ReasonBatch
-	}
-	return ReasonDimension
-}
-
-// against says what the outputs of a trial are compared with.
-func (t trial) against() string {
-	if t.kind == registry.ConsistencyBatch {
-		return "in a batch cases give something else than alone"
-	}
-	return "the engine computes something else than the reference model"
 }
 
 func sentence(note, more string) string {

@@ -73,9 +73,9 @@ func TestModelMixesCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := slices.IndexFunc(reasons, func(r registry.Reason) bool { return r.Code == consistency.ReasonBatch })
+			at := slices.IndexFunc(reasons, func(r registry.Reason) bool { return r.Code == validators.ReasonBatch })
 			if at < 0 {
-				t.Fatalf("reasons %v, want one with %s", reasons, consistency.ReasonBatch)
+				t.Fatalf("reasons %v, want one with %s", reasons, validators.ReasonBatch)
 			}
 			if got := strings.Contains(reasons[at].Message, "as the reference model does"); got != c.mixes {
 				t.Errorf("reason %q: names the model %t, want %t", reasons[at].Message, got, c.mixes)
@@ -104,25 +104,25 @@ func TestFaults(t *testing.T) {
 				copy(y[seq:], y[:seq])
 			}
 			return nil
-		}), consistency.ReasonBatch, []string{"batch batch=2", "batch batch=2 swapped"}, "in a batch cases give something else than alone"},
+		}), validators.ReasonBatch, []string{"batch batch=2", "batch batch=2 swapped"}, "in a batch cases give something else than alone"},
 		"large batches fail": {but(func(_ int, _ []float32, batch, _ int) error {
 			if batch == 8 {
 				return errors.New("segmentation fault")
 			}
 			return nil
-		}), consistency.ReasonBatch, []string{"batch batch=8"}, "the engine fails, and the reference model does not"},
+		}), validators.ReasonBatch, []string{"batch batch=8"}, "the engine fails, and the reference model does not"},
 		"wrong at the longest sequence": {but(func(_ int, y []float32, _, seq int) error {
 			if seq == 32 {
 				y[31] = 0
 			}
 			return nil
-		}), consistency.ReasonDimension, []string{"dimension seq=32", "dimension all max: batch=16, seq=32"}, "the engine computes something else than the reference model: maxAbs"},
+		}), validators.ReasonDimension, []string{"dimension seq=32", "dimension all max: batch=16, seq=32"}, "the engine computes something else than the reference model: maxAbs"},
 		"wrong at the shortest sequence": {but(func(_ int, y []float32, _, seq int) error {
 			if seq == 1 {
 				y[0]++
 			}
 			return nil
-		}), consistency.ReasonDimension, []string{"dimension seq=1"}, "seq=1: "},
+		}), validators.ReasonDimension, []string{"dimension seq=1"}, "seq=1: "},
 		"a batch gives one row": {func(run int, x []float32, batch, seq int) ([]float32, error) {
 			y, err := honest(run, x, batch, seq)
 			return y[:seq], err
@@ -194,8 +194,8 @@ func TestJitter(t *testing.T) {
 			if checks[0].Verdict != registry.VerdictPass {
 				t.Errorf("in one process: %s %q, want a pass", checks[0].Verdict, checks[0].Message)
 			}
-			if len(reasons) != c.reasons || (c.reasons > 0 && (reasons[0].Code != consistency.ReasonJitter || !strings.Contains(reasons[0].Message, c.text))) {
-				t.Errorf("reasons %v, want %d of %s with %q", reasons, c.reasons, consistency.ReasonJitter, c.text)
+			if len(reasons) != c.reasons || (c.reasons > 0 && (reasons[0].Code != validators.ReasonJitter || !strings.Contains(reasons[0].Message, c.text))) {
+				t.Errorf("reasons %v, want %d of %s with %q", reasons, c.reasons, validators.ReasonJitter, c.text)
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func TestJitter(t *testing.T) {
 		if err != nil || checks[0].Verdict != registry.VerdictFail || checks[0].Affected != 13 || checks[1].Verdict != registry.VerdictPass {
 			t.Errorf("checks %+v, error %v; want a failure of 13 cases in one process alone", checks[:2], err)
 		}
-		if !slices.ContainsFunc(reasons, func(r registry.Reason) bool { return r.Code == consistency.ReasonJitter }) {
+		if !slices.ContainsFunc(reasons, func(r registry.Reason) bool { return r.Code == validators.ReasonJitter }) {
 			t.Errorf("reasons %v, want one with the code jitter", reasons)
 		}
 	})

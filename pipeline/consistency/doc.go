@@ -18,13 +18,6 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// The codes of reasons.
-const (
-	ReasonJitter    = "jitter"
-	ReasonBatch     = "batch"
-	ReasonDimension = "dimension"
-)
-
 // Bounds of what checks run.
 const (
 	repeatCases     = 32

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -30,7 +31,7 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 	}
 	p := registry.ConsistencyCheck{Kind: registry.ConsistencyLoad}
 	if err != nil {
-		f.broke(&p, "", ReasonJitter, "the engine does not run where it is loaded several times", err)
+		f.broke(&p, "", validators.TrialOf(p.Kind).Code, "the engine does not run where it is loaded several times", err)
 		f.checks = append(f.checks, p)
 		return nil
 	}
@@ -88,7 +89,7 @@ func (f *findings) load(ctx context.Context, p *registry.ConsistencyCheck, where
 		where string
 		pairs []pair
 	}{{where, alone}, {where + ", " + batch.what, together}} {
-		found, reasons, err := f.jitter(ctx, registry.ConsistencyLoad, c.where, c.pairs)
+		found, reasons, err := f.jitter(ctx, registry.ConsistencyLoad, "run again "+c.where, c.pairs)
 		if err != nil {
 			return nil, err
 		}

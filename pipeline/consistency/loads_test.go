@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // An engine that computes something else in one of its loads fails, and the reason says in which.
@@ -96,7 +97,7 @@ func TestLoads(t *testing.T) {
 			for _, r := range reasons {
 				codes = append(codes, r.Code)
 			}
-			if want := map[bool][]string{true: {consistency.ReasonJitter}}[c.verdict == fail]; !slices.Equal(codes, want) {
+			if want := map[bool][]string{true: {validators.ReasonJitter}}[c.verdict == fail]; !slices.Equal(codes, want) {
 				t.Errorf("reasons %q, want %q", codes, want)
 			}
 		})

@@ -22,7 +22,7 @@ func (f *findings) again(ctx context.Context, done outcome) error {
 		return f.repeats(ctx, done)
 	}
 	p := registry.ConsistencyCheck{Kind: registry.ConsistencyRepeat}
-	f.broke(&p, "", ReasonJitter, "the engine does not run again", err)
+	f.broke(&p, "", validators.TrialOf(p.Kind).Code, "the engine does not run again", err)
 	f.checks = append(f.checks, p)
 	return nil
 }
