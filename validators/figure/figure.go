@@ -8,25 +8,6 @@ import (
 	"slices"
 )
 
-// The names of the figures in stored limits, reports and policies.
-const (
-	Elements   = "elements"
-	Cosine     = "cosine"
-	SNR        = "snrDb"
-	MaxAbs     = "maxAbs"
-	MaxError   = "maxError"
-	CaseError  = "caseError"
-	Systematic = "systematic"
-	Top1       = "top1"
-	Equal      = "equal"
-	Skill      = "skill"
-	Close      = "close"
-	Accuracy   = "accuracy"
-	Drop       = "drop"
-	Relative   = "relative"
-	Regression = "regression"
-)
-
 // Unit is what the values of a figure count.
 type Unit int
 

@@ -5,6 +5,25 @@ import (
 	"math"
 )
 
+// The names of the figures in stored limits, reports and policies.
+const (
+	Elements   = "elements"
+	Cosine     = "cosine"
+	SNR        = "snrDb"
+	MaxAbs     = "maxAbs"
+	MaxError   = "maxError"
+	CaseError  = "caseError"
+	Systematic = "systematic"
+	Top1       = "top1"
+	Equal      = "equal"
+	Skill      = "skill"
+	Close      = "close"
+	Accuracy   = "accuracy"
+	Drop       = "drop"
+	Relative   = "relative"
+	Regression = "regression"
+)
+
 const largest = math.MaxFloat64
 
 // by takes a number for each precision; 0 for none.
