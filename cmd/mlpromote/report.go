@@ -35,7 +35,7 @@ FILE is a signed bundle, its statement, or the predicate alone, as JSON; - is st
 the newest reports of trusted verifiers about its engines; figures and limits are then those that
 the registry has, and --save keeps all three for somebody else to compute.
 
-Nothing is said about who signed a FILE: mlpromote trust does that.
+The signer of a FILE is not checked: mlpromote trust does that.
 
 Exit code 5: the report contradicts its figures, or the figures are not the ones that it
 names. 3: its verdict is no pass.`,

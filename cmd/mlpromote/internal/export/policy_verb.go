@@ -34,16 +34,16 @@ func (v Verbs) Policy() *cobra.Command {
 	var consumer, file, check string
 	c := &cobra.Command{
 		Use:   "policy --for kyverno|policy-controller --env ENV (-o FILE | --check FILE)",
-		Short: "Write a Kubernetes admission policy that admits what was promoted, and nothing else",
+		Short: "Write a Kubernetes admission policy that admits only promoted releases",
 		Long: `Writes YAML for Kyverno (ImageValidatingPolicy) or sigstore's policy-controller
 (ClusterImagePolicy). It admits an image or image volume of this registry only if a promoter of the
 environment signed a verification summary for it there, and if its digest is not on the list of what
 may not be used now: releases and engines in quarantine, restricted, failed, or signed by a revoked
 key. That list is of the time of the export. So write the file again, and apply it, whenever
-mlpromote export policy --check FILE says that it is not current (exit code 4). A file that says the same
+mlpromote export policy --check FILE reports that it is not current (exit code 4). An unchanged file
 already is left alone.
 
---host is the registry as nodes name it in images, if that is not where this program reads it. Keys
+--host is the registry as nodes name it in images, if that is not the address that this program reads. Keys
 that are revoked are left out, and so are identities. policy-controller reads summaries of keys only in
 cosign's older form: attach them with cosign attach attestation (docs/how-to/hand-over.md).`,
 		Example: `  mlpromote export policy --for kyverno --env prod -o mlpromote-prod.yaml
@@ -77,11 +77,11 @@ cosign's older form: attach them with cosign attach attestation (docs/how-to/han
 	c.Flags().StringVar(&consumer, "for", "", "kyverno or policy-controller")
 	c.Flags().StringVar(&o.Environment, "env", "", "environment that something is promoted to")
 	c.Flags().StringVar(&o.Model, "model", "", "only this model (default: every model of the environment)")
-	c.Flags().StringVar(&o.Host, "host", "", "HOST[:PORT] of the registry in the names of images (default: where this program reads it)")
-	c.Flags().BoolVar(&o.RefuseBreakGlass, "refuse-break-glass", false, "do not admit what was promoted with requirements skipped")
+	c.Flags().StringVar(&o.Host, "host", "", "HOST[:PORT] of the registry in the names of images (default: the address that this program reads)")
+	c.Flags().BoolVar(&o.RefuseBreakGlass, "refuse-break-glass", false, "do not admit releases that were promoted with skipped requirements")
 	c.Flags().BoolVar(&o.Partial, "partial", false, "write it also with a token that may not read all models: denied digests are missing then")
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")
-	c.Flags().StringVar(&check, "check", "", "file of an earlier export: say whether it is current")
+	c.Flags().StringVar(&check, "check", "", "file of an earlier export: check whether it is current")
 	command.Required(c, "for", "env")
 	return c
 }
@@ -132,7 +132,7 @@ func (v Verbs) checkPolicy(file, consumer string, a Admission) error {
 func (w WrittenPolicy) text() string {
 	text := ""
 	if w.Unchanged {
-		text = "unchanged: the file says so already\n"
+		text = "unchanged: the file is current\n"
 	}
 	for _, row := range [][2]string{
 		{"file", w.File}, {"images", w.Host}, {"resource", w.ResourceURI}, {"verifier", w.VerifierID}, {"restriction list", fmt.Sprint(w.RestrictionList)},

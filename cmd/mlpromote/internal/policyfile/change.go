@@ -30,7 +30,7 @@ func readPublicKey(path string) (pem []byte, id string, err error) {
 	}
 	if bytes.Contains(pem, []byte("PRIVATE KEY")) {
 		return nil, "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is a private key: want the public one", path),
-			"mlpromote key generate and cosign write it beside the private key, as NAME.pub")
+			"mlpromote key generate and cosign write it next to the private key, as NAME.pub")
 	}
 	if id, err = signer.KeyID(pem); err != nil {
 		return nil, "", registry.Errorf(registry.CodeInvalid, "%s: %w", path, err)

@@ -98,7 +98,8 @@ func (f *Flags) Define(c *cobra.Command) {
 // OfSpec gives the inputs of the model of a spec.
 type OfSpec func(ctx context.Context, file string) (validators.Interface, error)
 
-// checkFile refuses a file that cannot be imported whatever the model is, before the model is read, which can install a toolchain.
+// checkFile refuses a file that cannot be imported whatever the model is, before the model is read, which can install a
+// toolchain.
 func (f *Flags) checkFile() error {
 	if info, err := os.Stat(f.from); f.from == "" || err == nil && info.IsDir() || len(f.ofImages) > 0 {
 		return nil
