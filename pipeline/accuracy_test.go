@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -71,8 +72,8 @@ func TestErrorAgainstLabels(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.53)
 			w.priced(t)
-			built := w.built(t, pricedSpec("{metric: "+metric+", drop: {max: 10%}}"), pipeline.BuildOptions{})
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			built := w.built(t, pricedSpec("{metric: "+metric+", drop: {max: 10%}}"), build.Options{})
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if rises != registry.HasCode(err, registry.CodeLimit) {
 				t.Fatalf("error %v, want a limit: %v", err, rises)
 			}
@@ -104,10 +105,10 @@ func TestBoundsAreTheSameAgain(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.51)
 	w.priced(t)
-	built := w.built(t, pricedSpec("{metric: mae, max: 5, drop: {max: 90%}}"), pipeline.BuildOptions{})
+	built := w.built(t, pricedSpec("{metric: mae, max: 5, drop: {max: 90%}}"), build.Options{})
 	var first []registry.Check
 	for range 2 {
-		verified, err := w.p.Verify(t.Context(), built.Ref)
+		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +130,8 @@ func TestRegressionOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.priced(t)
-	built := w.built(t, pricedSpec("{metric: mae, max: 5, regression: {max: 10%}}"), pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	built := w.built(t, pricedSpec("{metric: mae, max: 5, regression: {max: 10%}}"), build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +148,9 @@ func TestAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.53)
 	w.priced(t)
-	built := w.built(t, pricedSpec("{metric: mae, drop: {max: 10%}}"), pipeline.BuildOptions{})
+	built := w.built(t, pricedSpec("{metric: mae, drop: {max: 10%}}"), build.Options{})
 	for round := 1; round <= 3; round++ {
-		verified, err := w.p.Verify(t.Context(), built.Ref)
+		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if !registry.HasCode(err, registry.CodeLimit) || len(verified.Engines) != 2 {
 			t.Fatalf("verified %d engines, error %v; want two, and a limit", len(verified.Engines), err)
 		}
@@ -177,7 +178,7 @@ func TestAccuracyRefused(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			w.priced(t)
-			_, err := w.p.Build(t.Context(), w.spec(t, c.text), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, c.text), build.Options{})
 			if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want CodeInvalid with %q", err, c.want)
 			}
@@ -197,7 +198,7 @@ func TestReferenceHasNothingRight(t *testing.T) {
 		w := setup(t, 1.5)
 		w.turned(t)
 		text := strings.Replace(pricedSpec(accuracy), "labels: price", "labels: turned", 1)
-		_, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{})
+		_, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{})
 		if want == "" && err != nil || want != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v, want %q", accuracy, err, want)
 		}
@@ -234,12 +235,12 @@ func TestSlices(t *testing.T) {
 		"[fp32, {name: int8, quantize: {method: dynamic}}]", "[fp32]", 1)
 	text = strings.Replace(text,
 		", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}", "", 1)
-	built := w.built(t, text, pipeline.BuildOptions{})
+	built := w.built(t, text, build.Options{})
 	if len(w.warnings) == 0 || !strings.Contains(strings.Join(w.warnings, "; "),
 		"slice region=3: mae cannot be bounded by 4 cases: it takes at least 8") {
 		t.Errorf("warnings %v, want one of slice 3", w.warnings)
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "slice region=3: mae is 0.1 in 4 cases, too few for a bound") {
 		t.Fatalf("error %v, want that slice 3 has too few cases", err)
 	}
@@ -260,7 +261,7 @@ func TestSlices(t *testing.T) {
 		t.Errorf("judged again by its per-case figures: %+v; want undecided, and nothing taken", again)
 	}
 	for by, want := range map[string]string{"area": "no such tensor: the file has", "price": "dtype is float32: want integers or booleans"} {
-		_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(text, "by: region", "by: "+by, 1)), pipeline.BuildOptions{})
+		_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(text, "by: region", "by: "+by, 1)), build.Options{})
 		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("slices by %s: error %v, want CodeInvalid with %q", by, err, want)
 		}

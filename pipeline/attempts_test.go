@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -19,19 +20,19 @@ func TestRepeatingDoesNotPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+			built := w.built(t, onlyFP32, build.Options{})
 			w.run = func(job toolchain.Job, outDir string) error {
 				if job.Verb == toolchain.VerbRun && job.Run.Engines[0].ID == "engine-0" {
 					change(t, job, outDir, part, func(y []float32) { y[0] *= 1.5 })
 				}
 				return nil
 			}
-			if _, err := w.p.Verify(t.Context(), built.Ref); !registry.HasCode(err, registry.CodeLimit) {
+			if _, err := verify.Verify(t.Context(), w.p, built.Ref); !registry.HasCode(err, registry.CodeLimit) {
 				t.Fatalf("error %v of an engine that is wrong once, want CodeLimit", err)
 			}
 			w.run = nil
 			for range 2 {
-				verified, err := w.p.Verify(t.Context(), built.Ref)
+				verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 				if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "it does not compute the same each time") {
 					t.Fatalf("error %v, want that it failed before", err)
 				}
@@ -41,7 +42,7 @@ func TestRepeatingDoesNotPass(t *testing.T) {
 				}
 			}
 			w.p.Tool.Version += ".1"
-			if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+			if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 				t.Errorf("with another version of the program: %v", err)
 			}
 		})

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/pipeline/divergence"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
@@ -161,10 +163,10 @@ func seenThrough(t *testing.T, s seeThrough, text string) (*world, registry.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) {
-		return pipeline.Toolchain{Profile: source.Profile, Engines: s, Timing: s, Quantizer: quantizer{w}, Importer: s}, nil
+	w.p.Toolchain = func(context.Context, string) (run.Toolchain, error) {
+		return run.Toolchain{Profile: source.Profile, Engines: s, Timing: s, Quantizer: quantizer{w}, Importer: s}, nil
 	}
-	built := w.built(t, text, pipeline.BuildOptions{})
+	built := w.built(t, text, build.Options{})
 	return w, built.Ref
 }
 
@@ -200,7 +202,7 @@ func TestBisectByTensors(t *testing.T) {
 			s := newSeeThrough()
 			c.change(&s)
 			w, ref := seenThrough(t, s, onlyFP32)
-			found, err := w.p.Bisect(t.Context(), ref, pipeline.BisectOptions{})
+			found, err := diagnose.Bisect(t.Context(), w.p, ref, diagnose.BisectOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,10 +248,10 @@ func TestBisectQuantizesAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) {
-				return pipeline.Toolchain{Profile: source.Profile, Engines: s, Timing: s, Quantizer: quantizer{w}, Importer: s}, nil
+			w.p.Toolchain = func(context.Context, string) (run.Toolchain, error) {
+				return run.Toolchain{Profile: source.Profile, Engines: s, Timing: s, Quantizer: quantizer{w}, Importer: s}, nil
 			}
-			built := w.built(t, strings.Replace(digits, "dynamic", method, 1)+"calibration: calibration/\n", pipeline.BuildOptions{})
+			built := w.built(t, strings.Replace(digits, "dynamic", method, 1)+"calibration: calibration/\n", build.Options{})
 			var roles []string
 			w.quantize = func(job toolchain.Job) (quantized, error) {
 				for _, in := range job.Inputs {
@@ -257,7 +259,7 @@ func TestBisectQuantizesAgain(t *testing.T) {
 				}
 				return quantized{weight: 1.5}, nil
 			}
-			found, err := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Engine: "int8"})
+			found, err := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{Engine: "int8"})
 			if err != nil || found.First == nil || found.First.Name != "h2" || !slices.Equal(found.Refined, []string{"h2"}) {
 				t.Fatalf("first %+v, refined %q, error %v; want h2", found.First, found.Refined, err)
 			}
@@ -274,8 +276,8 @@ func TestBisectFails(t *testing.T) {
 	broken := newSeeThrough()
 	w, ref := seenThrough(t, newSeeThrough(), digits)
 	describe := w.p.Toolchain
-	with := func(change func(*pipeline.Toolchain)) func(context.Context, string) (pipeline.Toolchain, error) {
-		return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	with := func(change func(*run.Toolchain)) func(context.Context, string) (run.Toolchain, error) {
+		return func(ctx context.Context, name string) (run.Toolchain, error) {
 			tool, err := describe(ctx, name)
 			change(&tool)
 			return tool, err
@@ -283,20 +285,20 @@ func TestBisectFails(t *testing.T) {
 	}
 	broken.imports = errInjected
 	for name, c := range map[string]struct {
-		change func(*pipeline.Toolchain)
-		o      pipeline.BisectOptions
+		change func(*run.Toolchain)
+		o      diagnose.BisectOptions
 		code   registry.Code
 		want   error
 	}{
-		"no importer":            {func(tool *pipeline.Toolchain) { tool.Importer = nil }, pipeline.BisectOptions{Engine: "fp32"}, registry.CodeUnavailable, nil},
-		"an importer that fails": {func(tool *pipeline.Toolchain) { tool.Importer = broken }, pipeline.BisectOptions{Engine: "fp32"}, "", errInjected},
-		"a compiler of sources":  {func(tool *pipeline.Toolchain) { tool.Profile.Sources = []string{"keras"} }, pipeline.BisectOptions{Engine: "fp32"}, registry.CodeInvalid, nil},
-		"layers of fp32":         {func(*pipeline.Toolchain) {}, pipeline.BisectOptions{Engine: "fp32", Layers: time.Second}, registry.CodeInvalid, nil},
-		"another engine":         {func(*pipeline.Toolchain) {}, pipeline.BisectOptions{Engine: "int4"}, registry.CodeNotFound, nil},
-		"none of two":            {func(*pipeline.Toolchain) {}, pipeline.BisectOptions{}, registry.CodeInvalid, nil},
+		"no importer":            {func(tool *run.Toolchain) { tool.Importer = nil }, diagnose.BisectOptions{Engine: "fp32"}, registry.CodeUnavailable, nil},
+		"an importer that fails": {func(tool *run.Toolchain) { tool.Importer = broken }, diagnose.BisectOptions{Engine: "fp32"}, "", errInjected},
+		"a compiler of sources":  {func(tool *run.Toolchain) { tool.Profile.Sources = []string{"keras"} }, diagnose.BisectOptions{Engine: "fp32"}, registry.CodeInvalid, nil},
+		"layers of fp32":         {func(*run.Toolchain) {}, diagnose.BisectOptions{Engine: "fp32", Layers: time.Second}, registry.CodeInvalid, nil},
+		"another engine":         {func(*run.Toolchain) {}, diagnose.BisectOptions{Engine: "int4"}, registry.CodeNotFound, nil},
+		"none of two":            {func(*run.Toolchain) {}, diagnose.BisectOptions{}, registry.CodeInvalid, nil},
 	} {
 		w.p.Toolchain = with(c.change)
-		_, err := w.p.Bisect(t.Context(), ref, c.o)
+		_, err := diagnose.Bisect(t.Context(), w.p, ref, c.o)
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || c.code != "" && !registry.HasCode(err, c.code) {
 			t.Errorf("%s: error %v, want %s%v", name, err, c.code, c.want)
 		}
@@ -304,7 +306,7 @@ func TestBisectFails(t *testing.T) {
 	w.p.Toolchain = describe
 	// A release whose builder is no longer trusted says nothing of how it was made.
 	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e registry.TrustEntry) bool { return e.Key == string(registry.RoleBuilder) }))
-	if _, err := w.p.Bisect(t.Context(), ref, pipeline.BisectOptions{Engine: "fp32"}); !registry.HasCode(err, registry.CodePolicy) {
+	if _, err := diagnose.Bisect(t.Context(), w.p, ref, diagnose.BisectOptions{Engine: "fp32"}); !registry.HasCode(err, registry.CodePolicy) {
 		t.Errorf("an engine that no trusted builder signed: error %v, want CodePolicy", err)
 	}
 }

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -68,7 +70,7 @@ func layered(t *testing.T, tool, kind, node string) *world {
 	}
 	w := setupReal(t, 0)
 	python(t, onnx.Interpreter(), "make", filepath.Join(w.dir, "model.onnx"), filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
-	w.p.Toolchain = func(_ context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(_ context.Context, name string) (run.Toolchain, error) {
 		opened := programOf(t, name)
 		if name == ort.Name {
 			engines := ort.New(ort.Options{Installs: toolchaintest.Installer(t, ort.Name)})
@@ -83,7 +85,7 @@ func layered(t *testing.T, tool, kind, node string) *world {
 }
 
 // programOf is the drivers of an installed toolchain in Python.
-func programOf(t *testing.T, name string) pipeline.Toolchain {
+func programOf(t *testing.T, name string) run.Toolchain {
 	t.Helper()
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -96,7 +98,7 @@ func programOf(t *testing.T, name string) pipeline.Toolchain {
 		installer = toolchaintest.Installed(t, name)
 	}
 	program := script.New(script.Installed(installer, name), driverproc.Budget{})
-	return pipeline.Toolchain{Profile: source.Profile, Engines: program, Timing: program, Quantizer: program, Importer: program}
+	return run.Toolchain{Profile: source.Profile, Engines: program, Timing: program, Quantizer: program, Importer: program}
 }
 
 const layers = `model: text/layers
@@ -131,8 +133,8 @@ func TestBisectNamesTheDamagedNode(t *testing.T) {
 				// Without the option, OpenVINO takes bf16 on processors that have it, and every layer differs.
 				target = "{name: other, cpu: {arch: amd64}, toolchain: " + c.tool + ", load: {options: {INFERENCE_PRECISION_HINT: f32}, required: true}}"
 			}
-			built := w.built(t, strings.Replace(layers, "TARGET", target, 1), pipeline.BuildOptions{})
-			found, err := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Cases: 5})
+			built := w.built(t, strings.Replace(layers, "TARGET", target, 1), build.Options{})
+			found, err := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{Cases: 5})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,18 +173,18 @@ func TestBisectLayers(t *testing.T) {
 	t.Parallel()
 	w := layered(t, "", "", "")
 	built := w.built(t, strings.Replace(strings.Replace(layers, "TARGET", "linux/amd64/v1", 1), "[fp32]",
-		"[fp32, {name: int8, quantize: {method: dynamic}}]", 1), pipeline.BuildOptions{})
-	if _, err := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{}); registry.CodeOf(err) != registry.CodeInvalid {
+		"[fp32, {name: int8, quantize: {method: dynamic}}]", 1), build.Options{})
+	if _, err := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{}); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("two engines and none named: error %v, want CodeInvalid", err)
 	}
-	if _, err := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Engine: "int4"}); registry.CodeOf(err) != registry.CodeNotFound {
+	if _, err := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{Engine: "int4"}); registry.CodeOf(err) != registry.CodeNotFound {
 		t.Errorf("an engine that is not there: error %v, want CodeNotFound", err)
 	}
-	if _, err := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Engine: "fp32",
+	if _, err := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{Engine: "fp32",
 		Layers: time.Hour}); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("layers of fp32: error %v, want CodeInvalid", err)
 	}
-	found, err := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Engine: "int8", Layers: time.Hour})
+	found, err := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{Engine: "int8", Layers: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

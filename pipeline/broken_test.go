@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -61,7 +62,7 @@ func TestVerifyAnEngineThatDoesNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			built := w.built(t, digits, pipeline.BuildOptions{})
+			built := w.built(t, digits, build.Options{})
 			w.run = func(job toolchain.Job, _ string) error {
 				if job.Verb == toolchain.VerbProbe {
 					return c.probe
@@ -71,7 +72,7 @@ func TestVerifyAnEngineThatDoesNotRun(t *testing.T) {
 				}
 				return nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if c.code == "" && err != nil || c.code != "" && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says)) {
 				t.Fatalf("error %v, want %q with %q", err, c.code, c.says)
 			}
@@ -111,14 +112,14 @@ func TestTimeAnEngineThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			built := w.built(t, digits, pipeline.BuildOptions{})
+			built := w.built(t, digits, build.Options{})
 			w.run = func(job toolchain.Job, _ string) error {
 				if others, ok := runsOf(job); ok && job.Run.Rounds > 1 && (others > 0 || !c.together) {
 					return c.err
 				}
 				return nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if (err != nil) != (c.verdict == registry.VerdictFail) || err != nil && registry.CodeOf(err) != registry.CodeLimit {
 				t.Fatalf("error %v, want the verdict %s", err, c.verdict)
 			}

@@ -17,14 +17,16 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/fitness"
 	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
@@ -37,7 +39,7 @@ import (
 // quantizer makes y = weight * x of it, or what quantize says.
 type world struct {
 	registrytest.Registry
-	p        *pipeline.Pipeline
+	p        *run.Env
 	dir      string
 	steps    []progress.Step
 	warnings []string
@@ -91,10 +93,10 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 	}
 	engines := watched{runtime, w}
 	var lock sync.Mutex
-	w.p = &pipeline.Pipeline{
+	w.p = &run.Env{
 		Registry: svc, Parts: content, Sign: w.Keys.Sign,
-		Toolchain: func(context.Context, string) (pipeline.Toolchain, error) {
-			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: quantizer{w}}, nil
+		Toolchain: func(context.Context, string) (run.Toolchain, error) {
+			return run.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: quantizer{w}}, nil
 		},
 		Node: describedOnce,
 		OpenKey: func(_ context.Context, role registry.Role, _, _ string) error {
@@ -161,9 +163,9 @@ func (w *world) spec(t *testing.T, text string) *spec.Spec {
 }
 
 // built builds a spec.
-func (w *world) built(t *testing.T, text string, o pipeline.BuildOptions) pipeline.BuildResult {
+func (w *world) built(t *testing.T, text string, o build.Options) build.Result {
 	t.Helper()
-	result, err := w.p.Build(t.Context(), w.spec(t, text), o)
+	result, err := build.Build(t.Context(), w.p, w.spec(t, text), o)
 	if err != nil {
 		t.Fatalf("build: %v", err)
 	}
@@ -252,7 +254,7 @@ type quantized struct {
 func TestBuildVerifyPromote(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
-	built := w.built(t, digits, pipeline.BuildOptions{})
+	built := w.built(t, digits, build.Options{})
 	var labels []string
 	for _, e := range built.Release.Engines {
 		labels = append(labels, e.Label())
@@ -267,7 +269,7 @@ func TestBuildVerifyPromote(t *testing.T) {
 	if want := []registry.Role{registry.RoleBuilder}; !slices.Equal(w.opened, want) {
 		t.Errorf("a build opened the keys of %q, want %q", w.opened, want)
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatalf("verify: %v", err)
 	}
@@ -295,14 +297,14 @@ func TestBuildVerifyPromote(t *testing.T) {
 func TestBuildAgain(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
-	first := w.built(t, digits, pipeline.BuildOptions{})
+	first := w.built(t, digits, build.Options{})
 	w.opened = nil
-	second := w.built(t, digits, pipeline.BuildOptions{})
+	second := w.built(t, digits, build.Options{})
 	if !second.Unchanged || second.Release.Digest != first.Release.Digest || second.Steps != 0 || len(w.opened) != 0 {
 		t.Errorf("unchanged %t, %d steps, keys %q, release %s; want the release %s untouched",
 			second.Unchanged, second.Steps, w.opened, second.Release.Digest, first.Release.Digest)
 	}
-	checked := w.built(t, digits, pipeline.BuildOptions{CheckReproducible: true})
+	checked := w.built(t, digits, build.Options{CheckReproducible: true})
 	if checked.Unchanged || checked.Release.Digest != first.Release.Digest {
 		t.Errorf("a check of reproducibility: unchanged %t, release %s; want %s made again",
 			checked.Unchanged, checked.Release.Digest, first.Release.Digest)
@@ -310,7 +312,7 @@ func TestBuildAgain(t *testing.T) {
 	if checked.Attached != 2 {
 		t.Errorf("a check of reproducibility attached %d bundles, want 2: the provenance of each engine", checked.Attached)
 	}
-	if again := w.built(t, digits, pipeline.BuildOptions{CheckReproducible: true}); again.Attached != 0 {
+	if again := w.built(t, digits, build.Options{CheckReproducible: true}); again.Attached != 0 {
 		t.Errorf("the same check again attached %d bundles, want none: all is said", again.Attached)
 	}
 	for _, label := range []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"} {
@@ -318,7 +320,7 @@ func TestBuildAgain(t *testing.T) {
 			t.Errorf("%s is reproducible by %q, want %q", label, got, registry.ReproducibleBytes)
 		}
 	}
-	changed := w.built(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1), pipeline.BuildOptions{})
+	changed := w.built(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1), build.Options{})
 	if changed.Unchanged || changed.Release.Digest == first.Release.Digest || len(changed.Release.Engines) != 1 {
 		t.Errorf("another plan: unchanged %t, release %s with %d engines; want another release with 1 engine",
 			changed.Unchanged, changed.Release.Digest, len(changed.Release.Engines))
@@ -329,8 +331,8 @@ func TestBuildAgain(t *testing.T) {
 func TestVerifyFails(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, -1.5)
-	built := w.built(t, digits, pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	built := w.built(t, digits, build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(),
 		"linux-amd64-v1/int8 does not keep its limits:\n  output y: the signal to noise ratio in dB is -") {
 		t.Errorf("error %v, want CodeLimit that names int8 and its noise", err)
@@ -367,7 +369,7 @@ func TestBuildOfModelsWithoutFiniteOutputs(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
 		w.model(t, math.NaN())
-		_, err := w.p.Build(t.Context(), w.spec(t, fp32), pipeline.BuildOptions{})
+		_, err := build.Build(t.Context(), w.p, w.spec(t, fp32), build.Options{})
 		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), `output "y" is NaN in every element of all 3 cases`) {
 			t.Errorf("error %v, want CodeInvalid that names the output y", err)
 		}
@@ -376,18 +378,18 @@ func TestBuildOfModelsWithoutFiniteOutputs(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
 		w.model(t, math.Inf(1))
-		built := w.built(t, fp32, pipeline.BuildOptions{})
+		built := w.built(t, fp32, build.Options{})
 		if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], `golden output "y" has`) {
 			t.Errorf("warnings %q, want one about the output y", w.warnings)
 		}
-		if _, err := w.p.Verify(t.Context(), built.Ref); !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "output y has no finite elements in any case") {
+		if _, err := verify.Verify(t.Context(), w.p, built.Ref); !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "output y has no finite elements in any case") {
 			t.Errorf("error %v, want that nothing was compared", err)
 		}
 	})
 	t.Run("finite", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
-		w.built(t, fp32, pipeline.BuildOptions{})
+		w.built(t, fp32, build.Options{})
 		if len(w.warnings) != 0 {
 			t.Errorf("warnings %q, want none", w.warnings)
 		}
@@ -414,7 +416,7 @@ func TestCalibrationApartFromCases(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			w.calibration(t, c.calibration)
-			_, err := w.p.Plan(t.Context(), w.spec(t, strings.Replace(digits, "dynamic", "static", 1)+"calibration: calibration/\n"))
+			_, err := build.Plan(t.Context(), w.p, w.spec(t, strings.Replace(digits, "dynamic", "static", 1)+"calibration: calibration/\n"))
 			if c.want == "" && err != nil || c.want != "" && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want CodeInvalid with %q", err, c.want)
 			}
@@ -428,7 +430,7 @@ func TestCalibrationApartFromCases(t *testing.T) {
 // What goes wrong in a build is an error of the step's own code, and nothing is published.
 func TestBuildRefuses(t *testing.T) {
 	t.Parallel()
-	full := func(context.Context) (pipeline.Space, error) { return pipeline.Space{Where: "/tmp", Free: 1}, nil }
+	full := func(context.Context) (run.Space, error) { return run.Space{Where: "/tmp", Free: 1}, nil }
 	for name, c := range map[string]struct {
 		edit func(w *world)
 		code registry.Code
@@ -474,7 +476,7 @@ func TestBuildRefuses(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			c.edit(w)
-			_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1)), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1)), build.Options{})
 			if registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("error %v (%s), want %s with %q", err, registry.CodeOf(err), c.code, c.text)
 			}

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -34,7 +35,7 @@ func TestVerifyInChunks(t *testing.T) {
 	w.manyCases(t)
 	w.p.ChunkFrom = 1
 	w.p.Unfinished = t.TempDir()
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	var chunks []bool // that ran: whether each asked for the shares of providers
 	failing := registry.Errorf(registry.CodeUnavailable, "case 3 of it: killed")
 	w.run = func(job toolchain.Job, _ string) error {
@@ -46,13 +47,13 @@ func TestVerifyInChunks(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.p.Verify(t.Context(), built.Ref)
+	_, err := verify.Verify(t.Context(), w.p, built.Ref)
 	hints := strings.Join(registry.Hints(err), "\n")
 	if registry.CodeOf(err) != registry.CodeUnavailable ||
 		!strings.Contains(hints, "had run 16 of 40 cases") || !strings.Contains(hints, "counted from case 16") {
 		t.Errorf("error %v with hints %q, want that of the driver after 16 of 40 cases", err, hints)
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestVerifyInChunksWithoutItsBeginning(t *testing.T) {
 	w.manyCases(t)
 	w.p.ChunkFrom = 1
 	w.p.Unfinished = t.TempDir()
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	runs := 0
 	w.run = func(job toolchain.Job, _ string) error {
 		if job.Run.Order == toolchain.OrderInterleaved || checksConsistency(job) {
@@ -82,7 +83,7 @@ func TestVerifyInChunksWithoutItsBeginning(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.p.Verify(t.Context(), built.Ref); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Fatalf("error %v, want that of the second chunk", err)
 	}
 	began, err := filepath.Glob(filepath.Join(w.p.Unfinished, "*", "began.json"))
@@ -92,7 +93,7 @@ func TestVerifyInChunksWithoutItsBeginning(t *testing.T) {
 	if err := os.WriteFile(began[0], []byte("cut"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +109,11 @@ func TestVerifyInChunksFailsAtOnce(t *testing.T) {
 	w.manyCases(t)
 	w.p.ChunkFrom = 1
 	w.p.Unfinished = t.TempDir()
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	w.run = func(toolchain.Job, string) error {
 		return registry.Errorf(registry.CodeUnavailable, "x: case 3: killed")
 	}
-	_, err := w.p.Verify(t.Context(), built.Ref)
+	_, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if hints := registry.Hints(err); registry.CodeOf(err) != registry.CodeUnavailable || len(hints) != 0 {
 		t.Errorf("error %v with hints %q, want that of the driver alone", err, hints)
 	}
@@ -139,7 +140,7 @@ func TestChunksPutTogether(t *testing.T) {
 					"another": {DType: "uint8", Shape: []int64{17}, Data: make([]byte, 17)}, // about no cases
 				})
 			}
-			got, err := pipeline.CutAndJoin(shards, dir, t.TempDir(), size)
+			got, err := cutAndJoin(shards, dir, t.TempDir(), size)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -62,7 +63,7 @@ func TestBuildCompresses(t *testing.T) {
 			"kept": [{"node": "a", "operator": "MatMul", "why": "it is small"}]}`}, err
 	}
 	const steps = `compress: [{method: prune, pattern: unstructured, amount: 25%, exclude: [b]}, {method: low-rank, energy: 90%, nodes: [a]}]`
-	built := w.built(t, strings.Replace(compressed, "VARIANT", steps, 1), pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(compressed, "VARIANT", steps, 1), build.Options{})
 
 	options := []map[string]any{
 		{"method": "prune", "pattern": "unstructured", "amount": 0.25, "exclude": []string{"b"}},
@@ -95,7 +96,7 @@ func TestBuildCompresses(t *testing.T) {
 		if step.Bytes.Before <= 0 || step.Bytes.After <= 0 || i > 0 && step.Bytes.Before != cost.Steps[i-1].Bytes.After {
 			t.Errorf("%s: bytes %+v, want those of the model before and after", want.name, step.Bytes)
 		}
-		if step.Parameters == nil || *step.Parameters != (pipeline.BeforeAfter{Before: 8, After: 8}) || step.Zeros == nil || step.Zeros.After != 2 ||
+		if step.Parameters == nil || *step.Parameters != (build.BeforeAfter{Before: 8, After: 8}) || step.Zeros == nil || step.Zeros.After != 2 ||
 			len(step.Kept) != 1 || step.Kept[0].Why != "it is small" {
 			t.Errorf("%s: %+v, want what the driver counted", want.name, step)
 		}
@@ -106,11 +107,11 @@ func TestBuildCompresses(t *testing.T) {
 			t.Errorf("no step %q in %q", step, w.done(progress.Done))
 		}
 	}
-	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 		t.Errorf("verify, against the model before any compression: %v", err)
 	}
 	other := strings.Replace(compressed, "VARIANT", "compress: [{method: prune, pattern: '2:4'}]", 1)
-	if got := w.built(t, other, pipeline.BuildOptions{}); got.Unchanged {
+	if got := w.built(t, other, build.Options{}); got.Unchanged {
 		t.Error("a build with another step is unchanged")
 	}
 }
@@ -122,7 +123,7 @@ func TestBuildOfAStudent(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.dir, "student.onnx"), scaling(1.6, 1, "another model, which is smaller"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built := w.built(t, strings.Replace(compressed, "VARIANT", "model: student.onnx", 1), pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(compressed, "VARIANT", "model: student.onnx", 1), build.Options{})
 	cost := built.Compression["linux-amd64-v1/small"]
 	if cost == nil || len(cost.Steps) != 1 || cost.Steps[0].Step != "student" || cost.Calibration != 2 {
 		t.Fatalf("compression %+v, want one step", built.Compression)
@@ -132,13 +133,13 @@ func TestBuildOfAStudent(t *testing.T) {
 		t.Errorf("SNR %.2f dB, want %.2f", got, want)
 	}
 	model, student := len(scalingBy("MatMul", 1.5, 1, "made by hand", floats)), len(scaling(1.6, 1, "another model, which is smaller"))
-	if want := (pipeline.BeforeAfter{Before: int64(model), After: int64(student)}); step.Bytes != want {
+	if want := (build.BeforeAfter{Before: int64(model), After: int64(student)}); step.Bytes != want {
 		t.Errorf("bytes %+v, want %+v", step.Bytes, want)
 	}
 	if !slices.Contains(w.done(progress.Done), "measure small for linux-amd64-v1") {
 		t.Errorf("steps %q, want that its cost is measured", w.done(progress.Done))
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestBuildRefusesToCompress(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := w.p.Build(t.Context(), s, pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, s, build.Options{})
 			if !registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %s that says %q", err, c.code, c.says)
 			}
@@ -252,7 +253,7 @@ func TestStudentWithClasses(t *testing.T) {
 				writeTensors(t, filepath.Join(w.dir, folder, "cases-00000.safetensors"), map[string]tensor.Tensor{"x": made})
 			}
 			text := strings.Replace(compressed, "VARIANT", "model: student.onnx", 1) + c.output
-			_, err := w.p.Plan(t.Context(), w.spec(t, text))
+			_, err := build.Plan(t.Context(), w.p, w.spec(t, text))
 			if (err == nil) != (c.says == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("error %v, want %q", err, c.says)
 			}

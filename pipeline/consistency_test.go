@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -34,12 +35,12 @@ func open(name string) []byte {
 }
 
 // opened gives a world a model with open dimensions, and builds it.
-func opened(t *testing.T, w *world) pipeline.BuildResult {
+func opened(t *testing.T, w *world) build.Result {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scalingOf(1.5, 1, "open", open), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return w.built(t, openSpec, pipeline.BuildOptions{})
+	return w.built(t, openSpec, build.Options{})
 }
 
 // change changes the outputs of the engine in a file of consistency checks whose name has the part.
@@ -101,7 +102,7 @@ func TestVerifyChecksConsistency(t *testing.T) {
 				}
 				return nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if c.code == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -144,12 +145,12 @@ func TestJitterHasLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
+			built := w.built(t, onlyFP32+c.limits, build.Options{})
 			w.run = func(job toolchain.Job, outDir string) error {
 				change(t, job, outDir, "check-1-once", func(y []float32) { y[0] = c.change(y[0]) })
 				return nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if c.want == "" {
 				if err != nil || verified.Engines[0].Parity.Consistency[0].Verdict != registry.VerdictRecorded {
 					t.Fatalf("error %v, checks %+v; want a pass with jitter that is recorded", err, verified.Engines[0].Parity.Consistency)
@@ -177,10 +178,10 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
+			built := w.built(t, onlyFP32+c.limits, build.Options{})
 			w.p.Unfinished = t.TempDir()
 			w.p.ExtraTime = -time.Hour // so that none of it is left from the beginning
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("error %v, want CodeLimit with %q", err, c.says)
 			}
@@ -222,7 +223,7 @@ func TestHangInOneCheck(t *testing.T) {
 		hung += job.Budget.Time
 		return registry.Errorf(registry.CodeUnavailable, "onnxruntime ran longer than %s and was stopped", job.Budget.Time)
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if want := "the consistency check batch batch=2 did not end"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
@@ -247,8 +248,8 @@ func TestSlowLoad(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.loads = map[string]time.Duration{"engine-1": 25 * time.Second}
-	built := w.built(t, digits, pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	built := w.built(t, digits, build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil || len(verified.Engines) != 2 {
 		t.Fatalf("error %v, %d engines; want none and 2", err, len(verified.Engines))
 	}
@@ -312,7 +313,7 @@ func TestConsistencyOfChunks(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 		t.Fatal(err)
 	}
 	w.wantConsistency(t, built.Release)
@@ -326,7 +327,7 @@ func TestConsistencyOfONNXRuntime(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
 	built := opened(t, w)
-	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 		t.Fatal(err)
 	}
 	w.wantConsistency(t, built.Release)
@@ -371,7 +372,7 @@ func TestVerifyLoadsAgain(t *testing.T) {
 				}
 				return c.how(outDir)
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if failed := c.verdict == registry.VerdictFail; failed != registry.HasCode(err, registry.CodeLimit) || !failed && err != nil {
 				t.Fatalf("error %v, want one of limits: %t", err, failed)
 			}

@@ -14,8 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
@@ -75,7 +76,7 @@ func (e evaluator) Do(ctx context.Context, job toolchain.Job, outDir string) (to
 // evaluatedBy gives the world an evaluator.
 func (w *world) evaluatedBy(d toolchain.Driver) {
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		tools.Evaluator = d
 		return tools, err
@@ -164,7 +165,7 @@ func TestBuildCrossChecks(t *testing.T) {
 			if c.accept != "" {
 				text += "reference: {accept: " + c.accept + "}\n"
 			}
-			built, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{})
+			built, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{})
 			if c.err == "" && err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +204,7 @@ func TestBuildOfALargeModelIsNotCrossChecked(t *testing.T) {
 	w := setup(t, 1.5)
 	w.evaluatedBy(evaluator{weight: 1.5, cases: -1, t: t})
 	w.p.CrossCheckBelow = int64(len(scaling(1.5, 1, "made by hand")))
-	w.built(t, onlyFP32, pipeline.BuildOptions{})
+	w.built(t, onlyFP32, build.Options{})
 	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "not cross-checked: the model has ") {
 		t.Errorf("warnings %q, want one that names the size", w.warnings)
 	}
@@ -221,7 +222,7 @@ func TestBuildCrossCheckedByTheFramework(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.dir, "model.pkl"), []byte(pickle), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.built(t, foreign, pipeline.BuildOptions{})
+	w.built(t, foreign, build.Options{})
 	if got, want := w.crossCheckIn(t).String(), "3 of 3 cases cross-checked by the source framework, fakelearn 2.1 (they are its own outputs)"; got != want {
 		t.Errorf("cross-check %q, want %q", got, want)
 	}
@@ -232,10 +233,10 @@ func TestBuildCrossChecksFromCache(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.evaluatedBy(toolchain.Cache(evaluator{weight: 1.5, cases: -1, t: t}, toolchain.NewStore(t.TempDir())))
-	if first := w.built(t, onlyFP32, pipeline.BuildOptions{}); first.Steps != 3 || first.Cached != 0 {
+	if first := w.built(t, onlyFP32, build.Options{}); first.Steps != 3 || first.Cached != 0 {
 		t.Errorf("the first build: %d of %d steps cached, want 0 of 3", first.Cached, first.Steps)
 	}
-	if second := w.built(t, digits, pipeline.BuildOptions{}); second.Steps != 5 || second.Cached != 1 {
+	if second := w.built(t, digits, build.Options{}); second.Steps != 5 || second.Cached != 1 {
 		t.Errorf("the second build: %d of %d steps cached, want 1 of 5", second.Cached, second.Steps)
 	}
 	if done := w.done(progress.Done); !slices.Contains(done, "cross-check the reference") {
@@ -248,7 +249,7 @@ func TestBuildCrossCheckedByONNX(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
 	w.evaluatedBy(script.New(script.Installed(toolchaintest.Installer(t, ort.Name), ort.Name), driverproc.Budget{}))
-	w.built(t, onlyFP32, pipeline.BuildOptions{})
+	w.built(t, onlyFP32, build.Options{})
 	if got, want := w.crossCheckIn(t).String(), "3 of 3 cases cross-checked by the onnx reference evaluator 1.23.1, all equal"; got != want {
 		t.Errorf("cross-check %q, want %q", got, want)
 	}
@@ -280,7 +281,7 @@ func TestBuildOfWhatONNXRuntimeGetsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+	_, err = build.Build(t.Context(), w.p, w.spec(t, onlyFP32), build.Options{})
 	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "of case 0 is 4 by ONNX Runtime and 3.14285") {
 		t.Errorf("error %v, want CodeLimit with both values", err)
 	}

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -19,8 +21,8 @@ import (
 // promoted brings version 1.0.0 of a spec to prod, from a model that multiplies by 1.5.
 func (w *world) promoted(t *testing.T, text string) {
 	t.Helper()
-	first := w.built(t, text, pipeline.BuildOptions{})
-	if _, err := w.p.Verify(t.Context(), first.Ref); err != nil {
+	first := w.built(t, text, build.Options{})
+	if _, err := verify.Verify(t.Context(), w.p, first.Ref); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
@@ -30,11 +32,11 @@ func (w *world) promoted(t *testing.T, text string) {
 
 // worse is version 1.1.0: a model that multiplies by 1.9, where the labels say 1.5, with a limit
 // on how much worse than prod's engine it may be.
-func (w *world) worse(t *testing.T, from, limits string) pipeline.VerifyResult {
+func (w *world) worse(t *testing.T, from, limits string) verify.Result {
 	t.Helper()
 	w.model(t, 1.9)
-	second := w.built(t, strings.Replace(from, "1.0.0", "1.1.0", 1)+"limits: "+limits+"\n", pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), second.Ref)
+	second := w.built(t, strings.Replace(from, "1.0.0", "1.1.0", 1)+"limits: "+limits+"\n", build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, second.Ref)
 	if !registry.HasCode(err, registry.CodeLimit) {
 		t.Fatalf("error %v, want that a limit is not kept", err)
 	}
@@ -97,9 +99,9 @@ func TestRegressionNotComparable(t *testing.T) {
 			w := setup(t, 1.5)
 			w.priced(t)
 			open, gone := w.p.Toolchain, false
-			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+			w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 				if gone && name == "openvino" {
-					return pipeline.Toolchain{}, registry.Errorf(registry.CodeNotFound, "toolchain openvino is not installed")
+					return run.Toolchain{}, registry.Errorf(registry.CodeNotFound, "toolchain openvino is not installed")
 				}
 				found, err := open(ctx, name)
 				found.Profile.Name, found.Engines = name, called{found.Engines, name}
@@ -163,15 +165,15 @@ func TestHeadMovedAfterVerify(t *testing.T) {
 	w.priced(t)
 	text := labelledSpec("fp32", "linux/amd64/v1")
 	w.promoted(t, text)
-	var second, third pipeline.BuildResult
-	for version, built := range map[string]*pipeline.BuildResult{"1.1.0": &second, "1.2.0": &third} {
+	var second, third build.Result
+	for version, built := range map[string]*build.Result{"1.1.0": &second, "1.2.0": &third} {
 		w.model(t, map[string]float64{"1.1.0": 1.501, "1.2.0": 1.502}[version])
-		*built = w.built(t, strings.Replace(text, "1.0.0", version, 1)+"limits: "+noWorse+"\n", pipeline.BuildOptions{})
-		if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+		*built = w.built(t, strings.Replace(text, "1.0.0", version, 1)+"limits: "+noWorse+"\n", build.Options{})
+		if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 			t.Fatal(err)
 		}
 	}
-	promote := func(of pipeline.BuildResult) error {
+	promote := func(of build.Result) error {
 		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits", Ref: of.Release.Tag()})
 		return err
 	}
@@ -182,25 +184,25 @@ func TestHeadMovedAfterVerify(t *testing.T) {
 	if err := promote(third); !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want a refusal with %q", err, want)
 	}
-	if _, err := w.p.Verify(t.Context(), third.Ref); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, third.Ref); err != nil {
 		t.Fatal(err)
 	}
 	if err := promote(third); err != nil {
 		t.Errorf("after verify: %v", err)
 	}
 	w.p.Destination = "staging"
-	if _, err := w.p.Verify(t.Context(), third.Ref); !registry.HasCode(err, registry.CodeInvalid) ||
+	if _, err := verify.Verify(t.Context(), w.p, third.Ref); !registry.HasCode(err, registry.CodeInvalid) ||
 		!strings.Contains(err.Error(), `want one of ["prod"]`) {
 		t.Errorf("compared with staging: error %v, want that it takes no releases from staging", err)
 	}
 	w.p.Destination = "" // prod, which nothing takes releases from
 	there := third.Ref
 	there.Environment = "prod"
-	if _, err := w.p.Verify(t.Context(), there); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, there); err != nil {
 		t.Errorf("verify in the last environment: %v", err)
 	}
 	w.p.Destination = "staging"
-	if _, err := w.p.Verify(t.Context(), there); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "want one of []") {
+	if _, err := verify.Verify(t.Context(), w.p, there); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "want one of []") {
 		t.Errorf("prod compared with staging: error %v, want that nothing takes releases from prod", err)
 	}
 }

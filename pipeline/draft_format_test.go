@@ -14,9 +14,12 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/draft"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -127,7 +130,7 @@ func TestDraftFormat(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := pipeline.DraftFormat(filepath.Join(dir, c.open))
+			got, err := draft.FormatOf(filepath.Join(dir, c.open))
 			if got != c.want || (err == nil) != (c.code == "") {
 				t.Fatalf("format %q, error %v; want %q and %q", got, err, c.want, c.code)
 			}
@@ -181,7 +184,7 @@ func TestDraftOfOutputsThatAreNoTensors(t *testing.T) {
 			if err := os.WriteFile(path, c.model, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := pipeline.OpenDraft(path)
+			_, err := draft.Open(path)
 			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(strings.Join(registry.Hints(err), "\n"), c.hint) {
 				t.Errorf("error %v, hints %q; want CodeInvalid with %q", err, registry.Hints(err), c.hint)
 			}
@@ -224,7 +227,7 @@ func TestDraftOfAnImportedModel(t *testing.T) {
 	away := registry.Errorf(registry.CodeUnavailable, "no network")
 	for name, c := range map[string]struct {
 		file string // below the folder of the model; empty: model.tflite
-		edit func(p *pipeline.Pipeline)
+		edit func(env *run.Env)
 		made []byte
 		code registry.Code // empty for none
 		text string
@@ -235,13 +238,13 @@ func TestDraftOfAnImportedModel(t *testing.T) {
 		"another format":              {file: "text.tflite", made: good, code: registry.CodeInvalid, text: "text.tflite"},
 		"text for a model":            {made: []byte("text"), code: registry.CodeInvalid, text: "model.onnx"},
 		"an output that is no tensor": {made: scalingOf(1.5, 1, "", sequence), code: registry.CodeInvalid, text: "model.tflite"},
-		"no toolchain for it": {edit: func(p *pipeline.Pipeline) { p.ImporterOf = func(string) (string, error) { return "", away } },
+		"no toolchain for it": {edit: func(env *run.Env) { env.ImporterOf = func(string) (string, error) { return "", away } },
 			made: good, code: registry.CodeUnavailable, text: "no network"},
-		"a toolchain that is away": {edit: func(p *pipeline.Pipeline) {
-			p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) { return pipeline.Toolchain{}, away }
+		"a toolchain that is away": {edit: func(env *run.Env) {
+			env.Toolchain = func(context.Context, string) (run.Toolchain, error) { return run.Toolchain{}, away }
 		}, made: good, code: registry.CodeUnavailable, text: "no network"},
-		"a machine that cannot be described": {edit: func(p *pipeline.Pipeline) {
-			p.Node = func(context.Context, map[string]string) (registry.Node, error) { return registry.Node{}, away }
+		"a machine that cannot be described": {edit: func(env *run.Env) {
+			env.Node = func(context.Context, map[string]string) (registry.Node, error) { return registry.Node{}, away }
 		}, made: good, code: registry.CodeUnavailable, text: "no network"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,8 +252,8 @@ func TestDraftOfAnImportedModel(t *testing.T) {
 			w := setup(t, 1.5)
 			w.put(t, map[string]string{"model.tflite": tfliteModel, "text.tflite": "hello"})
 			w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
-			w.p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) {
-				return pipeline.Toolchain{Importer: converter{model: c.made}, Framework: "lite"}, nil
+			w.p.Toolchain = func(context.Context, string) (run.Toolchain, error) {
+				return run.Toolchain{Importer: converter{model: c.made}, Framework: "lite"}, nil
 			}
 			if c.edit != nil {
 				c.edit(w.p)
@@ -259,7 +262,7 @@ func TestDraftOfAnImportedModel(t *testing.T) {
 			if file == "" {
 				file = "model.tflite"
 			}
-			opened, err := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, file), spec.FormatTFLite, nil)
+			opened, err := draft.Import(t.Context(), w.p, filepath.Join(w.dir, file), spec.FormatTFLite, nil)
 			if (err == nil) != (c.code == "") || err != nil && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text)) {
 				t.Fatalf("error %v (%s), want %q with %q", err, registry.CodeOf(err), c.code, c.text)
 			}
@@ -301,13 +304,13 @@ func TestNamesThatAnImporterFound(t *testing.T) {
 			w.put(t, map[string]string{"model.tflite": tfliteModel})
 			w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
 			open := w.p.Toolchain
-			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+			w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 				tools, err := open(ctx, name)
 				tools.Importer, tools.Framework = converter{model: scaling(1.5, 1, "imported"), result: c.found}, "lite"
 				return tools, err
 			}
 			text := strings.Replace(onlyFP32, "model.onnx", "{path: model.tflite, format: tflite}", 1) + c.said
-			planned, err := w.p.Plan(t.Context(), w.spec(t, text))
+			planned, err := build.Plan(t.Context(), w.p, w.spec(t, text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,7 +349,7 @@ func TestClassesOfAGraph(t *testing.T) {
 	for kind, want := range map[string]string{"scores": "cat,dog", "probability": "cat,dog", "value": "", "embedding": "", "tokens": ""} {
 		w := setup(t, 1.5)
 		w.put(t, map[string]string{"model.onnx": string(classifying("cat", "dog"))})
-		planned, err := w.p.Plan(t.Context(), w.spec(t, strings.Replace(onlyFP32, "cases/", "{generate: 4, seed: 1}", 1)+"outputs: {y: {kind: "+kind+"}}\n"))
+		planned, err := build.Plan(t.Context(), w.p, w.spec(t, strings.Replace(onlyFP32, "cases/", "{generate: 4, seed: 1}", 1)+"outputs: {y: {kind: "+kind+"}}\n"))
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)
 			continue
@@ -377,7 +380,7 @@ func TestInputsOfSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := new(pipeline.Pipeline).InputsOfSpec(t.Context(), folder(t, c.text, files))
+			got, err := ingest.InputsOfSpec(t.Context(), new(run.Env), folder(t, c.text, files))
 			if (err == nil) != (c.error == "") || err != nil && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.error)) {
 				t.Fatalf("error %v (%s), want %q", err, registry.CodeOf(err), c.error)
 			}
@@ -433,7 +436,7 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(dir, "cases"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			opened, err := pipeline.OpenDraft(model)
+			opened, err := draft.Open(model)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -477,7 +480,7 @@ func (w *world) importing(t *testing.T, next func() ([]byte, error)) {
 	w.put(t, map[string]string{"model.tflite": tfliteModel})
 	w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		tools.Importer, tools.Framework = framework{converter{result: `{}`, next: next}, w}, "lite"
 		return tools, err
@@ -494,7 +497,7 @@ func TestPartsOfAnotherImport(t *testing.T) {
 	text := strings.Replace(twoTargets, "model.onnx", imported, 1)
 	w.built(t, text, of(narrow))
 	made = "imported elsewhere"
-	_, err := w.p.Build(t.Context(), w.spec(t, text), of(wide))
+	_, err := build.Build(t.Context(), w.p, w.spec(t, text), of(wide))
 	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "that of the first part of this release is") ||
 		!strings.Contains(strings.Join(registry.Hints(err), ""), "share a build cache") {
 		t.Errorf("error %v with hints %q, want that the reference model is another one", err, registry.Hints(err))
@@ -511,7 +514,7 @@ func TestReproduceFails(t *testing.T) {
 		}
 		return scaling(1.5, 1, "imported"), nil
 	})
-	_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(onlyFP32, "model.onnx", imported, 1)), pipeline.BuildOptions{CheckReproducible: true})
+	_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(onlyFP32, "model.onnx", imported, 1)), build.Options{CheckReproducible: true})
 	again := slices.ContainsFunc(w.done(progress.Failed), func(step string) bool { return strings.HasPrefix(step, "again: ") })
 	if !errors.Is(err, errInjected) || !again {
 		t.Errorf("error %v, failed steps %q, want that of the second import", err, w.done(progress.Failed))
@@ -540,12 +543,12 @@ func TestNotesOnAPretrainedFolder(t *testing.T) {
 				"bert/model.safetensors": "\x02\x00\x00\x00\x00\x00\x00\x00{}"})
 			w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
 			open := w.p.Toolchain
-			w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+			w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 				tools, err := open(ctx, name)
 				tools.Importer, tools.Framework = converter{model: scalingOf(1.5, 1, "", pairs), result: c.found}, "torch"
 				return tools, err
 			}
-			opened, err := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, "bert"), spec.FormatHuggingFace, nil)
+			opened, err := draft.Import(t.Context(), w.p, filepath.Join(w.dir, "bert"), spec.FormatHuggingFace, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -557,7 +560,7 @@ func TestNotesOnAPretrainedFolder(t *testing.T) {
 			if !strings.Contains(said, c.want) || strings.Contains(said, c.not) {
 				t.Errorf("init warns %q, want %q and not %q", said, c.want, c.not)
 			}
-			if _, err := w.p.Plan(t.Context(), w.spec(t, string(drafted.Text))); err != nil {
+			if _, err := build.Plan(t.Context(), w.p, w.spec(t, string(drafted.Text))); err != nil {
 				t.Fatal(err)
 			}
 			if said := strings.Join(w.warnings, "\n"); !strings.Contains(said, c.want) || strings.Contains(said, c.not) {
@@ -574,7 +577,7 @@ func TestOpenDraftOfAnotherFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pipeline.OpenDraft(file)
+	_, err := draft.Open(file)
 	if hints := strings.Join(registry.Hints(err), "\n"); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(hints, "init reads ONNX, skops") ||
 		!strings.Contains(hints, "format: skops|") {
 		t.Errorf("error %v with hints %q, want the formats that there are", err, hints)

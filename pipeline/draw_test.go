@@ -13,8 +13,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -202,7 +201,7 @@ func TestGeneratedValues(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), c.model, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{}); registry.CodeOf(err) != registry.CodeUnavailable {
+			if _, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{}); registry.CodeOf(err) != registry.CodeUnavailable {
 				t.Fatalf("error %v, want that of the runtime", err)
 			}
 			if len(values) == 0 {
@@ -290,7 +289,7 @@ func TestGeneratedCasesWarn(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), c.model, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{}); registry.CodeOf(err) != registry.CodeUnavailable {
+			if _, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{}); registry.CodeOf(err) != registry.CodeUnavailable {
 				t.Fatalf("error %v, want that of the runtime", err)
 			}
 			said := slices.DeleteFunc(w.warnings, func(text string) bool { return !strings.HasPrefix(text, "cases: random ") })

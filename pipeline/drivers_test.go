@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
@@ -72,7 +73,7 @@ func TestNoFaultOfARuntimePasses(t *testing.T) {
 		for name, do := range map[string]func(ctx context.Context, w *world, s *spoil) (noticed bool, err error){
 			"build": func(ctx context.Context, w *world, s *spoil) (bool, error) {
 				w.run = s.run
-				_, err := w.p.Build(ctx, w.spec(t, digits), pipeline.BuildOptions{})
+				_, err := build.Build(ctx, w.p, w.spec(t, digits), build.Options{})
 				return false, err
 			},
 			"verify":                    verifySpoilt(t, false),
@@ -106,19 +107,19 @@ func TestNoFaultOfARuntimePasses(t *testing.T) {
 func verifySpoilt(t *testing.T, second bool) func(ctx context.Context, w *world, s *spoil) (bool, error) {
 	t.Helper()
 	return func(ctx context.Context, w *world, s *spoil) (bool, error) {
-		built := w.built(t, digits, pipeline.BuildOptions{})
+		built := w.built(t, digits, build.Options{})
 		if second {
-			if _, err := w.p.Verify(ctx, built.Ref); err != nil {
+			if _, err := verify.Verify(ctx, w.p, built.Ref); err != nil {
 				return false, err
 			}
 			if _, err := w.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model}); err != nil {
 				return false, err
 			}
 			w.model(t, 1.5000001)
-			built = w.built(t, strings.Replace(digits, "1.0.0", "1.1.0", 1), pipeline.BuildOptions{})
+			built = w.built(t, strings.Replace(digits, "1.0.0", "1.1.0", 1), build.Options{})
 		}
 		w.warnings, w.run = nil, s.run
-		verified, err := w.p.Verify(ctx, built.Ref)
+		verified, err := verify.Verify(ctx, w.p, built.Ref)
 		noticed := len(verified.Engines) != 2
 		for _, e := range verified.Engines {
 			noticed = noticed || e.Parity.Verdict != registry.VerdictPass || len(e.Parity.Reasons) > 0 || len(e.Performance.Reasons) > 0
@@ -138,7 +139,7 @@ func TestInterruptedVerification(t *testing.T) {
 				w := setup(t, weight)
 				w.p.Sensitivity = time.Hour
 				w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: weight, result: nodes(3)}, nil }
-				built := w.built(t, digits, pipeline.BuildOptions{})
+				built := w.built(t, digits, build.Options{})
 				before, err := w.History(t.Context(), registry.HistoryQuery{})
 				if err != nil {
 					t.Fatal(err)
@@ -146,7 +147,7 @@ func TestInterruptedVerification(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				s := spoil{at: at, mu: new(sync.Mutex), how: func(string) error { cancel(); return ctx.Err() }}
 				w.run = s.run
-				_, err = w.p.Verify(ctx, built.Ref)
+				_, err = verify.Verify(ctx, w.p, built.Ref)
 				cancel()
 				if s.calls < at {
 					if at < 3 {

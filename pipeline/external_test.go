@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -64,14 +64,14 @@ func TestCheckScales(t *testing.T) {
 					files = append(files, write(t, dir, other, content))
 				}
 			}
-			err := pipeline.CheckScales(files)
+			err := ingest.CheckScales(files)
 			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 			if err := os.Remove(files[0].Path); err != nil {
 				t.Fatal(err)
 			}
-			if err := pipeline.CheckScales(files); err == nil {
+			if err := ingest.CheckScales(files); err == nil {
 				t.Error("without the model: no error")
 			}
 		})
@@ -111,7 +111,7 @@ func TestOutcomeModel(t *testing.T) {
 			for _, n := range c.left {
 				outcome.Files = append(outcome.Files, toolchain.OutputFile{Name: n, Path: "left"})
 			}
-			got, err := pipeline.OutcomeModel(outcome, c.external)
+			got, err := outcomeModel(outcome, c.external)
 			if c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Errorf("error %v, want %q", err, c.err)

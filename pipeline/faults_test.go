@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -126,9 +128,9 @@ func (w *world) inject(f *faults) {
 		}
 		return node(ctx, runtimes)
 	}
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		if err := f.next("Toolchain"); err != nil {
-			return pipeline.Toolchain{}, err
+			return run.Toolchain{}, err
 		}
 		return describe(ctx, name)
 	}
@@ -138,15 +140,15 @@ func (w *world) inject(f *faults) {
 func TestEveryFaultIsAnError(t *testing.T) {
 	t.Parallel()
 	again := strings.Replace(digits, "1.0.0", "1.1.0", 1)
-	for name, do := range map[string]func(w *world, t *testing.T, built pipeline.BuildResult, f *faults) error{
-		"build": func(w *world, t *testing.T, _ pipeline.BuildResult, f *faults) error {
+	for name, do := range map[string]func(w *world, t *testing.T, built build.Result, f *faults) error{
+		"build": func(w *world, t *testing.T, _ build.Result, f *faults) error {
 			w.inject(f)
-			_, err := w.p.Build(t.Context(), w.spec(t, again), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, again), build.Options{})
 			return err
 		},
-		"verify": func(w *world, t *testing.T, built pipeline.BuildResult, f *faults) error {
+		"verify": func(w *world, t *testing.T, built build.Result, f *faults) error {
 			w.inject(f)
-			_, err := w.p.Verify(t.Context(), built.Ref)
+			_, err := verify.Verify(t.Context(), w.p, built.Ref)
 			return err
 		},
 	} {
@@ -154,7 +156,7 @@ func TestEveryFaultIsAnError(t *testing.T) {
 			t.Parallel()
 			for at := 0; ; at++ {
 				w, f := setup(t, 1.5), &faults{at: at}
-				built := w.built(t, digits, pipeline.BuildOptions{})
+				built := w.built(t, digits, build.Options{})
 				err := do(w, t, built, f)
 				switch {
 				case at == 0 && (err != nil || f.calls < 10):
@@ -188,7 +190,7 @@ func TestAssetsHaveNamesOfTheirOwn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := w.p.Plan(t.Context(), w.spec(t, fmt.Sprintf("%sassets: [%s]\n", digits, assets)))
+			_, err := build.Plan(t.Context(), w.p, w.spec(t, fmt.Sprintf("%sassets: [%s]\n", digits, assets)))
 			if (err == nil) != (want == "") || err != nil && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), want)) {
 				t.Errorf("error %v, want %q", err, want)
 			}

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/draft"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -100,7 +101,7 @@ func TestCheckFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := pipeline.CheckFiles(folder(t, c.text, c.files))
+			err := ingest.CheckFiles(folder(t, c.text, c.files))
 			switch {
 			case c.code == "" && err != nil:
 				t.Errorf("error %v, want none", err)
@@ -112,10 +113,10 @@ func TestCheckFiles(t *testing.T) {
 }
 
 // draftOf drafts a spec at path for an ONNX model.
-func draftOf(model, path string) (pipeline.Drafted, error) {
-	opened, err := pipeline.OpenDraft(model)
+func draftOf(model, path string) (draft.Drafted, error) {
+	opened, err := draft.Open(model)
 	if err != nil {
-		return pipeline.Drafted{}, err
+		return draft.Drafted{}, err
 	}
 	return opened.Draft(path, "linux/amd64/v1", nil, "")
 }

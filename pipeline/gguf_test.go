@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/draft"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -25,7 +27,7 @@ func ggufWorld(t *testing.T) *world {
 	}
 	w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		if name == "llama-cpp" {
 			name = "onnxruntime"
 		}
@@ -67,7 +69,7 @@ targets: [{name: cpu, cpu: {arch: amd64}, toolchain: TOOL}]
 			w.put(t, map[string]string{spec.File: text})
 			s, err := spec.Load(filepath.Join(w.dir, spec.File), spec.Options{})
 			if err == nil {
-				_, err = w.p.Plan(t.Context(), s)
+				_, err = build.Plan(t.Context(), w.p, s)
 			}
 			if c.want == "" && err != nil || c.want != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
@@ -87,10 +89,10 @@ func TestDraftOfGGUF(t *testing.T) {
 			t.Parallel()
 			w := ggufWorld(t)
 			file := filepath.Join(w.dir, name)
-			if found, err := pipeline.DraftFormat(file); err != nil || found != spec.FormatGGUF {
+			if found, err := draft.FormatOf(file); err != nil || found != spec.FormatGGUF {
 				t.Fatalf("format %q, %v", found, err)
 			}
-			opened, err := w.p.OpenDraft(t.Context(), file, spec.FormatGGUF, nil)
+			opened, err := draft.Import(t.Context(), w.p, file, spec.FormatGGUF, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +125,7 @@ func TestGGUFTooLarge(t *testing.T) {
 	if err := os.Truncate(file, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.p.OpenDraft(t.Context(), file, spec.FormatGGUF, nil)
+	_, err := draft.Import(t.Context(), w.p, file, spec.FormatGGUF, nil)
 	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "536870944 parameters, and its reference model, in fp32, can have at most 536870912") {
 		t.Errorf("error %v, want that it is too large", err)
 	}

@@ -12,18 +12,19 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // forged is a world whose release has golden outputs of y = 1.25 * x for a reference model of y = 1.5 * x, as a builder could
 // store whose key somebody has. The int8 engine is the other model.
-func forged(t *testing.T) (*world, pipeline.BuildResult) {
+func forged(t *testing.T) (*world, build.Result) {
 	t.Helper()
 	w := setup(t, 1.25)
 	w.storeGolden(t, 1.25)
-	return w, w.built(t, digits, pipeline.BuildOptions{})
+	return w, w.built(t, digits, build.Options{})
 }
 
 // storeGolden has builds store golden outputs of y = weight * x.
@@ -45,7 +46,7 @@ func (w *world) storeGolden(t *testing.T, weight float32) {
 	}}
 }
 
-func goldenCheck(e pipeline.VerifiedEngine) registry.ConsistencyCheck {
+func goldenCheck(e verify.VerifiedEngine) registry.ConsistencyCheck {
 	at := slices.IndexFunc(e.Parity.Consistency, func(c registry.ConsistencyCheck) bool { return c.Kind == registry.ConsistencyGolden })
 	if at < 0 {
 		return registry.ConsistencyCheck{}
@@ -64,7 +65,7 @@ func onGolden(job toolchain.Job) bool {
 func TestVerifyComparesGoldenOutputs(t *testing.T) {
 	t.Parallel()
 	w, built := forged(t)
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "of 3 cases the reference model computes something else than the golden outputs in 3: output y of case 0: at") {
 		t.Fatalf("error %v, want CodeLimit about the golden outputs", err)
 	}
@@ -82,7 +83,7 @@ func TestVerifyComparesFewerGoldenOutputs(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.manyCases(t)
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	var sizes []int
 	var hung time.Duration
 	w.p.Now = func() time.Time { return time.Now().Add(hung) }
@@ -97,7 +98,7 @@ func TestVerifyComparesFewerGoldenOutputs(t *testing.T) {
 		}
 		return nil
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil || !slices.Equal(sizes, []int{40, 8}) {
 		t.Fatalf("ran %v cases, error %v; want 40 and 8", sizes, err)
 	}
@@ -110,14 +111,14 @@ func TestVerifyComparesFewerGoldenOutputs(t *testing.T) {
 func TestVerifyCannotCompareGoldenOutputs(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	w.run = func(job toolchain.Job, _ string) error {
 		if onGolden(job) {
 			return registry.Errorf(registry.CodeUnavailable, "no memory is left")
 		}
 		return nil
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "the golden outputs were not compared with the reference model: the reference model was not run: ") {
 		t.Fatalf("error %v, want CodeLimit that says that nothing was compared", err)
 	}
@@ -132,7 +133,7 @@ func TestVerifyCannotCompareGoldenOutputs(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.p.Verify(ctx, built.Ref); !errors.Is(err, context.Canceled) {
+	if _, err := verify.Verify(ctx, w.p, built.Ref); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: error %v", err)
 	}
 	w.run = func(job toolchain.Job, outDir string) error {
@@ -141,7 +142,7 @@ func TestVerifyCannotCompareGoldenOutputs(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.p.Verify(t.Context(), built.Ref); !registry.HasCode(err, registry.CodeInternal) || !strings.Contains(err.Error(), "the reference model left no outputs of case 0") {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); !registry.HasCode(err, registry.CodeInternal) || !strings.Contains(err.Error(), "the reference model left no outputs of case 0") {
 		t.Errorf("without outputs: error %v", err)
 	}
 }
@@ -153,7 +154,7 @@ func TestVerifyJudgesByTheReferenceModel(t *testing.T) {
 	const off = 1.0004 // golden outputs may be off by a thousandth of the range, and fp32 engines by a ten thousandth of the spread
 	w := setup(t, 1.5)
 	w.storeGolden(t, 1.5*off)
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	w.run = func(job toolchain.Job, outDir string) error {
 		if job.Verb == toolchain.VerbRun {
 			change(t, job, outDir, ".safetensors", func(y []float32) {
@@ -164,7 +165,7 @@ func TestVerifyJudgesByTheReferenceModel(t *testing.T) {
 		}
 		return nil
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if want := "against what the reference model computes here, for 3 cases that were drawn: output y: the signal to noise ratio in dB is 67.5"; !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}

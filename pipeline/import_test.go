@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -62,10 +64,10 @@ func (i importer) Do(ctx context.Context, job toolchain.Job, outDir string) (too
 func (w *world) imports(weight float32) *[]toolchain.Job {
 	open, jobs := w.p.Toolchain, &[]toolchain.Job{}
 	w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, ort.Name)
 		if name == "importer" {
-			return pipeline.Toolchain{Importer: importer{w, weight, jobs, tools.Engines}, Framework: "fakelearn"}, err
+			return run.Toolchain{Importer: importer{w, weight, jobs, tools.Engines}, Framework: "fakelearn"}, err
 		}
 		return tools, err
 	}
@@ -105,14 +107,14 @@ func TestImport(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(w.dir, "model.pkl"), []byte(pickle), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			built := w.built(t, foreign, pipeline.BuildOptions{})
+			built := w.built(t, foreign, build.Options{})
 			if got, want := verbs(*jobs), []toolchain.Verb{toolchain.VerbImport, toolchain.VerbRun}; !slices.Equal(got, want) {
 				t.Errorf("the importer got %q, want %q", got, want)
 			}
 			if built.Steps != 3 {
 				t.Errorf("%d steps, want 3: import, run, compile", built.Steps)
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if len(verified.Engines) != 1 || verified.Engines[0].Parity.Verdict != c.want {
 				t.Errorf("verified %+v, error %v; want %s", verified.Engines, err, c.want)
 			}
@@ -125,14 +127,14 @@ func TestImportOfONNX(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	jobs := w.imports(1.6)
-	built := w.built(t, strings.Replace(onlyFP32, "model.onnx", "{path: model.onnx, simplify: true}", 1), pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(onlyFP32, "model.onnx", "{path: model.onnx, simplify: true}", 1), build.Options{})
 	if got, want := verbs(*jobs), []toolchain.Verb{toolchain.VerbImport}; !slices.Equal(got, want) {
 		t.Errorf("the importer got %q, want %q", got, want)
 	}
 	if simplify := (*jobs)[0].Options["simplify"]; simplify != true {
 		t.Errorf("option simplify is %v, want true", simplify)
 	}
-	if _, err := w.p.Verify(t.Context(), built.Ref); registry.CodeOf(err) != registry.CodeLimit {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); registry.CodeOf(err) != registry.CodeLimit {
 		t.Errorf("a simplified model that computes something else: error %v, want CodeLimit", err)
 	}
 }
@@ -152,13 +154,13 @@ func TestImportRefuses(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			w.imports(1.5)
-			w.p.Toolchain = func(context.Context, string) (pipeline.Toolchain, error) {
-				return pipeline.Toolchain{Importer: c.importer}, nil
+			w.p.Toolchain = func(context.Context, string) (run.Toolchain, error) {
+				return run.Toolchain{Importer: c.importer}, nil
 			}
 			if err := os.WriteFile(filepath.Join(w.dir, "model.pkl"), []byte(pickle), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := w.p.Build(t.Context(), w.spec(t, foreign), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, foreign), build.Options{})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
@@ -209,7 +211,7 @@ func TestImportOptions(t *testing.T) {
 			w := setup(t, 1.5)
 			jobs := w.imports(1.5)
 			w.put(t, map[string]string{"source.bin": c.bytes})
-			if _, err := w.p.Plan(t.Context(), w.spec(t, strings.Replace(onlyFP32, "model.onnx", c.source, 1))); err != nil {
+			if _, err := build.Plan(t.Context(), w.p, w.spec(t, strings.Replace(onlyFP32, "model.onnx", c.source, 1))); err != nil {
 				t.Fatal(err)
 			}
 			if got := (*jobs)[0].Options; fmt.Sprint(got) != fmt.Sprint(c.want) {

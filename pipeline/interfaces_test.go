@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/draft"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -31,7 +31,7 @@ func TestInputsOfModel(t *testing.T) {
 			if err := os.WriteFile(file, c.data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := pipeline.InputsOfModel(file)
+			got, err := draft.InputsOfModel(file)
 			var names []string
 			for _, in := range got.Inputs {
 				names = append(names, in.Name)
@@ -53,7 +53,7 @@ func TestImportCasesOfADraft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := pipeline.OpenDraft(model)
+	d, err := draft.Open(model)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -52,7 +54,7 @@ func TestBuildKeepsGoing(t *testing.T) {
 				}
 				return quantize(job)
 			}
-			_, err := w.p.Build(t.Context(), w.spec(t, digits), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, digits), build.Options{})
 			if err == nil || !strings.Contains(err.Error(), c.says) || !slices.ContainsFunc(registry.Hints(err),
 				func(hint string) bool { return strings.Contains(hint, "1 engine could be made, and nothing is stored") }) {
 				t.Fatalf("error %v with hints %q, want %q and that 1 engine could be made", err, registry.Hints(err), c.says)
@@ -60,7 +62,7 @@ func TestBuildKeepsGoing(t *testing.T) {
 			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
 				t.Fatalf("heads %v, error %v; want none", heads, err)
 			}
-			built, err := w.p.Build(t.Context(), w.spec(t, digits), pipeline.BuildOptions{KeepGoing: true})
+			built, err := build.Build(t.Context(), w.p, w.spec(t, digits), build.Options{KeepGoing: true})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("error %v, want %q", err, c.says)
 			}
@@ -71,7 +73,7 @@ func TestBuildKeepsGoing(t *testing.T) {
 				t.Errorf("the release says that it was made without %v, want %s", left, c.label)
 			}
 			broken = false
-			whole, err := w.p.Build(t.Context(), w.spec(t, digits), pipeline.BuildOptions{})
+			whole, err := build.Build(t.Context(), w.p, w.spec(t, digits), build.Options{})
 			if err != nil || whole.Unchanged || len(whole.Release.Engines) != 2 || whole.Failed != nil {
 				t.Errorf("%d engines, unchanged %v, failed %v, error %v; want a new release of 2", len(whole.Release.Engines), whole.Unchanged, whole.Failed, err)
 			}
@@ -131,15 +133,15 @@ func TestBuildWithoutAToolchain(t *testing.T) {
 	w := setup(t, 1.5)
 	open := w.p.Toolchain
 	lacking := registry.Lastingf(registry.CodeUnavailable, "litert needs libGL.so.1")
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		if name == "litert" && lacking != nil {
-			return pipeline.Toolchain{}, lacking
+			return run.Toolchain{}, lacking
 		}
 		tools, err := open(ctx, name)
 		tools.Profile.Name, tools.Engines = name, renamed{tools.Engines, name}
 		return tools, err
 	}
-	_, err := w.p.Build(t.Context(), w.spec(t, twoToolchains), pipeline.BuildOptions{})
+	_, err := build.Build(t.Context(), w.p, w.spec(t, twoToolchains), build.Options{})
 	hints := strings.Join(registry.Hints(err), "\n")
 	if !registry.HasCode(err, registry.CodeUnavailable) ||
 		!strings.Contains(hints, "1 engine can be made without: to make the release of those, build with --keep-going") || len(w.steps) > 0 {
@@ -147,7 +149,7 @@ func TestBuildWithoutAToolchain(t *testing.T) {
 	}
 	want := []registry.LeftOut{{Label: "other/fp32", Code: registry.CodeUnavailable}}
 	for _, unchanged := range []bool{false, true} {
-		built, err := w.p.Build(t.Context(), w.spec(t, twoToolchains), pipeline.BuildOptions{KeepGoing: true})
+		built, err := build.Build(t.Context(), w.p, w.spec(t, twoToolchains), build.Options{KeepGoing: true})
 		if !errors.Is(err, lacking) || built.Unchanged != unchanged || len(built.Release.Engines) != 1 ||
 			len(built.Failed) != 1 || built.Failed[0].Reason != "litert needs libGL.so.1" {
 			t.Fatalf("%d engines, unchanged %t, failed %+v, error %v; want 1, unchanged %t, and litert's failure",
@@ -158,12 +160,12 @@ func TestBuildWithoutAToolchain(t *testing.T) {
 		}
 	}
 	lacking = nil
-	whole := w.built(t, twoToolchains, pipeline.BuildOptions{})
+	whole := w.built(t, twoToolchains, build.Options{})
 	if got := w.leftOut(t, whole.Release); len(whole.Release.Engines) != 2 || len(got) > 0 {
 		t.Errorf("%d engines, and without %v; want 2, and nothing left out", len(whole.Release.Engines), got)
 	}
 	lacking = registry.Errorf(registry.CodeInternal, "litert broke")
-	verified, err := w.p.Verify(t.Context(), whole.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, whole.Ref)
 	if err != nil || len(verified.Engines) != 1 || len(verified.Skipped) != 1 || verified.Skipped[0].Reason != "litert broke" {
 		t.Errorf("verified %d engines, skipped %v, error %v; want 1, and the other skipped because litert broke",
 			len(verified.Engines), verified.Skipped, err)
@@ -175,14 +177,14 @@ func TestBuildWithoutAnyToolchain(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		if name == "litert" {
-			return pipeline.Toolchain{}, registry.Errorf(registry.CodeNotFound, "no toolchain litert")
+			return run.Toolchain{}, registry.Errorf(registry.CodeNotFound, "no toolchain litert")
 		}
 		return open(ctx, name)
 	}
 	text := strings.Replace(twoToolchains, "linux/amd64/v1, ", "", 1)
-	if _, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{KeepGoing: true}); !registry.HasCode(err, registry.CodeNotFound) ||
+	if _, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{KeepGoing: true}); !registry.HasCode(err, registry.CodeNotFound) ||
 		len(registry.Hints(err)) > 0 {
 		t.Errorf("error %v with the hints %q, want the toolchain's and no hint", err, registry.Hints(err))
 	}
@@ -193,9 +195,9 @@ func TestMissingToolchainHidesNoMistake(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		if name == "openvino" {
-			return pipeline.Toolchain{}, registry.Errorf(registry.CodeUnavailable, "no program vendorc on PATH")
+			return run.Toolchain{}, registry.Errorf(registry.CodeUnavailable, "no program vendorc on PATH")
 		}
 		return open(ctx, name)
 	}
@@ -208,7 +210,7 @@ func TestMissingToolchainHidesNoMistake(t *testing.T) {
 		"good limits": {"", registry.CodeUnavailable, "no program vendorc"},
 		"bad limits":  {"limits: {preset: mlperf-99}\n", registry.CodeInvalid, "limits.accuracy asks for labels"},
 	} {
-		_, err := w.p.Plan(t.Context(), w.spec(t, text+c.limits))
+		_, err := build.Plan(t.Context(), w.p, w.spec(t, text+c.limits))
 		if !registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want %s that says %q", name, err, c.code, c.says)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -59,7 +59,7 @@ func TestBuildLoadsEngines(t *testing.T) {
 				writeTensors(t, filepath.Join(outDir, "outputs", job.Run.Engines[0].ID, "cases-00000.safetensors"), c.left)
 				return nil
 			}
-			_, err := w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, onlyFP32), build.Options{})
 			if c.code == "" && err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestBuildLoadsWhatThisMachineCan(t *testing.T) {
 		}
 		return nil
 	}
-	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2, linux/arm64", 1), pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2, linux/arm64", 1), build.Options{})
 	if loaded != 1 {
 		t.Errorf("%d loads, want 1 for two targets of the same bytes", loaded)
 	}
@@ -118,7 +118,7 @@ func TestBuildWithoutItsRuntime(t *testing.T) {
 		}
 		return nil
 	}
-	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2", 1), pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2", 1), build.Options{})
 	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "linux-amd64-v2/fp32 was not loaded here") ||
 		!strings.Contains(w.warnings[0], "invalid ELF header") {
 		t.Errorf("warnings %q, want one that names the engine and the cause", w.warnings)
@@ -144,7 +144,7 @@ func TestBuildOfAnEngineThatHangs(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+	_, err := build.Build(t.Context(), w.p, w.spec(t, onlyFP32), build.Options{})
 	if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "exceeded its budget") {
 		t.Errorf("error %v, want that of the load", err)
 	}
@@ -154,7 +154,7 @@ func TestBuildOfAnEngineThatHangs(t *testing.T) {
 func TestBuildForOtherMachines(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/arm64", 1), pipeline.BuildOptions{})
+	w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/arm64", 1), build.Options{})
 	if steps := w.done(progress.Done); slices.ContainsFunc(steps, func(s string) bool { return strings.HasPrefix(s, "load ") }) {
 		t.Errorf("steps %q, want none that loads", steps)
 	}
@@ -182,7 +182,7 @@ func TestBuildOffersALoadProfile(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(onlyFP32, "[fp32]", "[{name: fp32"+c.load+"}]", 1)), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(onlyFP32, "[fp32]", "[{name: fp32"+c.load+"}]", 1)), build.Options{})
 			if !registry.HasCode(err, c.code) || strings.Contains(strings.Join(registry.Hints(err), "\n"), hint) != c.hints {
 				t.Errorf("error %v with hints %q, want %s, and a load profile offered: %t", err, registry.Hints(err), c.code, c.hints)
 			}
@@ -208,7 +208,7 @@ func TestBuildKeepsOperatorsInFloat32(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(onlyFP32, "[fp32]", "[{name: small, quantize: "+quantize+"}]", 1)), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(onlyFP32, "[fp32]", "[{name: small, quantize: "+quantize+"}]", 1)), build.Options{})
 			hints := strings.Join(registry.Hints(err), "\n")
 			if !registry.HasCode(err, registry.CodeInvalid) || hint != "" && !strings.Contains(hints, hint) || hint == "" && strings.Contains(hints, "exclude") {
 				t.Errorf("error %v with hints %q, want %q", err, hints, hint)

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -27,7 +28,7 @@ targets:
 // twoTools makes litert another name of the runtime that engines have here.
 func (w *world) twoTools() {
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		if name == "litert" {
 			tools.Profile.Name, tools.Engines = name, renamed{tools.Engines, name}
@@ -50,15 +51,15 @@ func TestOrderOfTheSpec(t *testing.T) {
 	const all = "other/fp32 linux-amd64-v2/int8 linux-amd64-v2/fp32 linux-amd64-v1/int8 linux-amd64-v1/fp32"
 	w := setup(t, 1.5)
 	w.twoTools()
-	whole := w.built(t, mixed, pipeline.BuildOptions{})
+	whole := w.built(t, mixed, build.Options{})
 	if got := ranked(whole.Release); got != all {
 		t.Errorf("built on one machine: %s, want %s", got, all)
 	}
-	if again := w.built(t, mixed, pipeline.BuildOptions{}); !again.Unchanged {
+	if again := w.built(t, mixed, build.Options{}); !again.Unchanged {
 		t.Error("the same spec is built again")
 	}
 	swapped := strings.Replace(mixed, "[{name: int8, quantize: {method: dynamic}}, fp32]", "[fp32, {name: int8, quantize: {method: dynamic}}]", 1)
-	other := w.built(t, swapped, pipeline.BuildOptions{})
+	other := w.built(t, swapped, build.Options{})
 	if got, want := ranked(other.Release), "other/fp32 linux-amd64-v2/fp32 linux-amd64-v2/int8 linux-amd64-v1/fp32 linux-amd64-v1/int8"; got != want {
 		t.Errorf("with fp32 first: %s, want %s", got, want)
 	}
@@ -75,7 +76,7 @@ func TestOrderOfTheSpec(t *testing.T) {
 		for _, target := range targets {
 			w.built(t, mixed, of(target))
 		}
-		made, err := w.p.Assemble(t.Context(), w.spec(t, mixed))
+		made, err := build.Assemble(t.Context(), w.p, w.spec(t, mixed))
 		if err != nil || ranked(made.Release) != all {
 			t.Errorf("parts %v: %s, error %v; want %s", targets, ranked(made.Release), err, all)
 		}
@@ -101,7 +102,7 @@ func TestOrderWithoutAnEngine(t *testing.T) {
 	w := setup(t, -1.5)
 	w.twoTools()
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		if name == "litert" {
 			tools.Engines = onlyQuantized{tools.Engines, t}
@@ -109,7 +110,7 @@ func TestOrderWithoutAnEngine(t *testing.T) {
 		return tools, err
 	}
 	text := strings.Replace(mixed, "  - linux/amd64/v2\n", "  - {name: late, os: linux, cpu: {arch: amd64, level: v1}, toolchain: litert, variants: [int8]}\n", 1)
-	result, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{KeepGoing: true})
+	result, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{KeepGoing: true})
 	if err == nil || len(result.Failed) != 1 || result.Failed[0].Label != "other/fp32" {
 		t.Fatalf("failed %+v, error %v; want other/fp32", result.Failed, err)
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -25,7 +26,7 @@ func TestProvenanceOfOrigin(t *testing.T) {
 			CI:  &registry.CIOrigin{Issuer: "https://gitlab.com", Claims: map[string]string{"project_path": "team/models", "job_id": "7"}},
 		}, nil
 	}
-	result := w.built(t, digits, pipeline.BuildOptions{})
+	result := w.built(t, digits, build.Options{})
 	for _, want := range []string{"mlpromote.yaml", "model.onnx"} {
 		if !slices.ContainsFunc(used, func(path string) bool { return filepath.Base(path) == want && filepath.IsAbs(path) }) {
 			t.Errorf("the files that the spec uses are %q, want %s among them", used, want)
@@ -37,7 +38,7 @@ func TestProvenanceOfOrigin(t *testing.T) {
 	}
 	provenance, ofRelease := 0, 0
 	for _, c := range claims {
-		var p pipeline.Provenance
+		var p build.Provenance
 		if c.Statement.PredicateType != registry.PredicateProvenance {
 			continue
 		}
@@ -52,7 +53,7 @@ func TestProvenanceOfOrigin(t *testing.T) {
 		if got, want := p.RunDetails.Metadata.InvocationID, "https://gitlab.com/team/models/-/jobs/7"; got != want {
 			t.Errorf("got invocation %q, want %q", got, want)
 		}
-		named := make(map[string]pipeline.Resource)
+		named := make(map[string]run.Resource)
 		for _, d := range p.BuildDefinition.ResolvedDependencies {
 			if len(d.Digest) == 0 {
 				t.Errorf("dependency %s has no digest", d.Name)
@@ -83,7 +84,7 @@ func TestBuildRefusesOrigin(t *testing.T) {
 	w := setupReal(t, 1.5)
 	refused := errors.New("the token is not valid")
 	w.p.Origin = func(context.Context, string, []string) (*registry.Origin, error) { return nil, refused }
-	result, err := w.p.Build(t.Context(), w.spec(t, digits), pipeline.BuildOptions{})
+	result, err := build.Build(t.Context(), w.p, w.spec(t, digits), build.Options{})
 	if !errors.Is(err, refused) || result.Release.Digest != "" {
 		t.Errorf("got release %q and error %v, want the error alone", result.Release.Digest, err)
 	}

@@ -16,9 +16,11 @@ import (
 	"sync"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
@@ -34,7 +36,7 @@ targets: [linux/amd64/v1, {name: wide, os: linux, cpu: {arch: amd64, level: v3},
 
 const narrow, wide = "linux-amd64-v1", "wide"
 
-func of(targets ...string) pipeline.BuildOptions { return pipeline.BuildOptions{Targets: targets} }
+func of(targets ...string) build.Options { return build.Options{Targets: targets} }
 
 // at says that the world's files are of a commit.
 func (w *world) at(commit string) {
@@ -43,9 +45,9 @@ func (w *world) at(commit string) {
 	}
 }
 
-func (w *world) assembled(t *testing.T) pipeline.AssembleResult {
+func (w *world) assembled(t *testing.T) build.AssembleResult {
 	t.Helper()
-	result, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+	result, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 	if err != nil {
 		t.Fatalf("assemble: %v", err)
 	}
@@ -55,7 +57,7 @@ func (w *world) assembled(t *testing.T) pipeline.AssembleResult {
 // missing wants an assembly that lacks the engines of targets, and returns its error.
 func (w *world) missing(t *testing.T, labels ...string) error {
 	t.Helper()
-	result, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+	result, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 	var got []string
 	for _, m := range result.Missing {
 		got = append(got, m.Label)
@@ -98,7 +100,7 @@ func TestAssemble(t *testing.T) {
 			return r.Release.Digest, r.Unchanged
 		},
 		"all": func() (registry.Digest, bool) {
-			r := w.built(t, twoTargets, pipeline.BuildOptions{})
+			r := w.built(t, twoTargets, build.Options{})
 			return r.Release.Digest, r.Unchanged
 		},
 	} {
@@ -107,12 +109,12 @@ func TestAssemble(t *testing.T) {
 		}
 	}
 	w.p.Targets = []string{narrow}
-	found, err := w.p.Verify(t.Context(), made.Ref)
+	found, err := verify.Verify(t.Context(), w.p, made.Ref)
 	if err != nil || len(found.Engines) != 1 || found.Engines[0].Label != narrow+"/fp32" || found.Skipped != nil {
 		t.Errorf("verified %+v, error %v; want the engine of %s alone", found.Engines, err, narrow)
 	}
 	w.p.Targets = []string{"other"}
-	if _, err := w.p.Verify(t.Context(), made.Ref); !registry.HasCode(err, registry.CodeInvalid) {
+	if _, err := verify.Verify(t.Context(), w.p, made.Ref); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("verify of a target that is not there: error %v, want CodeInvalid", err)
 	}
 }
@@ -145,7 +147,7 @@ func TestPartsByProvenanceOfTheirReleases(t *testing.T) {
 				w.built(t, twoTargets, of(target))
 			}
 			w.p.Registry = filtered{w.Interface, c.keep}
-			made, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+			made, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 			if found := err == nil && len(made.Parts) == 2; found != c.found {
 				t.Errorf("assembled %+v, error %v; want parts found: %t", made.Parts, err, c.found)
 			}
@@ -172,7 +174,7 @@ func TestPartsOfARegistryThatFails(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.p.Registry = unanswered{w.Interface, new(bool)}
-	_, err := w.p.Build(t.Context(), w.spec(t, twoTargets), of(narrow))
+	_, err := build.Build(t.Context(), w.p, w.spec(t, twoTargets), of(narrow))
 	if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "does not answer") || len(w.done(progress.Done)) != 0 {
 		t.Errorf("error %v after %q, want that of the registry before anything is made", err, w.done(progress.Done))
 	}
@@ -307,7 +309,7 @@ func TestAssembleRefusesUnsafeParts(t *testing.T) {
 			w.p.Parts, w.p.Inspected = honest, inspected
 			opened := false
 			w.p.OpenKey = func(context.Context, registry.Role, string, string) error { opened = true; return nil }
-			_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+			_, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 			if inspected {
 				if err != nil || !opened {
 					t.Errorf("got %v, key opened: %t, want the release, since the registry looked", err, opened)
@@ -338,10 +340,10 @@ func TestAssembleTakesTheFirst(t *testing.T) {
 		}
 		return os.WriteFile(filepath.Join(dir, "note.txt"), []byte(bytes), 0o600)
 	}
-	first := w.duringSign(t, func() (pipeline.BuildResult, error) {
+	first := w.duringSign(t, func() (build.Result, error) {
 		defer func(was string) { bytes = was }(bytes)
 		bytes = "of the other machine"
-		return setupBeside(w).Build(t.Context(), w.spec(t, twoTargets), of(narrow, wide))
+		return build.Build(t.Context(), setupBeside(w), w.spec(t, twoTargets), of(narrow, wide))
 	}, of(narrow))
 	made := w.assembled(t)
 	for _, e := range first.Release.Engines {
@@ -349,7 +351,7 @@ func TestAssembleTakesTheFirst(t *testing.T) {
 			t.Errorf("the release has no %s %s, which was recorded first", e.Label(), e.Digest)
 		}
 	}
-	late := func(a pipeline.SetAside) bool {
+	late := func(a build.SetAside) bool {
 		return a.Label == narrow+"/fp32" && strings.Contains(a.Reason, "built again with other bytes")
 	}
 	if !slices.ContainsFunc(made.Aside, late) {
@@ -367,7 +369,7 @@ func TestAssembleNamesAPartOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.at("c0ffee")
-	made, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+	made, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 	if registry.ExitCode(err) != registry.ExitAgain || len(made.Aside) != 1 || made.Aside[0].Part != part.Digest {
 		t.Errorf("set aside %+v, error %v; want %s once", made.Aside, err, part.Digest)
 	}
@@ -377,9 +379,9 @@ func TestAssembleNamesAPartOnce(t *testing.T) {
 func TestPartsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	var late pipeline.BuildResult
-	between := w.duringSign(t, func() (pipeline.BuildResult, error) {
-		return setupBeside(w).Build(t.Context(), w.spec(t, twoTargets), of(wide))
+	var late build.Result
+	between := w.duringSign(t, func() (build.Result, error) {
+		return build.Build(t.Context(), setupBeside(w), w.spec(t, twoTargets), of(wide))
 	}, of(narrow))
 	late = w.built(t, twoTargets, of(narrow)) // nothing to do: gives what is there
 	if between.Release.Sources == "" || !late.Unchanged || late.Release.Sources != between.Release.Sources {
@@ -393,10 +395,10 @@ func TestPartsAtTheSameTime(t *testing.T) {
 }
 
 // duringSign builds, and has another machine build when the first statement is to be signed. It gives what that one made.
-func (w *world) duringSign(t *testing.T, other func() (pipeline.BuildResult, error), o pipeline.BuildOptions) pipeline.BuildResult {
+func (w *world) duringSign(t *testing.T, other func() (build.Result, error), o build.Options) build.Result {
 	t.Helper()
 	var once sync.Once
-	var made pipeline.BuildResult
+	var made build.Result
 	sign := w.p.Sign
 	w.p.Sign = func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
 		once.Do(func() {
@@ -413,7 +415,7 @@ func (w *world) duringSign(t *testing.T, other func() (pipeline.BuildResult, err
 }
 
 // setupBeside is a pipeline of another kind of machine on the registry of a world.
-func setupBeside(w *world) *pipeline.Pipeline {
+func setupBeside(w *world) *run.Env {
 	other := *w.p
 	other.Progress = nil
 	other.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
@@ -432,12 +434,12 @@ func TestAssembleAtTheSameTime(t *testing.T) {
 	w.built(t, twoTargets, of(wide))
 	s := w.spec(t, twoTargets)
 	w.p.Progress, w.p.OpenKey = nil, nil
-	results := make([]pipeline.AssembleResult, 4)
+	results := make([]build.AssembleResult, 4)
 	var group sync.WaitGroup
 	for i := range results {
 		group.Go(func() {
 			var err error
-			if results[i], err = w.p.Assemble(t.Context(), s); err != nil {
+			if results[i], err = build.Assemble(t.Context(), w.p, s); err != nil {
 				t.Errorf("assembler %d: %v", i, err)
 			}
 		})
@@ -468,9 +470,9 @@ func TestPartsSurviveStops(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 49))
 			w := setup(t, 1.5)
 			calls := []func() error{
-				func() error { _, err := w.p.Build(t.Context(), w.spec(t, twoTargets), of(narrow)); return err },
-				func() error { _, err := w.p.Build(t.Context(), w.spec(t, twoTargets), of(wide)); return err },
-				func() error { _, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets)); return err },
+				func() error { _, err := build.Build(t.Context(), w.p, w.spec(t, twoTargets), of(narrow)); return err },
+				func() error { _, err := build.Build(t.Context(), w.p, w.spec(t, twoTargets), of(wide)); return err },
+				func() error { _, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets)); return err },
 			}
 			steady := *w.p
 			for _, call := range calls {

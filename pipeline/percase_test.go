@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // rejudged judges the stored report of an engine again, with the per-case figures and the limits that the registry has.
-func (w *world) rejudged(t *testing.T, found pipeline.VerifyResult, e pipeline.VerifiedEngine) validators.Rejudged {
+func (w *world) rejudged(t *testing.T, found verify.Result, e verify.VerifiedEngine) validators.Rejudged {
 	t.Helper()
 	claims, _, err := w.p.Registry.Claims(t.Context(), found.Ref.Environment, found.Release)
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *world) rejudged(t *testing.T, found pipeline.VerifyResult, e pipeline.V
 }
 
 // limitsOf reads the limits of a release.
-func (w *world) limitsOf(t *testing.T, found pipeline.VerifyResult) *validators.Limits {
+func (w *world) limitsOf(t *testing.T, found verify.Result) *validators.Limits {
 	t.Helper()
 	dir := t.TempDir()
 	part, err := w.p.Parts.Fetch(t.Context(), registry.Repository(found.Ref.Environment, found.Release.Model), found.Release.Limits, dir)

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -47,8 +48,8 @@ func TestMeanIoUAgainstLabels(t *testing.T) {
 	}
 	w.writeTensors(t, map[string]tensor.Tensor{"x": inputs, "truth": truth})
 	built := w.built(t, "model: m\nversion: 1.0.0\nsource: model.onnx\ncases: {path: cases/, labels: truth}\nvariants: [fp32]\n"+
-		"targets: [linux/amd64/v1]\noutputs: {y: {kind: mask}}\nlimits: {accuracy: {metric: miou, min: 40%, drop: {max: 20%}}}\n", pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+		"targets: [linux/amd64/v1]\noutputs: {y: {kind: mask}}\nlimits: {accuracy: {metric: miou, min: 40%, drop: {max: 20%}}}\n", build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -52,7 +53,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: "+c.load+"}]", 1)
-			built := w.built(t, text, pipeline.BuildOptions{})
+			built := w.built(t, text, build.Options{})
 			loaded := make(map[string]int)
 			w.run = func(job toolchain.Job, outDir string) error {
 				if job.Verb != toolchain.VerbRun {
@@ -72,7 +73,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 				}
 				return nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if failed := registry.CodeOf(err) == registry.CodeLimit; err != nil && !failed || failed != (c.verdict != registry.VerdictPass) {
 				t.Fatalf("error %v, want the verdict %s", err, c.verdict)
 			}
@@ -107,8 +108,8 @@ func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	x[8], x[17], x[26], x[35] = 1, -2, 3, 4 // between those that 32 of 36 are
 	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), x)
 	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
-	built := w.built(t, text, pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	built := w.built(t, text, build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if want := "a plain load of the engine, without its load profile, was not judged: output y has no finite elements"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
@@ -140,8 +141,8 @@ func TestVerifyLoadsPlainly(t *testing.T) {
 		}
 		return nil
 	}
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	built := w.built(t, onlyFP32, build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestPlainLoadOfAllFiles(t *testing.T) {
 	w := setup(t, 1.5)
 	writeCases(t, filepath.Join(w.dir, "cases", "cases-00001.safetensors"), []float32{5, -6})
 	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
-	built := w.built(t, text, pipeline.BuildOptions{})
+	built := w.built(t, text, build.Options{})
 	var files []string
 	w.run = func(job toolchain.Job, _ string) error {
 		if plain(job) {
@@ -201,7 +202,7 @@ func TestPlainLoadOfAllFiles(t *testing.T) {
 		}
 		return nil
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 	}
 	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), x)
 	text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: {options: {graph_optimization_level: basic}}}]", 1)
-	built := w.built(t, text, pipeline.BuildOptions{})
+	built := w.built(t, text, build.Options{})
 	bad, loads := x[20], 0
 	w.run = func(job toolchain.Job, _ string) error {
 		if !plain(job) {
@@ -259,7 +260,7 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 			}
 			return n - 1
 		}
-		verified, err := w.p.Verify(t.Context(), built.Ref)
+		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if err != nil && !registry.HasCode(err, registry.CodeLimit) {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"mlpromote.dev/mlpromote/pipeline/build"
 )
 
 // A plan has the quantizer's options in its own words, and only those that the spec says something about.
@@ -31,7 +32,7 @@ func TestQuantizeOptionsOfAPlan(t *testing.T) {
 			w.calibration(t, []float32{4, 5})
 			text := strings.Replace(digits, "{name: int8, quantize: {method: dynamic}}", "{name: q, quantize: {"+c.quantize+"}}", 1) +
 				"calibration: calibration/\n"
-			plan, err := w.p.Plan(t.Context(), w.spec(t, text))
+			plan, err := build.Plan(t.Context(), w.p, w.spec(t, text))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -19,12 +20,12 @@ import (
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built, err := w.p.Build(t.Context(), w.spec(t, twoTargets), pipeline.BuildOptions{})
+	built, err := build.Build(t.Context(), w.p, w.spec(t, twoTargets), build.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ref := registry.Ref{Environment: "staging", Model: built.Release.Model, Digest: built.Release.Digest}
-	profile, err := w.p.Profile(t.Context(), ref, narrow+"/fp32")
+	profile, err := diagnose.Profile(t.Context(), w.p, ref, narrow+"/fp32")
 	if err != nil || profile.Engine != narrow+"/fp32" || !strings.Contains(profile.Missing, "does not say what its operators take") {
 		t.Errorf("profile %+v, error %v; want that there are no operators", profile, err)
 	}
@@ -34,7 +35,7 @@ func TestProfile(t *testing.T) {
 		}
 		return nil
 	}
-	if profile, err := w.p.Profile(t.Context(), ref, narrow+"/fp32"); !errors.Is(err, errInjected) {
+	if profile, err := diagnose.Profile(t.Context(), w.p, ref, narrow+"/fp32"); !errors.Is(err, errInjected) {
 		t.Errorf("a run that fails: profile %+v, error %v; want that error", profile, err)
 	}
 }
@@ -71,21 +72,21 @@ func TestProfileOfOperators(t *testing.T) {
 			{Node: "second", Operator: "Gemm", Provider: "CUDA", TimeNS: 30}, {Node: "last", Operator: "Softmax", Provider: "CPU", TimeNS: 40},
 		},
 	}}, 1.5)
-	built := w.built(t, twoTargets, pipeline.BuildOptions{})
-	found, err := w.p.Profile(t.Context(), built.Ref, narrow+"/fp32")
+	built := w.built(t, twoTargets, build.Options{})
+	found, err := diagnose.Profile(t.Context(), w.p, built.Ref, narrow+"/fp32")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if found.Runs != 20 || found.RunNS != 120 || found.OperatorsNS != 90 || found.CopiesNS != 10 || found.Missing != "" || len(found.Load) != 1 || found.P50NS == 0 {
 		t.Errorf("profile %+v, want 20 runs of 120 ns with 90 ns of operators and 10 ns of copies", found)
 	}
-	nodes := []pipeline.ProfiledNode{
+	nodes := []diagnose.ProfiledNode{
 		{Node: "last", Operator: "Softmax", Provider: "CPU", Count: 1, TimeNS: 40, Share: 0.4},
 		{Node: "second", Operator: "Gemm", Provider: "CUDA", Count: 1, TimeNS: 30, Share: 0.3},
 		{Node: "first", Operator: "Gemm", Provider: "CPU", Count: 1, TimeNS: 20, Share: 0.2},
 		{Node: "copy", Operator: "MemcpyToHost", Provider: "CUDA", Count: 1, TimeNS: 10, Share: 0.1},
 	}
-	kinds := []pipeline.ProfiledNode{
+	kinds := []diagnose.ProfiledNode{
 		{Operator: "Gemm", Count: 2, TimeNS: 50, Share: 0.5}, // of two providers, so of none
 		{Operator: "Softmax", Provider: "CPU", Count: 1, TimeNS: 40, Share: 0.4},
 		{Operator: "MemcpyToHost", Provider: "CUDA", Count: 1, TimeNS: 10, Share: 0.1},
@@ -96,10 +97,10 @@ func TestProfileOfOperators(t *testing.T) {
 	if most, ok := found.Bottleneck(); !ok || most != nodes[0] {
 		t.Errorf("bottleneck %+v, %t, want %+v", most, ok, nodes[0])
 	}
-	if most, ok := (pipeline.Profiled{}).Bottleneck(); ok {
+	if most, ok := (diagnose.Profiled{}).Bottleneck(); ok {
 		t.Errorf("bottleneck of no operators: %+v, want none", most)
 	}
-	if _, err := w.p.Profile(t.Context(), built.Ref, "int4"); !registry.HasCode(err, registry.CodeNotFound) {
+	if _, err := diagnose.Profile(t.Context(), w.p, built.Ref, "int4"); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("an engine that is not there: error %v, want CodeNotFound", err)
 	}
 }

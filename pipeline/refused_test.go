@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -49,19 +49,19 @@ func TestPlanRefusesWhatWasExchanged(t *testing.T) {
 				}
 				writeCases(t, filepath.Join(w.dir, "more", "more.safetensors"), []float32{7, 8})
 				s := w.spec(t, map[bool]string{true: withLibrary, false: text}[file == "ops.so"])
-				if _, err := w.p.Plan(t.Context(), s); err != nil {
+				if _, err := build.Plan(t.Context(), w.p, s); err != nil {
 					t.Fatalf("before: %v", err)
 				}
 				if err := exchange(filepath.Join(w.dir, file)); err != nil {
 					t.Fatal(err)
 				}
-				p, err := w.p.Plan(t.Context(), s)
+				p, err := build.Plan(t.Context(), w.p, s)
 				if err == nil {
 					t.Errorf("plan %s, want an error that names %s", p.Digest, file)
 				} else if !strings.Contains(err.Error(), filepath.Dir(file)) && !strings.Contains(err.Error(), file) {
 					t.Errorf("error %v, want one that names %s", err, file)
 				}
-				if _, err := w.p.Build(t.Context(), s, pipeline.BuildOptions{}); err == nil {
+				if _, err := build.Build(t.Context(), w.p, s, build.Options{}); err == nil {
 					t.Error("the build succeeds, want an error")
 				}
 			})
@@ -138,8 +138,8 @@ func TestPlanRefuses(t *testing.T) {
 			w.imports(1.5)
 			w.put(t, c.files)
 			s := w.spec(t, c.text)
-			_, plan := w.p.Plan(t.Context(), s)
-			_, build := w.p.Build(t.Context(), s, pipeline.BuildOptions{})
+			_, plan := build.Plan(t.Context(), w.p, s)
+			_, build := build.Build(t.Context(), w.p, s, build.Options{})
 			for verb, err := range map[string]error{"plan": plan, "build": build} {
 				if verb == "build" && c.code == "" {
 					continue // the driver of this test runs other models

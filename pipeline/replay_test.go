@@ -8,8 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -18,8 +20,8 @@ import (
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.25) // int8 multiplies by that, and the model by 1.5
-	built := w.built(t, digits, pipeline.BuildOptions{})
-	verified, _ := w.p.Verify(t.Context(), built.Ref) // int8 fails its limits
+	built := w.built(t, digits, build.Options{})
+	verified, _ := verify.Verify(t.Context(), w.p, built.Ref) // int8 fails its limits
 	report := verified.Engines[1].Parity
 	worst := report.Outputs["y"].Worst
 	if worst == nil || worst.Case != 2 {
@@ -33,7 +35,7 @@ func TestReplay(t *testing.T) {
 		t.Fatalf("checks %+v, want one that takes all cases", report.Checks)
 	}
 	for number, x := range []float64{1, -2, 3} {
-		found, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Case: number, Report: &report})
+		found, err := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{Engine: "int8", Case: number, Report: &report})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,23 +53,23 @@ func TestReplay(t *testing.T) {
 			t.Errorf("case %d: reported %+v, want %+v in case %d alone", number, y.Reported, worst, worst.Case)
 		}
 	}
-	own, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Case: 2})
+	own, err := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{Engine: "int8", Case: 2})
 	if err != nil || own.Outputs[0].Reported != nil {
 		t.Errorf("without a report: %+v, error %v, want nothing reported", own.Outputs, err)
 	}
-	given, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8", Inputs: own.Given, Report: &report})
+	given, err := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{Engine: "int8", Inputs: own.Given, Report: &report})
 	if err != nil || given.Case != nil || given.Outputs[0].Reported != nil || float64(given.Outputs[0].Engine.Mean) != 3.75 {
 		t.Errorf("a saved case: %+v, error %v, want the same outputs, and no number", given, err)
 	}
-	for name, o := range map[string]pipeline.ReplayOptions{
+	for name, o := range map[string]diagnose.ReplayOptions{
 		"a case that is not there": {Engine: "int8", Case: 3}, "a negative case": {Engine: "int8", Case: -1},
 	} {
-		if _, err := w.p.Replay(t.Context(), built.Ref, o); !registry.HasCode(err, registry.CodeInvalid) {
+		if _, err := diagnose.Replay(t.Context(), w.p, built.Ref, o); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)
 		}
 	}
 	w.run = func(toolchain.Job, string) error { return errInjected }
-	if found, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8"}); !errors.Is(err, errInjected) {
+	if found, err := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{Engine: "int8"}); !errors.Is(err, errInjected) {
 		t.Errorf("a runtime that fails: %+v, error %v, want that error", found, err)
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
@@ -55,7 +53,7 @@ func TestReproducibleByOutputs(t *testing.T) {
 			t.Parallel()
 			c.compiler.times = new(atomic.Int32)
 			job := toolchain.Job{Verb: toolchain.VerbProbe}
-			got, err := pipeline.Again(t.Context(), c.compiler, ort.New(ort.Options{Installs: installer}), source.Profile, job, cases, 3, t.TempDir())
+			got, err := again(t.Context(), c.compiler, ort.New(ort.Options{Installs: installer}), source.Profile, job, cases, 3, t.TempDir())
 			if err != nil || got != c.want {
 				t.Errorf("class %q (%v), want %q", got, err, c.want)
 			}

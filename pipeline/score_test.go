@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -46,7 +47,7 @@ func TestBuildTriesTheProgramOfTheMetric(t *testing.T) {
 				return c.scores, c.err
 			}
 			text := pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}")
-			_, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{})
 			if c.code == "" && err != nil || c.code != "" && (!registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says)) {
 				t.Fatalf("error %v, want %q that says %q", err, c.code, c.says)
 			}
@@ -84,7 +85,7 @@ func TestVerifyScoresByTheProgram(t *testing.T) {
 			w.priced(t)
 			write(t, w, "score.py", []byte("pass"))
 			w.p.Score = func(context.Context, toolchain.ScoreJob) ([]float64, error) { return reference, nil }
-			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), pipeline.BuildOptions{})
+			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), build.Options{})
 			var jobs []toolchain.ScoreJob
 			w.p.Score = func(_ context.Context, j toolchain.ScoreJob) ([]float64, error) {
 				jobs = append(jobs, j)
@@ -96,7 +97,7 @@ func TestVerifyScoresByTheProgram(t *testing.T) {
 			if c.none {
 				w.p.Score = nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if err != nil && registry.CodeOf(err) != registry.CodeLimit || len(verified.Engines) != 2 {
 				t.Fatalf("%d engines, error %v; want a verdict of both", len(verified.Engines), err)
 			}
@@ -134,7 +135,7 @@ func TestBuildInterruptedInTheProgram(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	s := w.spec(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"))
-	if _, err := w.p.Build(ctx, s, pipeline.BuildOptions{}); !errors.Is(err, context.Canceled) || registry.HasCode(err, registry.CodeInvalid) {
+	if _, err := build.Build(ctx, w.p, s, build.Options{}); !errors.Is(err, context.Canceled) || registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("error %v with the code %s, want that the build was interrupted", err, registry.CodeOf(err))
 	}
 }
@@ -167,8 +168,8 @@ func TestVerifyRefusesAnotherProgram(t *testing.T) {
 				return slices.DeleteFunc(slices.Clone(parts), func(ref registry.PartRef) bool { return c.without && store.roles[ref.Digest] == registry.PartProgram })
 			}
 			w.p.Parts = store
-			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), pipeline.BuildOptions{})
-			_, err := w.p.Verify(t.Context(), built.Ref)
+			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), build.Options{})
+			_, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want one of trust with %q", err, c.want)
 			}

@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // failing is a world with an int8 engine of static quantization that needs the node a in full precision.
-func failing(t *testing.T) (*world, pipeline.BuildResult, *[]string) {
+func failing(t *testing.T) (*world, build.Result, *[]string) {
 	t.Helper()
 	w, roles := setup(t, 0), new([]string)
 	w.p.Sensitivity = time.Hour
@@ -32,7 +33,7 @@ func failing(t *testing.T) (*world, pipeline.BuildResult, *[]string) {
 		}
 		return made, nil
 	}
-	built := w.built(t, strings.Replace(digits, "dynamic", "static", 1)+"calibration: calibration/\n", pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(digits, "dynamic", "static", 1)+"calibration: calibration/\n", build.Options{})
 	return w, built, roles
 }
 
@@ -58,7 +59,7 @@ func TestSensitivityIsWholeOrNone(t *testing.T) {
 			for at := 1; ; at++ {
 				w, built, roles := failing(t)
 				calls := inject(w, at)
-				verified, err := w.p.Verify(t.Context(), built.Ref)
+				verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 				if calls() < at {
 					if !slices.Contains(*roles, toolchain.RoleCalibration) {
 						t.Errorf("the quantizer got %q, want the calibration of the build", *roles)

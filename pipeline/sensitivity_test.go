@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -57,8 +58,8 @@ func TestSensitivity(t *testing.T) {
 				}
 				return made, nil
 			}
-			built := w.built(t, digits, pipeline.BuildOptions{})
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			built := w.built(t, digits, build.Options{})
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if hints := strings.Join(registry.Hints(err), "\n"); registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(hints, c.hint) {
 				t.Errorf("error %v with the hints %q, want CodeLimit with %q", err, hints, c.hint)
 			}
@@ -93,14 +94,14 @@ func TestSensitivityLeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, c.weight)
-			built := w.built(t, digits, pipeline.BuildOptions{})
+			built := w.built(t, digits, build.Options{})
 			w.p.Sensitivity = c.time
 			asked := 0
 			w.quantize = func(toolchain.Job) (quantized, error) {
 				asked++
 				return quantized{}, registry.Errorf(registry.CodeInternal, "it broke")
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if failed := registry.HasCode(err, registry.CodeLimit); failed != (c.weight < 0) {
 				t.Errorf("error %v, want CodeLimit if and only if the engine is wrong", err)
 			}
@@ -132,9 +133,9 @@ func costly(t *testing.T) *world {
 func TestSensitivityEndsInTime(t *testing.T) {
 	t.Parallel()
 	w := costly(t)
-	built := w.built(t, digits, pipeline.BuildOptions{})
+	built := w.built(t, digits, build.Options{})
 	w.p.Sensitivity = time.Nanosecond
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if !registry.HasCode(err, registry.CodeLimit) {
 		t.Fatalf("error %v, want CodeLimit", err)
 	}
@@ -147,9 +148,9 @@ func TestSensitivityEndsInTime(t *testing.T) {
 func TestSensitivityIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	w := costly(t)
-	built := w.built(t, strings.Replace(digits, "[linux/amd64/v1]", "[linux/amd64/v1, linux/amd64/v2]", 1), pipeline.BuildOptions{})
+	built := w.built(t, strings.Replace(digits, "[linux/amd64/v1]", "[linux/amd64/v1, linux/amd64/v2]", 1), build.Options{})
 	w.p.Sensitivity = time.Hour
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	explained := 0
 	for _, e := range verified.Engines {
 		if e.Sensitivity != nil {

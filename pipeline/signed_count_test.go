@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -43,7 +43,7 @@ targets: [linux/amd64/v1, linux/amd64/v2, linux/amd64/v3]
 	w := setup(t, 1.5)
 	n := &counted{Interface: w.Interface}
 	w.p.Registry = n
-	first := w.built(t, six, pipeline.BuildOptions{})
+	first := w.built(t, six, build.Options{})
 	if len(first.Release.Engines) != 6 {
 		t.Fatalf("%d engines, want 6", len(first.Release.Engines))
 	}
@@ -51,7 +51,7 @@ targets: [linux/amd64/v1, linux/amd64/v2, linux/amd64/v3]
 		t.Errorf("%d lists of claims and %d attachments, want 13 attachments, and %d calls at most", n.claims, n.attachments, maxSigningCalls)
 	}
 	before := *n
-	w.built(t, six, pipeline.BuildOptions{})
+	w.built(t, six, build.Options{})
 	if n.attachments != before.attachments {
 		t.Errorf("signed again: %d more attachments, want none", n.attachments-before.attachments)
 	}

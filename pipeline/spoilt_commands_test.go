@@ -12,7 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -60,7 +61,7 @@ func (w *world) pricedCompression(t *testing.T) string {
 func TestCompressionCostsAccuracy(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built := w.built(t, w.pricedCompression(t), pipeline.BuildOptions{})
+	built := w.built(t, w.pricedCompression(t), build.Options{})
 	cost := built.Compression["linux-amd64-v1/small"]
 	if cost == nil || cost.Labels != "price" || len(cost.Steps) != 1 || cost.Steps[0].Accuracy == nil {
 		t.Fatalf("compression %+v, want one step with an accuracy on price", cost)
@@ -73,7 +74,7 @@ func TestCompressionCostsAccuracy(t *testing.T) {
 	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.4, result: `{}`}, nil }
 	plain := strings.Replace(w.pricedCompression(t), "1.0.0", "1.1.0", 1)
 	writeCases(t, filepath.Join(w.dir, "calibration", "x.safetensors"), []float32{40, 50})
-	without := w.built(t, plain, pipeline.BuildOptions{}).Compression["linux-amd64-v1/small"]
+	without := w.built(t, plain, build.Options{}).Compression["linux-amd64-v1/small"]
 	if without == nil || without.Labels != "" || without.Steps[0].Accuracy != nil {
 		t.Errorf("without labels: %+v, want no accuracy", without)
 	}
@@ -93,7 +94,7 @@ func TestNoFaultOfACommandPasses(t *testing.T) {
 			w := setup(t, 1.5)
 			text := w.spec(t, w.pricedCompression(t))
 			w.spoil(s)
-			built, err := w.p.Build(t.Context(), text, pipeline.BuildOptions{})
+			built, err := build.Build(t.Context(), w.p, text, build.Options{})
 			return found{[]any{built.Compression[label], w.warnings}, err}
 		},
 		"bisect": func(t *testing.T, s *spoilt) found {
@@ -101,14 +102,14 @@ func TestNoFaultOfACommandPasses(t *testing.T) {
 			through.off["h2"], through.lacks = 1.2, []string{"h2"}
 			w, ref := seenThrough(t, through, onlyFP32)
 			w.spoil(s)
-			got, err := w.p.Bisect(t.Context(), ref, pipeline.BisectOptions{})
+			got, err := diagnose.Bisect(t.Context(), w.p, ref, diagnose.BisectOptions{})
 			return found{got, err}
 		},
 		"replay": func(t *testing.T, s *spoilt) found {
 			w := setup(t, 1.25)
-			built := w.built(t, digits, pipeline.BuildOptions{})
+			built := w.built(t, digits, build.Options{})
 			w.spoil(s)
-			got, err := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8"})
+			got, err := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{Engine: "int8"})
 			return found{got, err}
 		},
 	}
@@ -167,14 +168,14 @@ func TestEveryFaultOfACommandIsAnError(t *testing.T) {
 			through.off["h2"], through.lacks = 1.2, []string{"h2"}
 			w, ref := seenThrough(t, through, onlyFP32)
 			w.inject(f)
-			_, err := w.p.Bisect(t.Context(), ref, pipeline.BisectOptions{})
+			_, err := diagnose.Bisect(t.Context(), w.p, ref, diagnose.BisectOptions{})
 			return err
 		},
 		"compress": func(t *testing.T, f *faults) error {
 			w := setup(t, 1.5)
 			text := w.spec(t, w.pricedCompression(t))
 			w.inject(f)
-			_, err := w.p.Build(t.Context(), text, pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, text, build.Options{})
 			return err
 		},
 		"a student": func(t *testing.T, f *faults) error {
@@ -182,7 +183,7 @@ func TestEveryFaultOfACommandIsAnError(t *testing.T) {
 			write(t, w, "student.onnx", scaling(1.6, 1, "another model"))
 			text := w.spec(t, strings.Replace(compressed, "VARIANT", "model: student.onnx", 1))
 			w.inject(f)
-			_, err := w.p.Build(t.Context(), text, pipeline.BuildOptions{})
+			_, err := build.Build(t.Context(), w.p, text, build.Options{})
 			return err
 		},
 	} {

@@ -14,8 +14,11 @@ import (
 	"sync"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/tune"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -30,7 +33,7 @@ type spoilt struct {
 	last      string // driver and verb of the call that was spoilt
 }
 
-// spoiltDriver is a driver of the world, as the field of [pipeline.Toolchain] is called.
+// spoiltDriver is a driver of the world, as the field of [run.Toolchain] is called.
 type spoiltDriver struct {
 	toolchain.Driver
 	name string
@@ -54,7 +57,7 @@ func (d spoiltDriver) Do(ctx context.Context, job toolchain.Job, outDir string) 
 // spoil puts s around the drivers of every toolchain.
 func (w *world) spoil(s *spoilt) {
 	open := w.p.Toolchain
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		for name, driver := range map[string]*toolchain.Driver{
 			"engines": &tools.Engines, "timing": &tools.Timing, "quantizer": &tools.Quantizer, "importer": &tools.Importer, "evaluator": &tools.Evaluator,
@@ -126,7 +129,7 @@ func (w *world) rich(t *testing.T, imported bool) string {
 	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.5, ranges: `{"x": [0, 50]}`}, nil }
 	w.p.ImporterOf = func(string) (string, error) { return "importer", nil }
 	open, times, jobs := w.p.Toolchain, 0, []toolchain.Job{}
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		tools.Importer, tools.Framework = importer{w, 1.5, &jobs, tools.Engines}, "lite"
 		tools.Quantizer = retold{quantizer{w}, &times}
@@ -167,13 +170,13 @@ func TestNoFaultOfAStepPasses(t *testing.T) {
 		for source, imported := range map[string]bool{"an imported model": true, "a model": false} {
 			t.Run(source+", "+kind, func(t *testing.T) {
 				t.Parallel()
-				var sound pipeline.BuildResult
+				var sound build.Result
 				for at := 0; ; at++ {
 					w := setup(t, 1.5)
 					text := w.rich(t, imported)
 					s := &spoilt{at: at, only: c.only, how: c.how}
 					w.spoil(s)
-					built, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{CheckReproducible: true})
+					built, err := build.Build(t.Context(), w.p, w.spec(t, text), build.Options{CheckReproducible: true})
 					switch {
 					case at == 0 && (err != nil || len(w.warnings) > 0 || s.calls < c.least):
 						t.Fatalf("nothing was spoilt: error %v, warnings %q, %d calls; want none, and at least %d calls", err, w.warnings, s.calls, c.least)
@@ -229,10 +232,10 @@ func TestNoFaultOfARunPasses(t *testing.T) {
 				for at := 0; ; at++ {
 					w := setup(t, 1.5)
 					text := prepare(w)
-					built := w.built(t, text, pipeline.BuildOptions{})
+					built := w.built(t, text, build.Options{})
 					s := &spoilt{at: at, onwards: true, only: c.only, how: c.how}
 					w.spoil(s)
-					verified, err := w.p.Verify(t.Context(), built.Ref)
+					verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 					noticed := err != nil || len(verified.Engines) != 2
 					for _, e := range verified.Engines {
 						noticed = noticed || e.Parity.Verdict != registry.VerdictPass || len(e.Parity.Reasons)+len(e.Performance.Reasons) > 0
@@ -284,7 +287,7 @@ func TestNoFaultOfATrialPasses(t *testing.T) {
 				writeCases(t, filepath.Join(w.dir, "more", "a.safetensors"), []float32{4, -4, 5, 0.5})
 				text := w.spec(t, digits)
 				w.spoil(s)
-				_, err = w.p.SuggestLimits(t.Context(), text, "more")
+				_, err = tune.SuggestLimits(t.Context(), w.p, text, "more")
 				return false, err
 			},
 		} {

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -21,7 +23,7 @@ import (
 func TestStepsAreToldInOrder(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built := w.built(t, digits, pipeline.BuildOptions{})
+	built := w.built(t, digits, build.Options{})
 	want := []string{
 		"run the reference", "compile fp32 for linux-amd64-v1", "quantize int8 for linux-amd64-v1", "compile int8 for linux-amd64-v1",
 		"load 2 engines", "store in staging", "sign",
@@ -36,7 +38,7 @@ func TestStepsAreToldInOrder(t *testing.T) {
 		t.Errorf("a build started the steps %q, want %q in any order", started, want)
 	}
 	w.steps = nil
-	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 		t.Fatal(err)
 	}
 	got := slices.DeleteFunc(w.done(progress.Done), func(name string) bool {
@@ -61,7 +63,7 @@ func TestStepThatFails(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+	_, err := build.Build(t.Context(), w.p, w.spec(t, onlyFP32), build.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), "compile fp32 for linux-amd64-v1: out of registers") {
 		t.Errorf("error %v, want that of the step, with its name", err)
 	}
@@ -93,8 +95,8 @@ func TestSpaceOfABuild(t *testing.T) {
 			}
 			need := int64(float64(info.Size()) * c.part)
 			for _, free := range []int64{need - 2, need} { // each part is rounded down to whole bytes
-				w.p.Space = func(context.Context) (pipeline.Space, error) { return pipeline.Space{Where: "/tmp", Free: free}, nil }
-				_, err := w.p.Build(t.Context(), w.spec(t, c.text), pipeline.BuildOptions{})
+				w.p.Space = func(context.Context) (run.Space, error) { return run.Space{Where: "/tmp", Free: free}, nil }
+				_, err := build.Build(t.Context(), w.p, w.spec(t, c.text), build.Options{})
 				if full := registry.HasCode(err, registry.CodeFull); full != (free < need-1) || !full && err != nil {
 					t.Errorf("%d bytes free of %d: error %v, want CodeFull below what it takes and none else", free, need, err)
 				}
@@ -107,7 +109,7 @@ func TestSpaceOfABuild(t *testing.T) {
 func TestPlanReadsOnly(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	p, err := w.p.Plan(t.Context(), w.spec(t, digits))
+	p, err := build.Plan(t.Context(), w.p, w.spec(t, digits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +121,11 @@ func TestPlanReadsOnly(t *testing.T) {
 	}
 	var planned plan.Plan
 	w.p.Planned = func(made plan.Plan) { planned = made }
-	if built := w.built(t, digits, pipeline.BuildOptions{}); built.Plan != p.Digest || planned.Digest != p.Digest {
+	if built := w.built(t, digits, build.Options{}); built.Plan != p.Digest || planned.Digest != p.Digest {
 		t.Errorf("the build announced plan %s and made %s, want %s", planned.Digest, built.Plan, p.Digest)
 	}
 	w.model(t, 2.5)
-	other, err := w.p.Plan(t.Context(), w.spec(t, digits))
+	other, err := build.Plan(t.Context(), w.p, w.spec(t, digits))
 	if err != nil || other.Digest == p.Digest {
 		t.Errorf("another model: plan %s, error %v; want another digest than %s", other.Digest, err, p.Digest)
 	}

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/tune"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -22,12 +24,12 @@ func TestSuggestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeCases(t, filepath.Join(more, "a.safetensors"), []float32{4, 1, 5})
-	if _, err := w.p.SuggestLimits(t.Context(), w.spec(t, digits), "more"); !registry.HasCode(err, registry.CodeInvalid) ||
+	if _, err := tune.SuggestLimits(t.Context(), w.p, w.spec(t, digits), "more"); !registry.HasCode(err, registry.CodeInvalid) ||
 		!strings.Contains(err.Error(), "case 1 is also a case of the verdict") || !strings.Contains(err.Error(), "that holds for 1 of 3 cases") {
 		t.Fatalf("error %v, want CodeInvalid about case 1", err)
 	}
 	writeCases(t, filepath.Join(more, "a.safetensors"), []float32{4, -4, 5, 0.5})
-	got, err := w.p.SuggestLimits(t.Context(), w.spec(t, digits), "more")
+	got, err := tune.SuggestLimits(t.Context(), w.p, w.spec(t, digits), "more")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +37,8 @@ func TestSuggestLimits(t *testing.T) {
 	if got.Cases != 4 || got.Verdict != 3 || got.Reports != 2 || y.MaxError == nil || !(y.MaxError.Max > 0 && y.MaxError.Max < 2.5) || got.Drop != nil {
 		t.Fatalf("suggested %+v, int8 %+v", got, y)
 	}
-	built := w.built(t, digits+got.YAML(), pipeline.BuildOptions{})
-	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+	built := w.built(t, digits+got.YAML(), build.Options{})
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 		t.Errorf("the engines do not keep what was suggested: %v in %s", err, got.YAML())
 	}
 }

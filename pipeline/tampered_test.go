@@ -13,10 +13,13 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
-
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
+	"mlpromote.dev/mlpromote/pipeline/draft"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/tune"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -110,13 +113,13 @@ func TestVerifyRefusesATrap(t *testing.T) {
 				return slices.DeleteFunc(slices.Clone(parts), func(ref registry.PartRef) bool { return store.roles[ref.Digest] == c.without })
 			}
 			w.p.Parts = store
-			built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+			built := w.built(t, onlyFP32, build.Options{})
 			ran := false
 			w.run = func(job toolchain.Job, _ string) error {
 				ran = ran || job.Verb == toolchain.VerbRun
 				return nil
 			}
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if (err == nil) != (c.code == "") || err != nil && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text)) {
 				t.Errorf("error %v (%s), want %q with %q", err, registry.CodeOf(err), c.code, c.text)
 			}
@@ -124,7 +127,7 @@ func TestVerifyRefusesATrap(t *testing.T) {
 				t.Error("something was run, want nothing before the refusal")
 			}
 			// A replay does not read the golden outputs: it runs the reference model.
-			if _, again := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{}); (again == nil) != (c.code == "") && name != "golden outputs that are text" {
+			if _, again := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{}); (again == nil) != (c.code == "") && name != "golden outputs that are text" {
 				t.Errorf("replay: error %v, want one where verify has one", again)
 			}
 			for _, e := range verified.Engines {
@@ -207,26 +210,26 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 		do     func(w *world, t *testing.T, ref registry.Ref) error
 	}{
 		"build from what was learned": {
-			func(w *world, t *testing.T) registry.Ref { return w.built(t, static, pipeline.BuildOptions{}).Ref },
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, static, build.Options{}).Ref },
 			func(w *world, t *testing.T, _ registry.Ref) error {
-				_, err := w.p.Build(t.Context(), w.spec(t, version(static, "1.1.0")), pipeline.BuildOptions{})
+				_, err := build.Build(t.Context(), w.p, w.spec(t, version(static, "1.1.0")), build.Options{})
 				return err
 			},
 		},
 		"verify beside prod": {
 			func(w *world, t *testing.T) registry.Ref {
-				built := w.built(t, onlyFP32, pipeline.BuildOptions{})
-				if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+				built := w.built(t, onlyFP32, build.Options{})
+				if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
 					t.Fatal(err)
 				}
 				w.model(t, 1.6)
-				return w.built(t, version(onlyFP32, "1.1.0"), pipeline.BuildOptions{}).Ref
+				return w.built(t, version(onlyFP32, "1.1.0"), build.Options{}).Ref
 			},
 			func(w *world, t *testing.T, ref registry.Ref) error {
-				_, err := w.p.Verify(t.Context(), ref)
+				_, err := verify.Verify(t.Context(), w.p, ref)
 				return err
 			},
 		},
@@ -240,28 +243,28 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 		"suggest limits": {
 			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
 			func(w *world, t *testing.T, _ registry.Ref) error {
-				_, err := w.p.SuggestLimits(t.Context(), w.spec(t, digits), "calibration")
+				_, err := tune.SuggestLimits(t.Context(), w.p, w.spec(t, digits), "calibration")
 				return err
 			},
 		},
 		"replay": {
-			func(w *world, t *testing.T) registry.Ref { return w.built(t, digits, pipeline.BuildOptions{}).Ref },
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, digits, build.Options{}).Ref },
 			func(w *world, t *testing.T, ref registry.Ref) error {
-				_, err := w.p.Replay(t.Context(), ref, pipeline.ReplayOptions{Engine: "int8"})
+				_, err := diagnose.Replay(t.Context(), w.p, ref, diagnose.ReplayOptions{Engine: "int8"})
 				return err
 			},
 		},
 		"profile": {
-			func(w *world, t *testing.T) registry.Ref { return w.built(t, digits, pipeline.BuildOptions{}).Ref },
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, digits, build.Options{}).Ref },
 			func(w *world, t *testing.T, ref registry.Ref) error {
-				_, err := w.p.Profile(t.Context(), ref, "int8")
+				_, err := diagnose.Profile(t.Context(), w.p, ref, "int8")
 				return err
 			},
 		},
 		"a part beside another": {
 			func(w *world, t *testing.T) registry.Ref { return w.built(t, twoTargets, of(narrow)).Ref },
 			func(w *world, t *testing.T, _ registry.Ref) error {
-				_, err := w.p.Build(t.Context(), w.spec(t, twoTargets), of(wide))
+				_, err := build.Build(t.Context(), w.p, w.spec(t, twoTargets), of(wide))
 				return err
 			},
 		},
@@ -271,7 +274,7 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 				return w.built(t, twoTargets, of(wide)).Ref
 			},
 			func(w *world, t *testing.T, _ registry.Ref) error {
-				_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+				_, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 				return err
 			},
 		},
@@ -283,14 +286,14 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 				return registry.Ref{}
 			},
 			func(w *world, t *testing.T, _ registry.Ref) error {
-				_, err := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
+				_, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 				return err
 			},
 		},
 		"plan": {
 			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
 			func(w *world, t *testing.T, _ registry.Ref) error {
-				_, err := w.p.Plan(t.Context(), w.spec(t, digits))
+				_, err := build.Plan(t.Context(), w.p, w.spec(t, digits))
 				return err
 			},
 		},
@@ -320,20 +323,20 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 // Without a folder for temporary files nothing is begun.
 func TestWithoutTemporaryFiles(t *testing.T) {
 	w := setup(t, 1.5)
-	built := w.built(t, digits, pipeline.BuildOptions{})
+	built := w.built(t, digits, build.Options{})
 	s := w.spec(t, strings.Replace(tuned, "1.0.0", "1.1.0", 1))
 	t.Setenv("TMPDIR", filepath.Join(w.dir, "none"))
-	_, build := w.p.Build(t.Context(), s, pipeline.BuildOptions{})
-	_, plan := w.p.Plan(t.Context(), s)
-	_, tune := w.p.Tune(t.Context(), s, pipeline.TuneOptions{})
-	_, verify := w.p.Verify(t.Context(), built.Ref)
-	_, suggest := w.p.SuggestLimits(t.Context(), s, "cases")
-	_, assemble := w.p.Assemble(t.Context(), w.spec(t, twoTargets))
-	_, replay := w.p.Replay(t.Context(), built.Ref, pipeline.ReplayOptions{Engine: "int8"})
-	_, profile := w.p.Profile(t.Context(), built.Ref, "int8")
-	_, bisect := w.p.Bisect(t.Context(), built.Ref, pipeline.BisectOptions{Engine: "int8"})
-	_, open := w.p.OpenDraft(t.Context(), filepath.Join(w.dir, "model.onnx"), spec.FormatONNX, nil)
-	for verb, err := range map[string]error{"build": build, "plan": plan, "tune": tune, "verify": verify, "suggest": suggest, "open": open,
+	_, makeIt := build.Build(t.Context(), w.p, s, build.Options{})
+	_, plan := build.Plan(t.Context(), w.p, s)
+	_, tuneIt := tune.Tune(t.Context(), w.p, s, tune.Options{})
+	_, verify := verify.Verify(t.Context(), w.p, built.Ref)
+	_, suggest := tune.SuggestLimits(t.Context(), w.p, s, "cases")
+	_, assemble := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
+	_, replay := diagnose.Replay(t.Context(), w.p, built.Ref, diagnose.ReplayOptions{Engine: "int8"})
+	_, profile := diagnose.Profile(t.Context(), w.p, built.Ref, "int8")
+	_, bisect := diagnose.Bisect(t.Context(), w.p, built.Ref, diagnose.BisectOptions{Engine: "int8"})
+	_, open := draft.Import(t.Context(), w.p, filepath.Join(w.dir, "model.onnx"), spec.FormatONNX, nil)
+	for verb, err := range map[string]error{"build": makeIt, "plan": plan, "tune": tuneIt, "verify": verify, "suggest": suggest, "open": open,
 		"assemble": assemble, "replay": replay, "profile": profile, "bisect": bisect} {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: error %v, want that the folder does not exist", verb, err)
@@ -352,7 +355,7 @@ func TestTuneByAccuracy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Loss != pipeline.LossAccuracy || result.Chosen != 0 || len(result.Trials) != 2 {
+	if result.Loss != tune.LossAccuracy || result.Chosen != 0 || len(result.Trials) != 2 {
 		t.Fatalf("loss is %q, chose %d of %d, want accuracy and the first of 2", result.Loss, result.Chosen, len(result.Trials))
 	}
 	if exact, worse := result.Trials[0].Loss, result.Trials[1].Loss; exact != 0 || !(worse > 0) {
@@ -405,7 +408,7 @@ func TestTuningRecordOfASpec(t *testing.T) {
 			if err := os.Truncate(filepath.Join(w.dir, "records.mlir"), c.size); err != nil {
 				t.Fatal(err)
 			}
-			_, err := w.p.Plan(t.Context(), w.spec(t, text))
+			_, err := build.Plan(t.Context(), w.p, w.spec(t, text))
 			if refused := err != nil && strings.Contains(err.Error(), "want at most 4194304"); refused != c.refuse {
 				t.Errorf("error %v, want a refusal of the size: %t", err, c.refuse)
 			}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -28,13 +28,13 @@ objective: {max: accuracy}
 `
 
 // tune tunes a spec for at most a budget.
-func (w *world) tune(t *testing.T, text string, budget time.Duration) (pipeline.TuneResult, error) {
+func (w *world) tune(t *testing.T, text string, budget time.Duration) (tune.Result, error) {
 	t.Helper()
-	return w.p.Tune(t.Context(), w.spec(t, text), pipeline.TuneOptions{Budget: budget})
+	return tune.Tune(t.Context(), w.p, w.spec(t, text), tune.Options{Budget: budget})
 }
 
 // labels lists the trials of a tuning.
-func labels(trials []pipeline.Trial) []string {
+func labels(trials []tune.Trial) []string {
 	var all []string
 	for _, trial := range trials {
 		all = append(all, trial.Label())
@@ -62,7 +62,7 @@ func TestTune(t *testing.T) {
 			t.Errorf("%s: latency %v, %d bytes; want both measured", trial.Label(), trial.Latency, trial.SizeBytes)
 		}
 	}
-	if result.Chosen != 0 || result.Goal != "accuracy" || result.Loss != pipeline.LossNoise || result.Model != "vision/digits" {
+	if result.Chosen != 0 || result.Goal != "accuracy" || result.Loss != tune.LossNoise || result.Model != "vision/digits" {
 		t.Errorf("chose %d for %s by %s of %s, want 0 for accuracy by noise of vision/digits", result.Chosen, result.Goal, result.Loss, result.Model)
 	}
 	if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
@@ -95,7 +95,7 @@ func TestTuneWrites(t *testing.T) {
 	if _, err := result.Write(w.spec(t, tuned), []byte(tuned)); registry.CodeOf(err) != registry.CodeLimit {
 		t.Errorf("without a choice: error %v, want CodeLimit", err)
 	}
-	if _, err := (pipeline.TuneResult{}).Plot(); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := (tune.Result{}).Plot(); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a plot of nothing: error %v, want CodeInvalid", err)
 	}
 }
@@ -281,7 +281,7 @@ func TestTuneStopped(t *testing.T) {
 		stop()
 		return quantized{}, context.Canceled
 	}
-	result, err := w.p.Tune(ctx, w.spec(t, tuned), pipeline.TuneOptions{})
+	result, err := tune.Tune(ctx, w.p, w.spec(t, tuned), tune.Options{})
 	if !errors.Is(err, context.Canceled) || len(result.Trials) != 1 {
 		t.Errorf("trials %v, error %v; want the first trial and a cancellation", labels(result.Trials), err)
 	}

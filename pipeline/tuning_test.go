@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -32,12 +32,12 @@ func TestRangesOfEarlierBuilds(t *testing.T) {
 		}
 		return quantized{weight: 1.5, ranges: `{"x": [0, 5]}`}, nil
 	}
-	w.built(t, static, pipeline.BuildOptions{})
+	w.built(t, static, build.Options{})
 	if got != toolchain.RoleCalibration {
 		t.Errorf("the first build quantized by %s, want %s", got, toolchain.RoleCalibration)
 	}
 	w.steps = nil
-	w.built(t, strings.Replace(static, "1.0.0", "1.1.0", 1), pipeline.BuildOptions{})
+	w.built(t, strings.Replace(static, "1.0.0", "1.1.0", 1), build.Options{})
 	if got != toolchain.RoleRanges {
 		t.Errorf("the second build quantized by %s, want %s", got, toolchain.RoleRanges)
 	}
@@ -48,7 +48,7 @@ func TestRangesOfEarlierBuilds(t *testing.T) {
 		t.Errorf("steps %v, want a note of whose ranges were taken", w.steps)
 	}
 	writeCases(t, filepath.Join(w.dir, "calibration", "x.safetensors"), []float32{6, 7})
-	w.built(t, strings.Replace(static, "1.0.0", "1.2.0", 1), pipeline.BuildOptions{})
+	w.built(t, strings.Replace(static, "1.0.0", "1.2.0", 1), build.Options{})
 	if got != toolchain.RoleCalibration {
 		t.Errorf("a build with another calibration quantized by %s, want %s", got, toolchain.RoleCalibration)
 	}
@@ -80,12 +80,12 @@ func TestTuningRecords(t *testing.T) {
 		}
 		return os.WriteFile(filepath.Join(outDir, toolchain.TuningFolder, "cache.bin"), []byte("learned in "+version), 0o600)
 	}
-	first := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	first := w.built(t, onlyFP32, build.Options{})
 	if records := given["1.0.0"]; len(records) != 0 {
 		t.Errorf("the first build was given %q, want nothing", records)
 	}
 	version = "1.1.0"
-	second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1), pipeline.BuildOptions{})
+	second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1), build.Options{})
 	if want := []string{"cache.bin=learned in 1.0.0"}; !slices.Equal(given["1.1.0"], want) {
 		t.Errorf("the second build was given %q, want %q", given["1.1.0"], want)
 	}
@@ -93,7 +93,7 @@ func TestTuningRecords(t *testing.T) {
 		t.Errorf("engines of %d and %d bytes, want the same: a record is no part of them", first.Release.Engines[0].Bytes, second.Release.Engines[0].Bytes)
 	}
 	for name, c := range map[string]struct {
-		built pipeline.BuildResult
+		built build.Result
 		want  bool
 	}{"first": {first, false}, "second": {second, true}} {
 		claims, _, err := w.Claims(t.Context(), "staging", c.built.Release)
@@ -108,7 +108,7 @@ func TestTuningRecords(t *testing.T) {
 		}
 	}
 	version = "1.2.0"
-	w.built(t, strings.NewReplacer("1.0.0", "1.2.0", "linux/amd64/v1", "linux/amd64/v2").Replace(onlyFP32), pipeline.BuildOptions{})
+	w.built(t, strings.NewReplacer("1.0.0", "1.2.0", "linux/amd64/v1", "linux/amd64/v2").Replace(onlyFP32), build.Options{})
 	if records := given["1.2.0"]; len(records) != 0 {
 		t.Errorf("a build for another target was given %q, want nothing", records)
 	}
@@ -129,11 +129,11 @@ func TestRangesOfABuilderThatIsNotTrusted(t *testing.T) {
 		}
 		return quantized{weight: 1.5, ranges: `{"x": [0, 5]}`}, nil
 	}
-	w.built(t, static, pipeline.BuildOptions{})
+	w.built(t, static, build.Options{})
 	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e registry.TrustEntry) bool { return e.Key == string(registry.RoleBuilder) }))
 	got = nil
 	// The build ends where it signs, if not before: what it is given to quantize is what counts.
-	_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(static, "1.0.0", "1.1.0", 1)), pipeline.BuildOptions{})
+	_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(static, "1.0.0", "1.1.0", 1)), build.Options{})
 	if !slices.Equal(got, []string{toolchain.RoleCalibration}) {
 		t.Errorf("quantized by %q, error %v; want the calibration data, and not the ranges that somebody stored", got, err)
 	}

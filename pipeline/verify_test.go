@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/fitness"
 	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -33,7 +35,7 @@ targets: [linux/amd64/v1]
 func TestVerifyShape(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	w.run = func(job toolchain.Job, outDir string) error {
 		shard := filepath.Join(outDir, "outputs", "engine-0", "cases-00000.safetensors")
 		if job.Verb != toolchain.VerbRun || !job.Run.Shares {
@@ -46,7 +48,7 @@ func TestVerifyShape(t *testing.T) {
 		defer f.Close()
 		return tensor.Write(f, map[string]tensor.Tensor{"y": {DType: "float32", Shape: []int64{3, 2}, Data: make([]byte, 24)}}, nil)
 	}
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "the engine has another interface than the reference") {
 		t.Fatalf("error %v, want CodeLimit about the interface", err)
 	}
@@ -60,8 +62,8 @@ func TestVerifyShape(t *testing.T) {
 func TestVerifyOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/arm64", 1), pipeline.BuildOptions{})
-	verified, err := w.p.Verify(t.Context(), built.Ref)
+	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/arm64", 1), build.Options{})
+	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if err != nil || len(verified.Engines) != 1 || len(verified.Skipped) != 1 {
 		t.Fatalf("verified %d, skipped %v, error %v; want one of each", len(verified.Engines), verified.Skipped, err)
 	}
@@ -73,7 +75,7 @@ func TestVerifyOnAnotherMachine(t *testing.T) {
 	w.p.Node = func(context.Context, map[string]string) (registry.Node, error) {
 		return registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "riscv64"}}, nil
 	}
-	_, err = w.p.Verify(t.Context(), built.Ref)
+	_, err = verify.Verify(t.Context(), w.p, built.Ref)
 	if registry.CodeOf(err) != registry.CodeWrongNode || !strings.Contains(err.Error(), "linux-amd64-v1/fp32: cpu.arch: needs amd64, has riscv64") {
 		t.Errorf("error %v, want CodeWrongNode with the first reason of each engine", err)
 	}
@@ -88,7 +90,7 @@ func TestVerifyRefusesUnsigned(t *testing.T) {
 		t.Errorf("%s ran", job.Verb)
 		return nil
 	}
-	_, err := w.p.Verify(t.Context(), registry.Ref{Environment: "staging", Model: release.Model, Tag: release.Tag()})
+	_, err := verify.Verify(t.Context(), w.p, registry.Ref{Environment: "staging", Model: release.Model, Tag: release.Tag()})
 	if registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "no signature of a trusted builder") {
 		t.Errorf("error %v, want CodePolicy about the signature", err)
 	}
@@ -111,8 +113,8 @@ func TestVerifyLatency(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			built := w.built(t, onlyFP32+"limits: {latency: {"+c.limit+"}}\n", pipeline.BuildOptions{})
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			built := w.built(t, onlyFP32+"limits: {latency: {"+c.limit+"}}\n", build.Options{})
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if c.code == "" && err != nil || c.code != "" && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text)) {
 				t.Fatalf("error %v, want %q with %q", err, c.code, c.text)
 			}
@@ -125,8 +127,8 @@ func TestVerifyLatency(t *testing.T) {
 	t.Run("above the limit", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
-		built := w.built(t, onlyFP32+"limits: {latency: {p99: {max: 1ns}}}\n", pipeline.BuildOptions{})
-		verified, _ := w.p.Verify(t.Context(), built.Ref)
+		built := w.built(t, onlyFP32+"limits: {latency: {p99: {max: 1ns}}}\n", build.Options{})
+		verified, _ := verify.Verify(t.Context(), w.p, built.Ref)
 		p := verified.Engines[0].Performance
 		// A run takes a nanosecond in the first round, which is at the limit, and more in each later one.
 		if over := p.Bounds.Over; over == nil || *over != p.Latency.Samples-3 {
@@ -146,8 +148,8 @@ func TestVerifyLatency(t *testing.T) {
 		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
 			t.Fatal(err)
 		}
-		built := w.built(t, onlyFP32+"limits: {latency: {regression: {max: 1%}}}\n", pipeline.BuildOptions{})
-		verified, err := w.p.Verify(t.Context(), built.Ref)
+		built := w.built(t, onlyFP32+"limits: {latency: {regression: {max: 1%}}}\n", build.Options{})
+		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,15 +160,15 @@ func TestVerifyLatency(t *testing.T) {
 	t.Run("beside the current engine", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
-		first := w.built(t, onlyFP32, pipeline.BuildOptions{})
-		if _, err := w.p.Verify(t.Context(), first.Ref); err != nil {
+		first := w.built(t, onlyFP32, build.Options{})
+		if _, err := verify.Verify(t.Context(), w.p, first.Ref); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
 			t.Fatal(err)
 		}
 		w.model(t, 2.5)
-		second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1)+"limits: {latency: {regression: {max: 100000%}}}\n", pipeline.BuildOptions{})
+		second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1)+"limits: {latency: {regression: {max: 100000%}}}\n", build.Options{})
 		var timed []string
 		processes := 0
 		w.run = func(job toolchain.Job, _ string) error {
@@ -181,7 +183,7 @@ func TestVerifyLatency(t *testing.T) {
 			}
 			return nil
 		}
-		verified, err := w.p.Verify(t.Context(), second.Ref)
+		verified, err := verify.Verify(t.Context(), w.p, second.Ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +212,7 @@ func TestFitnessDecidesLatency(t *testing.T) {
 	t.Run("steal", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
-		built := w.built(t, limited, pipeline.BuildOptions{})
+		built := w.built(t, limited, build.Options{})
 		w.fitness = fitness.Reading{Counted: true, Busy: 100, Steal: 10}
 		w.run = func(job toolchain.Job, _ string) error {
 			if job.Verb == toolchain.VerbRun && job.Run.Rounds > 0 {
@@ -218,7 +220,7 @@ func TestFitnessDecidesLatency(t *testing.T) {
 			}
 			return nil
 		}
-		verified, err := w.p.Verify(t.Context(), built.Ref)
+		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "had 7.0 % of the time that its processors wanted") {
 			t.Fatalf("error %v, want code limit and the share", err)
 		}
@@ -233,14 +235,14 @@ func TestFitnessDecidesLatency(t *testing.T) {
 	t.Run("an emulated processor", func(t *testing.T) {
 		t.Parallel()
 		w := setup(t, 1.5)
-		built := w.built(t, limited, pipeline.BuildOptions{})
+		built := w.built(t, limited, build.Options{})
 		describe := w.p.Node
 		w.p.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
 			n, err := describe(ctx, runtimes)
 			n.Notes = append(n.Notes, registry.NoteEmulated)
 			return n, err
 		}
-		verified, err := w.p.Verify(t.Context(), built.Ref)
+		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if registry.CodeOf(err) != registry.CodeLimit || len(verified.Engines) != 1 {
 			t.Fatalf("error %v, want code limit", err)
 		}
@@ -269,8 +271,8 @@ func TestLatencyBudget(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			w.p.LatencyTime = c.asked
-			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
-			verified, err := w.p.Verify(t.Context(), built.Ref)
+			built := w.built(t, onlyFP32+c.limits, build.Options{})
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,7 +289,7 @@ func TestVerifyKeepsNothingWhenItIsDone(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.p.Unfinished = t.TempDir()
-	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	built := w.built(t, onlyFP32, build.Options{})
 	failing := registry.Errorf(registry.CodeUnavailable, "killed")
 	w.run = func(job toolchain.Job, _ string) error {
 		if left, err := filepath.Glob(filepath.Join(w.p.Unfinished, "*", "began.json")); err != nil || len(left) != 1 {
@@ -295,14 +297,14 @@ func TestVerifyKeepsNothingWhenItIsDone(t *testing.T) {
 		}
 		return failing
 	}
-	if _, err := w.p.Verify(t.Context(), built.Ref); registry.CodeOf(err) != registry.CodeUnavailable {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Fatalf("error %v, want that of the driver", err)
 	}
 	if left, err := os.ReadDir(w.p.Unfinished); err != nil || len(left) != 1 {
 		t.Errorf("after it broke off: %v, error %v; want what it keeps", left, err)
 	}
 	failing = nil
-	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+	if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(w.p.Unfinished); err != nil || len(left) != 0 {
@@ -315,15 +317,15 @@ func TestBuildFromCache(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	open, store := w.p.Toolchain, toolchain.NewStore(t.TempDir())
-	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	w.p.Toolchain = func(ctx context.Context, name string) (run.Toolchain, error) {
 		tools, err := open(ctx, name)
 		tools.Engines = toolchain.Cache(tools.Engines, store)
 		return tools, err
 	}
-	if first := w.built(t, onlyFP32, pipeline.BuildOptions{}); first.Steps != 2 || first.Cached != 0 {
+	if first := w.built(t, onlyFP32, build.Options{}); first.Steps != 2 || first.Cached != 0 {
 		t.Errorf("the first build: %d of %d steps cached, want 0 of 2", first.Cached, first.Steps)
 	}
-	second := w.built(t, digits, pipeline.BuildOptions{})
+	second := w.built(t, digits, build.Options{})
 	cached := func(s progress.Step) bool { return s.State == progress.Done && s.Note == "cached" }
 	if n := len(slices.DeleteFunc(slices.Clone(w.steps), func(s progress.Step) bool { return !cached(s) })); n != 2 {
 		t.Errorf("%d steps say that they were cached, want 2", n)

@@ -56,9 +56,37 @@ func arrows() []rule {
 		{"web", []string{"registry", "registry/toolchains", "validators", "web/chart"}}, // of validators, the words and units of figures
 		{"web/chart", nil}, // draws numbers
 
-		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/divergence", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "registry/tempdir", "registry/toolchains", "validators", "validators/accuracy",
-			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
+		{"pipeline", nil}, // tests of the verbs from outside
+		// The environment of the verbs, at the bottom, and the verbs above it.
+		{"pipeline/run", []string{
+			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/plan", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "registry",
+			"validators", "validators/format", "validators/tensor",
+		}},
+		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format", "validators/tensor"}},
+		{"pipeline/ingest", []string{
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir",
+			"validators", "validators/format", "validators/tensor",
+		}},
+		{"pipeline/build", []string{
+			"pipeline/cases", "pipeline/goldenset", "pipeline/ingest", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry",
+			"registry/tempdir", "validators", "validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
+		}},
+		{"pipeline/verify", []string{
+			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec",
+			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format",
+			"validators/parity", "validators/performance", "validators/tensor",
+		}},
+		{"pipeline/diagnose", []string{
+			"pipeline/cases", "pipeline/divergence", "pipeline/plan", "pipeline/run", "pipeline/toolchain", "pipeline/verify", "registry", "registry/tempdir",
+			"validators", "validators/performance", "validators/tensor",
+		}},
+		{"pipeline/tune", []string{
+			"pipeline/build", "pipeline/cases", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff",
+			"pipeline/verify", "registry", "registry/tempdir", "validators", "validators/performance",
+		}},
+		{"pipeline/draft", []string{
+			"pipeline/cases", "pipeline/confined", "pipeline/ingest", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir", "validators",
+			"validators/accuracy", "validators/format", "validators/tensor",
 		}},
 		{"pipeline/progress", nil},   // a leaf
 		{"pipeline/divergence", nil}, // decides where a graph goes wrong, and runs nothing
@@ -224,9 +252,11 @@ func TestJudge(t *testing.T) {
 		{"registry/service", "signer", false},
 		{"registry/blob", "registry/mem", false},
 		{"registry/sqlite", "registry/registrytest", false},
-		{"registry/oci", "pipeline", false},
-		{"pipeline", "registry/oci", false},
-		{"pipeline", "signer/keyfile", false},
+		{"registry/oci", "pipeline/run", false},
+		{"pipeline/build", "registry/oci", false},
+		{"pipeline/verify", "pipeline/build", false},
+		{"pipeline/run", "pipeline/verify", false},
+		{"pipeline/run", "signer/keyfile", false},
 		{"pipeline/toolchain/ort", "pipeline/toolchain/script", false},
 		{"validators/accuracy", "validators/parity", false},
 		{"validators/tensor", "registry", false},
@@ -247,7 +277,7 @@ func TestJudge(t *testing.T) {
 		{"cmd/mlpromote-node", "cmd/internal/ui", true},
 		{"cmd/mlpromote-node", "cmd/mlpromote", false},
 		{"cmd/mlpromote-node", "registry/sqlite", false},
-		{"cmd/internal/nodeverbs", "pipeline", false},
+		{"cmd/internal/nodeverbs", "pipeline/run", false},
 		{"cmd/mlpromote/endtoend", "cmd/internal/ui", false},
 		{"cmd/mlpromote", "cmd/internal/ui", true},
 		{"cmd/internal/ui", "registry/sqlite", false},

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
@@ -36,7 +36,7 @@ stdout: the ref of the release. Exit code 9: engines are missing; the error name
 			if err != nil {
 				return err
 			}
-			if err := pipeline.CheckFiles(s); err != nil {
+			if err := ingest.CheckFiles(s); err != nil {
 				return err
 			}
 			return a.with(c.Context(), func(i *wiring.Instance) error { return a.assemble(c.Context(), i, s) })
@@ -47,9 +47,9 @@ stdout: the ref of the release. Exit code 9: engines are missing; the error name
 }
 
 func (a *app) assemble(ctx context.Context, i *wiring.Instance, s *spec.Spec) error {
-	p := a.pipeline(i, nil, toolchains.Replacements{})
-	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
-	result, err := p.Assemble(ctx, s)
+	env := a.pipeline(i, nil, toolchains.Replacements{})
+	env.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
+	result, err := build.Assemble(ctx, env, s)
 	if err != nil {
 		if len(result.Missing) > 0 {
 			a.ui.Partial(assembledRelease{"", result})
@@ -80,5 +80,5 @@ func (a *app) assemble(ctx context.Context, i *wiring.Instance, s *spec.Spec) er
 // assembledRelease is what assemble made, with its ref as printed.
 type assembledRelease struct {
 	Ref string `json:"ref,omitempty"`
-	pipeline.AssembleResult
+	build.AssembleResult
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
@@ -20,7 +20,7 @@ import (
 func (a *app) buildCommand() *cobra.Command {
 	var file string
 	var cache toolchains.CacheFlags
-	var options pipeline.BuildOptions
+	var options build.Options
 	var own toolchains.Replacements
 	c := &cobra.Command{
 		Use:   "build",
@@ -45,7 +45,7 @@ stdout: the ref of the release.`,
 			if err != nil {
 				return err
 			}
-			if err := pipeline.CheckFiles(s); err != nil {
+			if err := ingest.CheckFiles(s); err != nil {
 				return err
 			}
 			cache.Off = cache.Off || options.CheckReproducible
@@ -77,10 +77,10 @@ stdout: the ref of the release.`,
 }
 
 func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec,
-	m *toolchains.BuildCache, own toolchains.Replacements, options pipeline.BuildOptions) error {
-	p := a.pipeline(i, m, own)
-	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
-	result, failed := p.Build(ctx, s, options)
+	m *toolchains.BuildCache, own toolchains.Replacements, options build.Options) error {
+	env := a.pipeline(i, m, own)
+	env.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
+	result, failed := build.Build(ctx, env, s, options)
 	made := result.Release.Digest != "" // of some engines at least
 	err := m.Close(ctx, a.ui, result.Steps > result.Cached)
 	if err != nil || !made {
@@ -122,7 +122,7 @@ func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec,
 	return failed
 }
 
-func failedLabels(failed []pipeline.FailedEngine) string {
+func failedLabels(failed []build.FailedEngine) string {
 	var labels []string
 	for _, f := range failed {
 		labels = append(labels, f.Label)
@@ -130,14 +130,14 @@ func failedLabels(failed []pipeline.FailedEngine) string {
 	return strings.Join(labels, ", ")
 }
 
-func (a *app) built(result pipeline.BuildResult) error {
+func (a *app) built(result build.Result) error {
 	return a.ui.Result(ui.Plain(result.Ref.String()), builtRelease{result.Ref.String(), result})
 }
 
 // builtRelease is what build made, with its ref as printed.
 type builtRelease struct {
 	Ref string `json:"ref"`
-	pipeline.BuildResult
+	build.Result
 }
 
 // specFlag adds the flag that names a spec.

@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -64,13 +64,13 @@ func (a *app) inputsOfSpec(ctx context.Context, file string) (validators.Interfa
 		return validators.Interface{}, registry.WithHint(err, "MODEL.onnx in place of a spec describes the inputs too")
 	}
 	if s.Source.Format == spec.FormatONNX { // which takes no toolchain
-		return new(pipeline.Pipeline).InputsOfSpec(ctx, s)
+		return ingest.InputsOfSpec(ctx, new(run.Env), s)
 	}
 	m, err := a.tools().OpenLocal()
 	if err != nil {
 		return validators.Interface{}, err
 	}
-	return a.localPipeline(m, toolchains.Replacements{}.Or(s), a.tools().InstallMissing).InputsOfSpec(ctx, s)
+	return ingest.InputsOfSpec(ctx, a.localPipeline(m, toolchains.Replacements{}.Or(s), a.tools().InstallMissing), s)
 }
 
 func (a *app) casesSplitCommand() *cobra.Command {

@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/diagnosis"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/export"
@@ -13,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 )
 
@@ -53,7 +52,7 @@ func documents() map[string][]reflect.Type {
 
 func diagnosisCommands(a *app) []*cobra.Command {
 	v := diagnosis.Verbs{UI: a.ui, With: a.with, Reference: a.modelOrReference, Format: &a.output.Format,
-		Pipeline: func(i *wiring.Instance, own toolchains.Replacements) *pipeline.Pipeline {
+		Pipeline: func(i *wiring.Instance, own toolchains.Replacements) *run.Env {
 			return a.pipeline(i, nil, own)
 		}}
 	return []*cobra.Command{v.Bisect(), v.Replay(), v.Profile(), v.Readiness()}

@@ -9,12 +9,11 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/draft"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -84,31 +83,31 @@ type draftFlags struct {
 
 // openDraft reads the model, and imports it if it is not ONNX. What is wrong beside the model is refused before that,
 // since a toolchain of gigabytes may have to be installed. to is the folder for cases.
-func (a *app) openDraft(ctx context.Context, model, to string, o draftFlags) (pipeline.DraftModel, error) {
+func (a *app) openDraft(ctx context.Context, model, to string, o draftFlags) (draft.Model, error) {
 	trusted := o.trusted
-	format, err := pipeline.DraftFormat(model)
-	pickle := slices.Equal(trusted, []string{pipeline.TrustPickle})
+	format, err := draft.FormatOf(model)
+	pickle := slices.Equal(trusted, []string{draft.TrustPickle})
 	switch {
 	case err != nil && (format == "" || !pickle):
-		return pipeline.DraftModel{}, err
+		return draft.Model{}, err
 	case pickle && err == nil:
-		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid,
-			"--trust %s: %s is of format %s: pickles are trusted in programs of torch.export only", pipeline.TrustPickle, model, format)
+		return draft.Model{}, registry.Errorf(registry.CodeInvalid,
+			"--trust %s: %s is of format %s: pickles are trusted in programs of torch.export only", draft.TrustPickle, model, format)
 	case len(trusted) > 0 && !pickle && format != spec.FormatSkops:
-		return pipeline.DraftModel{}, registry.Errorf(registry.CodeInvalid,
+		return draft.Model{}, registry.Errorf(registry.CodeInvalid,
 			"--trust: %s is of format %s: types are trusted in skops files only", model, format)
 	}
 	if format == spec.FormatONNX {
-		return pipeline.OpenDraft(model)
+		return draft.Open(model)
 	}
-	if err := pipeline.CheckDraft(o.file, model, o.cases, o.label, to); err != nil {
-		return pipeline.DraftModel{}, err
+	if err := draft.Check(o.file, model, o.cases, o.label, to); err != nil {
+		return draft.Model{}, err
 	}
 	m, err := a.tools().OpenLocal()
 	if err != nil {
-		return pipeline.DraftModel{}, err
+		return draft.Model{}, err
 	}
-	opened, err := a.localPipeline(m, toolchains.Replacements{}, a.tools().InstallMissing).OpenDraft(ctx, model, format, trusted)
+	opened, err := draft.Import(ctx, a.localPipeline(m, toolchains.Replacements{}, a.tools().InstallMissing), model, format, trusted)
 	if format == spec.FormatSkops && registry.HasCode(err, registry.CodeUnsafe) {
 		err = registry.WithHint(err, "if they may be loaded: mlpromote init %s --trust TYPE,...", model)
 	}
@@ -159,13 +158,13 @@ func (a *app) draft(ctx context.Context, model string, o draftFlags) error {
 }
 
 // writeDraft writes the spec of a model and its schema.
-func writeDraft(model pipeline.DraftModel, file string, imported *recording.Imported, folder string) (pipeline.Drafted, error) {
+func writeDraft(model draft.Model, file string, imported *recording.Imported, folder string) (draft.Drafted, error) {
 	drafted, err := model.Draft(file, hostTarget(), imported, folder)
 	if err != nil {
-		return pipeline.Drafted{}, err
+		return draft.Drafted{}, err
 	}
 	if err := writeSchema(filepath.Dir(file)); err != nil {
-		return pipeline.Drafted{}, err
+		return draft.Drafted{}, err
 	}
 	return drafted, os.WriteFile(file, drafted.Text, 0o644)
 }
@@ -194,7 +193,7 @@ func onlyModel(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := pipeline.DraftFormat("."); err == nil && len(found) == 0 {
+	if _, err := draft.FormatOf("."); err == nil && len(found) == 0 {
 		return ".", nil // the folder of a model, such as one that save_pretrained wrote
 	}
 	if len(found) != 1 {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -56,11 +56,11 @@ type suggestedLimits struct {
 }
 
 func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolchains.Replacements) error {
-	s, p, err := a.localSpec(file, own)
+	s, env, err := a.localSpec(file, own)
 	if err != nil {
 		return err
 	}
-	suggested, err := p.SuggestLimits(ctx, s, cases)
+	suggested, err := tune.SuggestLimits(ctx, env, s, cases)
 	if err != nil {
 		return err
 	}

@@ -22,15 +22,15 @@ func main() {
 	if exit, keeper := toolchains.EnterSandbox(); keeper {
 		os.Exit(exit)
 	}
-	os.Exit(run())
+	os.Exit(runProgram())
 }
 
 // gcPercent lets the heap grow before it is collected: most verbs are done with less
 // than one collection would cost them.
 const gcPercent = 400
 
-// run is main with an exit code, so that tests can start it in their own process image.
-func run() int {
+// runProgram is main with an exit code, so that tests can start it in their own process image.
+func runProgram() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	debug.SetGCPercent(gcPercent)

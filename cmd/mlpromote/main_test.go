@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
@@ -20,5 +19,5 @@ func TestMain(m *testing.M) {
 	if exit, keeper := sandbox.Enter(); keeper {
 		os.Exit(exit)
 	}
-	testscript.Main(programtest.Main{M: m}, map[string]func(){"mlpromote": func() { os.Exit(run()) }})
+	testscript.Main(programtest.Main{M: m}, map[string]func(){"mlpromote": func() { os.Exit(runProgram()) }})
 }

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
@@ -122,8 +122,8 @@ func (a *app) plan(ctx context.Context, file string, own toolchains.Replacements
 		needed = append(needed, neededInstall{known.Name, known.Version, bytes})
 		return err
 	}
-	p := a.localPipeline(m, own.Or(s), missing)
-	plan, err := p.Plan(ctx, s)
+	env := a.localPipeline(m, own.Or(s), missing)
+	plan, err := build.Plan(ctx, env, s)
 	if err != nil {
 		return err
 	}

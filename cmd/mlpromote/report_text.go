@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -195,7 +195,7 @@ func fitnessText(f *registry.Fitness) string {
 }
 
 // briefs is a line for each engine: what failed first, or the limit with the smallest margin.
-func briefs(engines []pipeline.VerifiedEngine) string {
+func briefs(engines []verify.VerifiedEngine) string {
 	text := ""
 	for _, e := range engines {
 		if said := brief(e.Parity); said != "" {

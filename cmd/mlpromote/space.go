@@ -8,29 +8,28 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/run"
 )
 
 // space is what is free where builds write: steps in the folder for temporary files, what
 // they leave in the cache, and the content of the registry in the data directory.
-func (a *app) space(context.Context) (pipeline.Space, error) {
+func (a *app) space(context.Context) (run.Space, error) {
 	cache, err := a.tools().Root()
 	if err != nil {
-		return pipeline.Space{}, err
+		return run.Space{}, err
 	}
 	places := []string{os.TempDir(), cache}
 	if a.Registry == "" && a.storage == "" {
 		places = append(places, a.Data)
 	}
-	var least pipeline.Space
+	var least run.Space
 	for i, place := range places {
 		free, err := freeIn(place)
 		if err != nil {
-			return pipeline.Space{}, err
+			return run.Space{}, err
 		}
 		if i == 0 || free < least.Free {
-			least = pipeline.Space{Where: place, Free: free}
+			least = run.Space{Where: place, Free: free}
 		}
 	}
 	return least, nil

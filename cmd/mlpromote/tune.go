@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -73,11 +72,11 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
-	s, p, err := a.localSpec(f.file, f.own)
+	s, env, err := a.localSpec(f.file, f.own)
 	if err != nil {
 		return err
 	}
-	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
+	result, err := tune.Tune(ctx, env, s, tune.Options{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err
 	}
@@ -97,7 +96,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 }
 
 // finishTune writes the files that were asked for.
-func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error {
+func (a *app) finishTune(f tuneFlags, s *spec.Spec, r tune.Result) error {
 	if f.plot != "" {
 		drawing, err := r.Plot()
 		if err != nil {
@@ -149,11 +148,11 @@ func parseNodeCost(text string) (float64, error) {
 
 // tunedTrial is a trial as JSON, with its cost.
 type tunedTrial struct {
-	pipeline.Trial
+	tune.Trial
 	CostPerMillion float64 `json:"costPerMillion,omitempty"` // of predictions, in the unit of --node-cost
 }
 
-func tuneDocument(r pipeline.TuneResult, price float64) tuned {
+func tuneDocument(r tune.Result, price float64) tuned {
 	trials := make([]tunedTrial, len(r.Trials))
 	for i, t := range r.Trials {
 		trials[i] = tunedTrial{Trial: t}
@@ -166,12 +165,12 @@ func tuneDocument(r pipeline.TuneResult, price float64) tuned {
 
 // tuned is what tune found out.
 type tuned struct {
-	pipeline.TuneResult
+	tune.Result
 	Trials []tunedTrial `json:"trials"`
 }
 
 // tuneText is a table of the trials: "*" for the choice, "+" for others on the Pareto front.
-func tuneText(r pipeline.TuneResult, price float64) string {
+func tuneText(r tune.Result, price float64) string {
 	header := []string{"", "VARIANT", "PRECISION", "SIZE", strings.ToUpper(r.Loss), "P50", "P99", "PER SECOND"}
 	if price > 0 {
 		header = append(header, "COST OF 1M")
@@ -194,9 +193,9 @@ func tuneText(r pipeline.TuneResult, price float64) string {
 	return text
 }
 
-func trialCells(t pipeline.Trial, loss string, price float64) []string {
+func trialCells(t tune.Trial, loss string, price float64) []string {
 	lost := cell(t.Loss, "%.1f dB")
-	if loss == pipeline.LossAccuracy {
+	if loss == tune.LossAccuracy {
 		lost = percent(float64(t.Loss))
 	}
 	if math.IsNaN(float64(t.Loss)) {

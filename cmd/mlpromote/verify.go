@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -65,9 +65,9 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				p := a.pipeline(i, nil, own)
-				p.Destination, p.Targets, p.Sensitivity, p.LatencyTime = to, targets, sensitivity, latency
-				return a.verify(c.Context(), i, ref, p)
+				env := a.pipeline(i, nil, own)
+				env.Destination, env.Targets, env.Sensitivity, env.LatencyTime = to, targets, sensitivity, latency
+				return a.verify(c.Context(), i, ref, env)
 			})
 		},
 	}
@@ -93,13 +93,13 @@ func checkTimes(sensitivity, latency time.Duration) error {
 	return nil
 }
 
-func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, p *pipeline.Pipeline) error {
+func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, env *run.Env) error {
 	root, err := a.tools().Root()
 	if err != nil {
 		return err
 	}
-	p.Unfinished = filepath.Join(root, "verify")
-	result, err := p.Verify(ctx, ref)
+	env.Unfinished = filepath.Join(root, "verify")
+	result, err := verify.Verify(ctx, env, ref)
 	if len(result.Engines) == 0 {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, 
 }
 
 // slowText points an engine out that is far slower than fp32 here.
-func slowText(s pipeline.SlowEngine) string {
+func slowText(s verify.SlowEngine) string {
 	than := s.Than
 	if than == "reference" {
 		than = "the reference model"
@@ -142,14 +142,14 @@ func slowText(s pipeline.SlowEngine) string {
 // verifiedRelease is what verify found out, with its ref as printed.
 type verifiedRelease struct {
 	Ref string `json:"ref"`
-	pipeline.VerifyResult
+	verify.Result
 }
 
 // shownNodes is how many nodes a report of sensitivity names on a terminal.
 const shownNodes = 8
 
 // explain shows what the layers of failing int8 engines cost.
-func (a *app) explain(r pipeline.VerifyResult) {
+func (a *app) explain(r verify.Result) {
 	for _, e := range explained(r) {
 		a.ui.Note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s",
 			e.Label, float64(e.Sensitivity.SNRdB), ui.Layout(sensitivityText(*e.Sensitivity)))
@@ -158,9 +158,9 @@ func (a *app) explain(r pipeline.VerifyResult) {
 
 // explained are the engines whose layers explain their failure, once for each variant. The figures are of ONNX Runtime:
 // beside the verdict of an engine of another runtime they would be read as its own.
-func explained(r pipeline.VerifyResult) []pipeline.VerifiedEngine {
-	var all []pipeline.VerifiedEngine
-	shown := make(map[*pipeline.Sensitivity]bool)
+func explained(r verify.Result) []verify.VerifiedEngine {
+	var all []verify.VerifiedEngine
+	shown := make(map[*verify.Sensitivity]bool)
 	for _, e := range r.Engines {
 		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 && e.Parity.Runtime.Name == plan.ONNXRuntime {
 			shown[s] = true
@@ -170,7 +170,7 @@ func explained(r pipeline.VerifyResult) []pipeline.VerifiedEngine {
 	return all
 }
 
-func sensitivityText(s pipeline.Sensitivity) string {
+func sensitivityText(s verify.Sensitivity) string {
 	rows := [][]string{{"    NODE", "OPERATOR", "SNR"}}
 	for _, n := range s.Nodes {
 		if n.Costs() && len(rows) <= shownNodes {
@@ -180,7 +180,7 @@ func sensitivityText(s pipeline.Sensitivity) string {
 	return strings.TrimRight(ui.Table(rows), "\n")
 }
 
-func verifyText(r pipeline.VerifyResult) string {
+func verifyText(r verify.Result) string {
 	rows := [][]string{engineHeader()}
 	for n, e := range r.Engines {
 		if n == 0 {

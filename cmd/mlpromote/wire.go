@@ -7,7 +7,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/ingest"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -24,11 +25,11 @@ func (a *app) tools() toolchains.Config {
 
 // pipeline is the pipeline over the opened data directory. m remembers what drivers
 // do; nil remembers nothing. own are what takes the place of installs.
-func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolchains.Replacements) *pipeline.Pipeline {
-	p := a.localPipeline(m, own, a.tools().InstallMissing)
-	p.Registry, p.Parts, p.Sign, p.Space = i, i.Store, i.Keys.Sign, a.space
-	p.Inspected = a.Registry != "" && !i.Envs.First().External()
-	p.OpenKey = func(ctx context.Context, role registry.Role, environment, model string) error {
+func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolchains.Replacements) *run.Env {
+	env := a.localPipeline(m, own, a.tools().InstallMissing)
+	env.Registry, env.Parts, env.Sign, env.Space = i, i.Store, i.Keys.Sign, a.space
+	env.Inspected = a.Registry != "" && !i.Envs.First().External()
+	env.OpenKey = func(ctx context.Context, role registry.Role, environment, model string) error {
 		s, err := i.Keys.Signer(ctx, role)
 		if err != nil {
 			return err
@@ -47,16 +48,16 @@ func (a *app) pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolcha
 			"in the folder where the data directory of the registry is, with this public key: mlpromote trust add %s --name NAME --role %s --env %s",
 			public, role, environment)
 	}
-	return p
+	return env
 }
 
 // localSpec loads a spec and checks its files, for a pipeline without a registry that installs the toolchains that are missing.
-func (a *app) localSpec(file string, own toolchains.Replacements) (*spec.Spec, *pipeline.Pipeline, error) {
+func (a *app) localSpec(file string, own toolchains.Replacements) (*spec.Spec, *run.Env, error) {
 	s, err := a.tools().LoadSpec(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := pipeline.CheckFiles(s); err != nil {
+	if err := ingest.CheckFiles(s); err != nil {
 		return nil, nil, err
 	}
 	m, err := a.tools().OpenLocal()
@@ -67,8 +68,8 @@ func (a *app) localSpec(file string, own toolchains.Replacements) (*spec.Spec, *
 }
 
 // localPipeline is a pipeline without a registry.
-func (a *app) localPipeline(m *toolchains.BuildCache, own toolchains.Replacements, missing toolchains.WhenMissing) *pipeline.Pipeline {
-	p := a.tools().Pipeline(m, own, missing)
-	p.Tool = a.at().Tool()
-	return p
+func (a *app) localPipeline(m *toolchains.BuildCache, own toolchains.Replacements, missing toolchains.WhenMissing) *run.Env {
+	env := a.tools().Pipeline(m, own, missing)
+	env.Tool = a.at().Tool()
+	return env
 }

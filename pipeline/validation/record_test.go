@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -37,7 +37,7 @@ type record struct {
 func (r record) passed() bool { return r.Verdict == registry.VerdictPass }
 
 // note takes over what a verification found.
-func (r *record) note(e pipeline.VerifiedEngine) {
+func (r *record) note(e verify.VerifiedEngine) {
 	r.Verdict, r.Effects = e.Parity.Verdict, make(map[string]registry.Figure)
 	for _, reason := range e.Parity.Reasons {
 		r.Reasons = append(r.Reasons, strings.TrimSuffix(reason.Code+"/"+reason.Figure, "/"))

@@ -14,11 +14,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -146,12 +147,12 @@ func try(t *testing.T, of about, task task) ([]record, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newPipeline(t, f.around)
-	built, err := p.Build(t.Context(), s, pipeline.BuildOptions{})
+	env := newPipeline(t, f.around)
+	built, err := build.Build(t.Context(), env, s, build.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}
-	verified, err := p.Verify(t.Context(), built.Ref)
+	verified, err := verify.Verify(t.Context(), env, built.Ref)
 	if err != nil && !registry.HasCode(err, registry.CodeLimit) {
 		return nil, fmt.Errorf("verify: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -23,7 +23,7 @@ import (
 
 // newPipeline makes a pipeline over a registry in memory, with the real toolchains, whose drivers
 // have a fault put around them.
-func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *pipeline.Pipeline {
+func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *run.Env {
 	t.Helper()
 	db, blobs := mem.New(), mem.NewBlobs()
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
@@ -34,9 +34,9 @@ func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pipeline.Pipeline{
+	return &run.Env{
 		Registry: svc, Parts: content, Sign: keys.Sign,
-		Toolchain: func(_ context.Context, name string) (pipeline.Toolchain, error) { return tools(t, name, around) },
+		Toolchain: func(_ context.Context, name string) (run.Toolchain, error) { return tools(t, name, around) },
 		Node: func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
 			return node.Describe(ctx, node.Options{Runtimes: runtimes})
 		},
@@ -45,14 +45,14 @@ func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *
 
 // tools are the drivers of a toolchain that is installed. ONNX's evaluator is not among them: it
 // computes the golden outputs again, which is the same for engines with a fault and without.
-func tools(t *testing.T, name string, around func(toolchain.Driver) toolchain.Driver) (pipeline.Toolchain, error) {
+func tools(t *testing.T, name string, around func(toolchain.Driver) toolchain.Driver) (run.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
-		return pipeline.Toolchain{}, err
+		return run.Toolchain{}, err
 	}
 	installer := toolchaintest.Installer(t, name)
 	program := script.New(script.Installed(installer, name), driverproc.Budget{})
-	made := pipeline.Toolchain{Profile: source.Profile}
+	made := run.Toolchain{Profile: source.Profile}
 	if source.Quantizes {
 		made.Quantizer = around(program)
 	}

@@ -48,8 +48,9 @@ func deciding() []string {
 	return []string{
 		"./registry", "./registry/access/...", "./registry/checkpoint", "./registry/config", "./registry/environments", "./registry/gate",
 		"./registry/gc", "./registry/internal/catalog", "./registry/node", "./registry/oci", "./registry/service",
-		"./signer", "./validators/...", "./pipeline", "./pipeline/approver", "./pipeline/cases", "./pipeline/confined",
-		"./pipeline/consistency", "./pipeline/divergence", "./pipeline/fitness", "./pipeline/plan", "./pipeline/pull", "./pipeline/spec", "./pipeline/tradeoff",
+		"./signer", "./validators/...", "./pipeline/approver", "./pipeline/build", "./pipeline/cases", "./pipeline/confined",
+		"./pipeline/consistency", "./pipeline/diagnose", "./pipeline/divergence", "./pipeline/draft", "./pipeline/fitness", "./pipeline/goldenset", "./pipeline/ingest",
+		"./pipeline/plan", "./pipeline/pull", "./pipeline/run", "./pipeline/spec", "./pipeline/tradeoff", "./pipeline/tune", "./pipeline/verify",
 	}
 }
 

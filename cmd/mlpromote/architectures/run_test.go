@@ -16,8 +16,9 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 )
 
 // batches are the sizes in which a plain load runs cases.
@@ -55,9 +56,9 @@ func target(runtime string) string {
 
 // said is what a verb printed, as JSON.
 type said struct {
-	Ref     string                    `json:"ref"`
-	Failed  []pipeline.FailedEngine   `json:"failed"`
-	Engines []pipeline.VerifiedEngine `json:"engines"`
+	Ref     string                  `json:"ref"`
+	Failed  []build.FailedEngine    `json:"failed"`
+	Engines []verify.VerifiedEngine `json:"engines"`
 	Error   *struct {
 		Message string `json:"message"`
 	} `json:"error"`
@@ -100,7 +101,9 @@ func (r *release) verb(t *testing.T, args ...string) said {
 }
 
 var variantsLine = regexp.MustCompile(`(?m)^variants: .*$`)
+
 var targetsLine = regexp.MustCompile(`(?m)^targets: .*$`)
+
 var versionLine = regexp.MustCompile(`(?m)^version: .*$`)
 
 // draft writes the spec as a user would have it written, and puts variants, calibration and target in.

@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -21,7 +20,7 @@ func (v Verbs) Bisect() *cobra.Command {
 	var own toolchains.Replacements
 	var environment string
 	var all bool
-	var o pipeline.BisectOptions
+	var o diagnose.BisectOptions
 	c := &cobra.Command{
 		Use:   "bisect [REF | MODEL --env ENV]",
 		Short: "Find the first tensor in which an engine and the reference model part ways",
@@ -57,7 +56,7 @@ REF defaults to the last build here. --engine is not needed if the release has o
 				if err != nil {
 					return err
 				}
-				found, err := v.Pipeline(i, own).Bisect(c.Context(), ref, o)
+				found, err := diagnose.Bisect(c.Context(), v.Pipeline(i, own), ref, o)
 				if err != nil {
 					return err
 				}
@@ -78,10 +77,10 @@ REF defaults to the last build here. --engine is not needed if the release has o
 // bisected is what bisect prints.
 type bisected struct {
 	Ref string `json:"ref"`
-	pipeline.Bisection
+	diagnose.Bisection
 }
 
-func bisectText(b pipeline.Bisection, all bool) string {
+func bisectText(b diagnose.Bisection, all bool) string {
 	text := fmt.Sprintf("%s\n%s, %s, on %s %s\n", ui.Plain(b.Ref.String()), ui.Plain(b.Engine), ui.Plain(b.Precision), ui.Plain(b.Runtime.Name),
 		ui.Plain(b.Runtime.Version))
 	how := "the engine's own graph, with inner tensors as outputs"
@@ -109,7 +108,7 @@ func bisectText(b pipeline.Bisection, all bool) string {
 }
 
 // firstText says where errors begin.
-func firstText(b pipeline.Bisection) string {
+func firstText(b diagnose.Bisection) string {
 	limit := fmt.Sprintf("%s, the limit of %s", decibels(b.LimitDB), ui.Plain(b.LimitOf))
 	if b.WithinLimit { // no limit is broken: the mark only finds where most of the error begins
 		limit = fmt.Sprintf("the mark of %s, 3 dB better than the worst output; the outputs keep their limits of errors", decibels(b.LimitDB))
@@ -146,7 +145,7 @@ func firstText(b pipeline.Bisection) string {
 	return text
 }
 
-func outputsTable(b pipeline.Bisection) string {
+func outputsTable(b diagnose.Bisection) string {
 	rows := [][]string{{"OUTPUT", "SNR OF THE ENGINE", "WITH INNER TENSORS AS OUTPUTS"}}
 	differ := ""
 	for _, o := range b.Outputs {
@@ -162,10 +161,10 @@ func outputsTable(b pipeline.Bisection) string {
 // around is how many tensors are shown before and behind the first that parts ways.
 const around = 6
 
-func tensorsTable(b pipeline.Bisection, all bool) string {
+func tensorsTable(b diagnose.Bisection, all bool) string {
 	at := -1
 	if b.First != nil {
-		at = slices.IndexFunc(b.Tensors, func(t pipeline.TensorDifference) bool { return t.Name == b.First.Name })
+		at = slices.IndexFunc(b.Tensors, func(t diagnose.TensorDifference) bool { return t.Name == b.First.Name })
 	}
 	from, to := max(at-around, 0), min(max(at, 0)+around+1, len(b.Tensors))
 	if all {
@@ -186,7 +185,7 @@ func tensorsTable(b pipeline.Bisection, all bool) string {
 	return text
 }
 
-func layersText(l *pipeline.LayerCosts) string {
+func layersText(l *diagnose.LayerCosts) string {
 	if l == nil {
 		return ""
 	}
@@ -205,7 +204,7 @@ func layersText(l *pipeline.LayerCosts) string {
 }
 
 // costliest is the layer that costs most when it alone is quantized.
-func costliest(layers []pipeline.LayerCost) (worst pipeline.LayerCost, ok bool) {
+func costliest(layers []diagnose.LayerCost) (worst diagnose.LayerCost, ok bool) {
 	for _, l := range layers {
 		if l.Alone != nil && *l.Alone < same && (!ok || *l.Alone < *worst.Alone) {
 			worst, ok = l, true

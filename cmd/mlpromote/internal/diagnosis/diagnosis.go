@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -22,5 +22,5 @@ type Verbs struct {
 	// Format is that of --output, once the command line was read.
 	Format *string
 	// Pipeline is one over an open registry, with what takes the place of installs.
-	Pipeline func(i *wiring.Instance, own toolchains.Replacements) *pipeline.Pipeline
+	Pipeline func(i *wiring.Instance, own toolchains.Replacements) *run.Env
 }

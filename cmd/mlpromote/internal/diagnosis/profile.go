@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 )
 
 // Profile says where the time of an engine goes.
@@ -40,7 +39,7 @@ REF defaults to the last build here. --engine is not needed if the release has o
 				if err != nil {
 					return err
 				}
-				found, err := v.Pipeline(i, own).Profile(c.Context(), ref, engine)
+				found, err := diagnose.Profile(c.Context(), v.Pipeline(i, own), ref, engine)
 				if err != nil {
 					return err
 				}
@@ -59,13 +58,13 @@ REF defaults to the last build here. --engine is not needed if the release has o
 // profiled is what profile prints.
 type profiled struct {
 	Ref string `json:"ref"`
-	pipeline.Profiled
+	diagnose.Profiled
 }
 
 // shownNodes is how many nodes are shown without --all.
 const shownNodes = 10
 
-func profileText(p pipeline.Profiled, all bool) string {
+func profileText(p diagnose.Profiled, all bool) string {
 	text := fmt.Sprintf("%s\n%s on %s %s\n", ui.Plain(p.Ref.String()), ui.Plain(p.Engine), ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version))
 	if b, ok := p.Bottleneck(); ok {
 		text += fmt.Sprintf("most time: %s (%s), %.0f %% of what all nodes take\n", ui.Plain(b.Node), ui.Plain(b.Operator), 100*b.Share)
@@ -94,7 +93,7 @@ func profileText(p pipeline.Profiled, all bool) string {
 }
 
 // partsTable is what loading and a run come to.
-func partsTable(p pipeline.Profiled) string {
+func partsTable(p diagnose.Profiled) string {
 	rows := [][]string{{"PART", "TIME"}, {"load", took(p.LoadNS)}}
 	for _, part := range p.Load {
 		rows = append(rows, []string{"  " + part.Name, took(part.TimeNS)})

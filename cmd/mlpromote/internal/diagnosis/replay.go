@@ -13,12 +13,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/percase"
@@ -81,7 +80,7 @@ Exit code 3: the case exceeds a limit.`,
 // replayed is what replay prints.
 type replayed struct {
 	Ref string `json:"ref"`
-	pipeline.Replayed
+	diagnose.Replayed
 	Saved string `json:"saved,omitempty"` // case.json
 }
 
@@ -107,7 +106,7 @@ func (v Verbs) replay(ctx context.Context, i *wiring.Instance, file string, o re
 	if err != nil {
 		return err
 	}
-	found, err := v.Pipeline(i, o.own).Replay(ctx, ref, run)
+	found, err := diagnose.Replay(ctx, v.Pipeline(i, o.own), ref, run)
 	if err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (v Verbs) replay(ctx context.Context, i *wiring.Instance, file string, o re
 }
 
 // exceeded is the error of a case that exceeds limits.
-func exceeded(r pipeline.Replayed) error {
+func exceeded(r diagnose.Replayed) error {
 	var lines []string
 	for _, output := range r.Outputs {
 		for _, check := range output.Checks {
@@ -164,8 +163,8 @@ func readLimited(file string, most int64) ([]byte, error) {
 
 // toReplay finds out what a file is, and what is to be run.
 func (v Verbs) toReplay(ctx context.Context, i *wiring.Instance, file string, data []byte, o replayOptions) (registry.Ref,
-	pipeline.ReplayOptions, error) {
-	run := pipeline.ReplayOptions{Engine: o.engine, Case: o.number}
+	diagnose.ReplayOptions, error) {
+	run := diagnose.ReplayOptions{Engine: o.engine, Case: o.number}
 	if figures, err := percase.Read(data); err == nil {
 		return v.ofFigures(i, figures, o, run)
 	}
@@ -180,7 +179,7 @@ func (v Verbs) toReplay(ctx context.Context, i *wiring.Instance, file string, da
 	}
 	run.Report, run.Engine = &report, cmp.Or(run.Engine, string(subject))
 	if run.Case < 0 {
-		worst, ok := pipeline.WorstCase(report)
+		worst, ok := diagnose.WorstCase(report)
 		if !ok {
 			return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid,
 				"%s: no case of the report differs from the reference model: name one with --case", file)
@@ -196,8 +195,8 @@ func (v Verbs) toReplay(ctx context.Context, i *wiring.Instance, file string, da
 }
 
 // ofFigures is the worst case of per-case figures: the one with the largest error.
-func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOptions, run pipeline.ReplayOptions) (registry.Ref,
-	pipeline.ReplayOptions, error) {
+func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOptions, run diagnose.ReplayOptions) (registry.Ref,
+	diagnose.ReplayOptions, error) {
 	if o.ref == "" || o.engine == "" {
 		return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid,
 			"per-case figures do not name their engine: want --ref and --engine with them")
@@ -221,8 +220,8 @@ func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOp
 }
 
 // ofSaved is a case that replay saved.
-func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o replayOptions, run pipeline.ReplayOptions) (registry.Ref,
-	pipeline.ReplayOptions, error) {
+func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o replayOptions, run diagnose.ReplayOptions) (registry.Ref,
+	diagnose.ReplayOptions, error) {
 	path := filepath.Join(filepath.Dir(file), "case.npz")
 	f, err := os.Open(path)
 	if err != nil {
@@ -326,7 +325,7 @@ func folderToBe(flag, path string) error {
 }
 
 // saveCase writes case.npz and case.json, and returns the path of the latter.
-func saveCase(dir string, r pipeline.Replayed) (string, error) {
+func saveCase(dir string, r diagnose.Replayed) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -369,7 +368,7 @@ func replayText(r replayed) string {
 	}
 	text := fmt.Sprintf("%s\n%s on %s %s, %s\n\n", ui.Plain(r.Ref), ui.Plain(r.Engine), ui.Plain(r.Runtime.Name), ui.Plain(r.Runtime.Version), which)
 	rows := [][]string{{"", "NAME", "TYPE", "SHAPE", "SMALLEST", "LARGEST", "MEAN", "SPREAD"}}
-	row := func(what string, s pipeline.TensorSummary) {
+	row := func(what string, s diagnose.TensorSummary) {
 		cells := []string{what, s.Name, s.DType, strings.Trim(fmt.Sprint(s.Shape), "[]")}
 		for _, f := range []registry.Figure{s.Min, s.Max, s.Mean, s.Spread} {
 			cells = append(cells, fmt.Sprintf("%.4g", float64(f)))
@@ -396,7 +395,7 @@ func replayText(r replayed) string {
 	return text
 }
 
-func replayedOutput(o pipeline.ReplayedOutput) string {
+func replayedOutput(o diagnose.ReplayedOutput) string {
 	if o.Problem != "" {
 		return ui.Plain(o.Name+": not compared: "+o.Problem) + "\n"
 	}

@@ -15,10 +15,10 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/remotecache"
+	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -38,13 +38,13 @@ func All() []Predicate {
 		{"parity", registry.PredicateParity, "what a verifier found when it compared an engine with the reference model", of[registry.ParityReport]()},
 		{"performance", registry.PredicatePerformance, "the latency of an engine on one machine", of[registry.PerformanceReport]()},
 		{"provenance", registry.PredicateProvenance,
-			"how a builder made an engine: SLSA provenance, with the fields that mlpromote writes", of[pipeline.Provenance]()},
+			"how a builder made an engine: SLSA provenance, with the fields that mlpromote writes", of[build.Provenance]()},
 		{"quarantine", registry.PredicateQuarantine, "a release or an engine must not be used, or may be used again", of[registry.Quarantine]()},
 		{"restrictions", registry.PredicateRestrictions,
 			"what must not be used in an environment, nor what was made from it", of[registry.RestrictionList]()},
 		{"step", remotecache.PredicateStep, "a builder vouches for a finished step in a shared build cache", of[remotecache.Statement]()},
 		{"test-result", registry.PredicateTestResult,
-			"a verification in short: in-toto test result, with the fields that mlpromote writes", of[pipeline.TestResult]()},
+			"a verification in short: in-toto test result, with the fields that mlpromote writes", of[verify.TestResult]()},
 		{"trust-bundle", registry.PredicateTrustBundle,
 			"by what to judge what a registry hands out: keys, restriction lists and a checkpoint, until it expires", of[registry.TrustBundle]()},
 		{"verification-summary", registry.PredicateVSA,

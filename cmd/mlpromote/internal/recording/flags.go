@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/capture"
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/cases/images"
+	"mlpromote.dev/mlpromote/pipeline/draft"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -160,7 +159,7 @@ func (f *Flags) inputsOf(ctx context.Context, model string, inputs OfSpec) (*val
 	var err error
 	switch {
 	case model != "":
-		iface, err = pipeline.InputsOfModel(model)
+		iface, err = draft.InputsOfModel(model)
 	case f.File != "":
 		iface, err = inputs(ctx, f.File)
 	default:

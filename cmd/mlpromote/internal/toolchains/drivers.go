@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"sync"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -19,45 +19,45 @@ import (
 // called for one that is not installed.
 func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacements) opener {
 	var lock sync.Mutex
-	made := make(map[string]pipeline.Toolchain)
+	made := make(map[string]run.Toolchain)
 	var pool *toolchain.ResourcePool
 	var open opener
-	open = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	open = func(ctx context.Context, name string) (run.Toolchain, error) {
 		if tools, ok := made[name]; ok {
 			return tools, nil
 		}
 		if pool == nil {
 			var err error
 			if pool, err = room(ctx); err != nil {
-				return pipeline.Toolchain{}, err
+				return run.Toolchain{}, err
 			}
 		}
 		w := driverDeps{steps, pool}
 		installer, err := c.Installer()
 		if err != nil {
-			return pipeline.Toolchain{}, err
+			return run.Toolchain{}, err
 		}
 		if tools, ok, err := c.manifestDrivers(ctx, w, name, open); err != nil {
-			return pipeline.Toolchain{}, err
+			return run.Toolchain{}, err
 		} else if ok {
 			made[name] = tools
 			return tools, nil
 		}
-		run, err := own.adopt(ctx, installer, name)
+		execution, err := own.adopt(ctx, installer, name)
 		if err != nil {
-			return pipeline.Toolchain{}, err
+			return run.Toolchain{}, err
 		}
 		_, err = installer.Find(name)
 		if registry.HasCode(err, registry.CodeUnavailable) {
 			err = missing(ctx, installer, name)
 		}
 		if err != nil {
-			return pipeline.Toolchain{}, err
+			return run.Toolchain{}, err
 		}
-		made[name], err = openDrivers(installer, run, w, name)
+		made[name], err = openDrivers(installer, execution, w, name)
 		return made[name], err
 	}
-	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+	return func(ctx context.Context, name string) (run.Toolchain, error) {
 		lock.Lock()
 		defer lock.Unlock()
 		return open(ctx, name)
@@ -65,7 +65,7 @@ func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacem
 }
 
 // opener gives the drivers of a toolchain.
-type opener = func(ctx context.Context, name string) (pipeline.Toolchain, error)
+type opener = func(ctx context.Context, name string) (run.Toolchain, error)
 
 // WhenMissing makes the installer find a toolchain that is not installed, or says why not.
 type WhenMissing = func(ctx context.Context, installer *install.Installer, name string) error
@@ -78,13 +78,13 @@ func (c Config) InstallMissing(ctx context.Context, installer *install.Installer
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, run driverproc.Runner, w driverDeps, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, execution driverproc.Runner, w driverDeps, name string) (run.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
-		return pipeline.Toolchain{}, err
+		return run.Toolchain{}, err
 	}
-	program := script.New(script.In(run, script.Installed(installer, name)), driverproc.Budget{})
-	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
+	program := script.New(script.In(execution, script.Installed(installer, name)), driverproc.Budget{})
+	tools := run.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
 	if len(source.Imports) > 0 {
 		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -49,25 +49,25 @@ func (c Config) manifests() ([]string, error) {
 
 // manifestDrivers are those of a toolchain that a manifest describes, if one does. Its compiler may
 // take what another toolchain makes, which open gives.
-func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, open opener) (pipeline.Toolchain, bool, error) {
+func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, open opener) (run.Toolchain, bool, error) {
 	names, err := c.manifests()
 	if err != nil {
-		return pipeline.Toolchain{}, false, err
+		return run.Toolchain{}, false, err
 	}
 	if slices.Contains(drivers.Names(), name) || !slices.Contains(names, name) { // name may be that of a release, so anything
-		return pipeline.Toolchain{}, false, nil
+		return run.Toolchain{}, false, nil
 	}
 	m, err := c.manifest(name)
 	if err != nil {
-		return pipeline.Toolchain{}, false, err
+		return run.Toolchain{}, false, err
 	}
 	driver, err := manifest.New(ctx, m, manifest.Options{Private: c.Private})
 	if err != nil {
-		return pipeline.Toolchain{}, false, err
+		return run.Toolchain{}, false, err
 	}
 	profile := m.Profile()
 	profile.Reading = drivers.Reading(profile.Format)
-	tools := pipeline.Toolchain{Profile: profile, Engines: w.driver(driver, profile.Cost), Timing: driver}
+	tools := run.Toolchain{Profile: profile, Engines: w.driver(driver, profile.Cost), Timing: driver}
 	if m.Compile.From != nil {
 		err = c.chain(ctx, &tools, *m.Compile.From, names, open)
 	}
@@ -85,7 +85,7 @@ func (c Config) manifest(name string) (manifest.Manifest, error) {
 }
 
 // chain has another toolchain compile the model before these tools do.
-func (c Config) chain(ctx context.Context, tools *pipeline.Toolchain, from manifest.From, manifests []string, open opener) error {
+func (c Config) chain(ctx context.Context, tools *run.Toolchain, from manifest.From, manifests []string, open opener) error {
 	name := tools.Profile.Name
 	if slices.Contains(manifests, from.Toolchain) {
 		first, err := c.manifest(from.Toolchain)

@@ -7,8 +7,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ci"
-	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/origin"
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
@@ -43,12 +43,12 @@ const StateInstalled = install.StateInstalled
 // Pipeline is a pipeline with the drivers and the description of this machine, and without a registry. m
 // remembers what drivers do; nil remembers nothing. own are what takes the place of installs. missing is called
 // for a toolchain that is not installed.
-func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *pipeline.Pipeline {
+func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *run.Env {
 	var steps toolchain.Steps
 	if m != nil {
 		steps = m.steps
 	}
-	return &pipeline.Pipeline{
+	return &run.Env{
 		Toolchain: c.drivers(missing, steps, own), ImporterOf: drivers.Importer, Node: Describe, Progress: c.UI.Progress, Warn: c.UI.Warn,
 		Score: own.python(c.Getenv("MLPROMOTE_PYTHON")).Score, Origin: c.origin,
 	}

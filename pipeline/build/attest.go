@@ -1,0 +1,98 @@
+package build
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// attest signs the release and every engine, and says how each engine was made. What
+// a trusted builder has said already is not said again, so that a rebuild from the
+// cache opens no key. It gives the number of bundles that it attached.
+func attest(ctx context.Context, b making, environment string, r stored) (int, error) {
+	claims, _, err := b.env.Registry.Claims(ctx, environment, r.Release)
+	if err != nil {
+		return 0, err
+	}
+	done := b.env.Step("sign")
+	attached, err := sign(ctx, b, environment, r, claims)
+	note := "signed already"
+	if attached > 0 {
+		note = ""
+	}
+	done(note, err)
+	return attached, err
+}
+
+func sign(ctx context.Context, b making, environment string,
+	r stored, claims []registry.Claim) (int, error) {
+	attached := 0
+	counted, _ := registry.Accept(r.Release, claims)
+	subjects := r.Subjects()
+	if r.Part != "" {
+		slices.Reverse(subjects) // a part counts when the history has the statement about it: it is the last
+	}
+	for _, subject := range subjects {
+		statements, err := missingStatements(b, r, subject, counted)
+		if err != nil {
+			return attached, err
+		}
+		for _, statement := range statements {
+			err := b.env.Attach(ctx, registry.RoleBuilder, statement, registry.Attachment{
+				Environment: environment, Model: r.Model, Release: r.Digest, Subject: subject.Digest})
+			if err != nil {
+				return attached, err
+			}
+			attached++
+		}
+	}
+	return attached, nil
+}
+
+// missingStatements makes the statements about a subject of a release that are not among the claims
+// that count.
+func missingStatements(b making, r stored, subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
+	var statements [][]byte
+	add := func(predicateType string, predicate any,
+		about registry.StatementSubject, class registry.Reproducibility) error {
+		said := slices.ContainsFunc(claims, func(c registry.Claim) bool {
+			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType &&
+				(class == "" || c.Statement.Reproducible() == class)
+		})
+		if said {
+			return nil
+		}
+		statement, err := registry.NewStatement(predicateType, predicate, about)
+		statements = append(statements, statement)
+		return err
+	}
+	if r.Part != "" && subject.Digest == r.Digest {
+		return missingPart(b, r.Release, claims)
+	}
+	// cosign names no subject in what it signs, and so neither does this.
+	if err := add(registry.PredicateSign, struct{}{},
+		registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
+		return nil, err
+	}
+	engine, ok := r.Engine(subject.Digest)
+	if !ok {
+		if len(b.left) > 0 || b.origin != nil || len(b.assembled) > 0 { // engines that another release has too say where that came from
+			about := registry.StatementSubject{Name: b.Plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
+			if err := add(registry.PredicateProvenance, releaseProvenance(b, r.Release), about, ""); err != nil {
+				return nil, err
+			}
+		}
+		return statements, nil
+	}
+	for _, e := range b.engines {
+		if e.Engine.Label() != engine.Label() {
+			continue
+		}
+		about := registry.StatementSubject{Name: b.Plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
+		if err := add(registry.PredicateProvenance, provenance(b, r, e), about, reproducible(b, e)); err != nil {
+			return nil, err
+		}
+	}
+	return statements, nil
+}

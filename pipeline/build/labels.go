@@ -1,0 +1,70 @@
+package build
+
+import (
+	"errors"
+	"math"
+
+	"mlpromote.dev/mlpromote/pipeline/goldenset"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// checkLabels compares the golden outputs with the labels, so that labels which do not fit are
+// refused before anything is signed, and not taken for a fault of an engine. Errors: CodeInvalid.
+func checkLabels(m Maker, golden goldenset.Set) error {
+	metric, output, ok, err := m.Plan.Interface.Accuracy(m.Plan.Limits.Accuracy)
+	labels := m.Inputs.Cases.Record.Labels
+	if err != nil || !ok || labels == "" || metric.Needs == accuracy.NeedsProgram {
+		return err // see tryProgram
+	}
+	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
+	for i, file := range golden.Files {
+		if err := addOutputs(counter, file.Path, file.Path, output.Name, m.Plan.Limits.Accuracy.DetectedBy(), m.Inputs.Cases.Files[i].Path, labels); err != nil {
+			return m.Inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid,
+				"labels %q of %s: %s of output %q: %w", labels, m.Inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
+		}
+	}
+	reference := float64(counter.Result().Reference)
+	if math.IsNaN(reference) || math.IsInf(reference, 0) {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s of the reference model on the labels %q is %v: no engine can be compared with it", metric.Name, labels, reference),
+			"auc wants cases of both classes, f1_binary labels of class 1, r2 labels that differ, perplexity no probability of 0")
+	}
+	if reference == 0 && !metric.Loss && comparesReference(m.Plan.Limits.Accuracy) {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s of the reference model on the labels %q is 0: no engine can be worse, so that limits on what it loses prove nothing", metric.Name, labels),
+			"look whether the labels are those of these cases, and number the classes as the model does")
+	}
+	return nil
+}
+
+// comparesReference reports whether a limit is on what an engine loses.
+func comparesReference(l *validators.AccuracyLimit) bool {
+	return l != nil && (l.Drop != nil || l.Relative != nil || l.Regression != nil || l.Slices != nil && l.Slices.Drop != nil)
+}
+
+// addOutputs adds a shard of outputs of the reference model, and those of an engine for the same cases.
+func addOutputs(counter *accuracy.Counter, reference, engine, output string, by *accuracy.Detections, cases, labels string) (err error) {
+	var files [3]*tensor.File
+	for i, path := range []string{reference, engine, cases} {
+		if files[i], err = tensor.Open(path, tensor.Limits{}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, files[i].Close()) }()
+	}
+	want, err := by.Read(files[0], output)
+	if err != nil {
+		return err
+	}
+	got, err := by.Read(files[1], output)
+	if err != nil {
+		return err
+	}
+	right, err := files[2].Tensor(labels)
+	if err != nil {
+		return err
+	}
+	return counter.Add(want, got, right)
+}

@@ -1,0 +1,25 @@
+package build
+
+import (
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A quantizer that leaves no table of ranges ends the build where it stores what it learned.
+func TestStoreWithoutRanges(t *testing.T) {
+	t.Parallel()
+	e := builtEngine{planned: plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": plan.MethodStatic}}}
+	e.steps = []run.Step{{Name: "quantize", Job: toolchain.Job{Verb: toolchain.VerbQuantize}}}
+	b := making{}
+	b.Plan, b.engines = plan.Plan{Calibration: &plan.Set{}}, []builtEngine{e}
+	if part, err := tuningPart(b); !registry.HasCode(err, registry.CodeInternal) {
+		t.Errorf("part %+v, error %v; want CodeInternal", part, err)
+	}
+	if _, _, err := pushSources(t.Context(), b, "models"); !registry.HasCode(err, registry.CodeInternal) {
+		t.Errorf("storing the sources: error %v, want CodeInternal", err)
+	}
+}

@@ -1,0 +1,53 @@
+package ingest
+
+import (
+	"fmt"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// warnUnlikely adds warnings about recorded inputs that are like none in use: images of noise, and
+// sequences of one element. what is cases or calibration.
+func warnUnlikely(what string, set *cases.Set, iface validators.Interface, uses map[string]format.Use) error {
+	if set.Record.Origin == registry.OriginGenerated {
+		return nil // which is said already
+	}
+	for _, input := range iface.Inputs {
+		use := uses[input.Name]
+		var found bool
+		var err error
+		text := "all sequences have one element, which says nothing about longer ones"
+		switch {
+		case use.Image:
+			found, err = set.IsNoise(input.Name, !isChannels(input.Shape[1]))
+			text = "neighbouring pixels have nothing in common, as in noise: images in use have other values and ranges"
+		case use.Rows > 0:
+			found, err = set.Single(input.Name, len(input.Shape), openAxes(input))
+		}
+		if err != nil {
+			return err
+		}
+		if found {
+			set.Warnings = append(set.Warnings,
+				fmt.Sprintf("%s: input %q: %s; record inputs where the model is used (docs/how-to/cases.md)", what, input.Name, text))
+		}
+	}
+	return nil
+}
+
+// isChannels reports whether a dimension is that of the channels of an image.
+func isChannels(d validators.Dim) bool { return d.Size == 1 || d.Size == 3 || d.Size == 4 }
+
+// openAxes are the dimensions behind the batch that have no fixed size.
+func openAxes(input validators.TensorInfo) []int {
+	var open []int
+	for axis, d := range input.Shape {
+		if axis > 0 && d.Symbol != "" {
+			open = append(open, axis)
+		}
+	}
+	return open
+}

@@ -1,0 +1,92 @@
+package run
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Works reports whether the runtime itself starts on this machine.
+func (t Tool) Works(ctx context.Context, scratch string, node registry.Node) bool {
+	dir, err := os.MkdirTemp(scratch, "probe-*")
+	if err != nil {
+		return false
+	}
+	_, err = t.Timing.Do(ctx, toolchain.Job{Verb: toolchain.VerbProbe, Machine: Machine(node)}, filepath.Join(dir, "out"))
+	return err == nil
+}
+
+// LoadsAlike reports whether the same bytes would be loaded alike as one engine and as the other: by
+// the same runtime, load profile and providers, on the same kind of accelerator.
+func (t Tool) LoadsAlike(engine registry.Engine, by Tool, other registry.Engine) bool {
+	sameProvider := func(a, b registry.Provider) bool { return a.Name == b.Name && maps.Equal(a.Options, b.Options) }
+	return t.Identity.Name == by.Identity.Name && reflect.DeepEqual(engine.Load, other.Load) &&
+		reflect.DeepEqual(engine.Target.Accelerator, other.Target.Accelerator) &&
+		slices.EqualFunc(engine.Providers, other.Providers, sameProvider)
+}
+
+// Tool is an open toolchain.
+type Tool struct {
+	Toolchain
+	Identity toolchain.Identity
+}
+
+// Tools are the toolchains that a build or a verification works with, by name.
+type Tools map[string]Tool
+
+// Open adds a toolchain, installing it where the pipeline was told to.
+func (t Tools) Open(ctx context.Context, env *Env, name string) error {
+	if _, ok := t[name]; ok {
+		return nil
+	}
+	opened, err := env.Toolchain(ctx, name)
+	if err != nil {
+		return err
+	}
+	identity, err := opened.Engines.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	t[name] = Tool{opened, identity}
+	return nil
+}
+
+// names lists the tools, in order.
+func (t Tools) names() []string { return slices.Sorted(maps.Keys(t)) }
+
+// Runtimes is what the tools bring to the machine that has them.
+func (t Tools) Runtimes() map[string]string {
+	found := make(map[string]string, len(t))
+	for name, tool := range t {
+		if tool.Profile.Name != "" { // what only quantizes runs nothing
+			found[name] = tool.Identity.Version
+		}
+	}
+	return found
+}
+
+// Planning gives the tools as a plan sees them.
+func (t Tools) Planning(ctx context.Context) (map[string]plan.Tool, error) {
+	seen := make(map[string]plan.Tool, len(t))
+	for name, tool := range t {
+		known := plan.Tool{Profile: tool.Profile, Identity: tool.Identity, Code: []registry.Digest{tool.Identity.Code}}
+		if tool.Quantizer != nil {
+			quantizer, err := tool.Quantizer.Identity(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if quantizer.Code != tool.Identity.Code {
+				known.Code = append(known.Code, quantizer.Code)
+			}
+		}
+		seen[name] = known
+	}
+	return seen, nil
+}

@@ -1,0 +1,48 @@
+package verify
+
+import (
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// hintBF16 adds to the failures of engines, in their order, that the runtime computes fp32 in bf16 on this processor, and
+// what keeps it from that.
+func hintBF16(v Session, failures []error) {
+	has := func(feature string) bool { return slices.Contains(v.Node.CPU.Features, feature) }
+	if !has("avx512_bf16") && !has("amx_bf16") {
+		return
+	}
+	for i, c := range v.candidates {
+		numbers, _ := registry.NumberFormat(c.Engine.Precision)
+		option, value := c.Tool.Profile.KeepsFP32[0], c.Tool.Profile.KeepsFP32[1]
+		if option == "" || numbers != validators.PrecisionFP32 || !registry.HasCode(failures[i], registry.CodeLimit) {
+			continue
+		}
+		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
+			continue
+		}
+		failures[i] = registry.WithHint(failures[i],
+			"%s: by itself, %s computes fp32 in bf16 on this processor: "+
+				"write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains/%s.md)",
+			c.Engine.Label(), c.Tool.Profile.Name, option, value, c.Tool.Profile.Name)
+	}
+}
+
+// hintThreads adds to the failures of engines, in their order, that threads of some runtimes wait for one another without
+// sleeping, so that a machine that does other work runs them many times slower, and what keeps it from that.
+func hintThreads(v Session, engines []VerifiedEngine, failures []error) {
+	for i, c := range v.candidates {
+		profile, option := c.Tool.Profile, c.Tool.Profile.Spinning
+		if failures[i] == nil || option == "" || !engines[i].late {
+			continue
+		}
+		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
+			continue
+		}
+		failures[i] = registry.WithHint(failures[i],
+			"%s: %s takes many times as long on a machine that does other work: write load: {options: {%s: 1}} in its target (docs/toolchains/%s.md)",
+			c.Engine.Label(), profile.Name, option, profile.Name)
+	}
+}

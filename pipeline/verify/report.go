@@ -1,0 +1,306 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/performance"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// reasonShape is the code of reasons about an engine whose outputs have another shape or type than the reference's.
+const reasonShape = "shape"
+
+// head is what every report says about what was found since a beginning.
+func head(v Session, c run.Candidate, began Beginning) registry.ReportHead {
+	return registry.ReportHead{
+		StartedOn: began.StartedOn, FinishedOn: v.Env.Time().UTC(), History: registry.NewDigestSet(began.History),
+		Limits: registry.NewDigestSet(v.Release.Limits), Sources: registry.NewDigestSet(v.Release.Sources),
+		Reference: registry.NewDigestSet(v.Reference.Ref.Digest),
+		Node:      v.Node,
+		Runtime: registry.RuntimeUsed{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version,
+			Library: registry.NewDigestSet(cmp.Or(c.Tool.Identity.LibraryDigest, c.Tool.Identity.Lock)), Host: hostPackages(c.Tool.Identity)},
+		Settings: registry.SettingsOf(c.Engine.Load),
+		Tool:     v.Env.Tool,
+	}
+}
+
+// hostPackages are those of a Python that mlpromote did not install; nil for an install from a lock file, for an image, and
+// for a compiler that a manifest describes.
+func hostPackages(tool toolchain.Identity) *registry.HostPackages {
+	if !tool.Adopted || tool.Image != "" || len(tool.Versions) == 0 {
+		return nil
+	}
+	return &registry.HostPackages{Packages: registry.NewDigestSet(tool.Lock), Versions: tool.Versions}
+}
+
+// foundOut is what was found of an engine beside its report.
+type foundOut struct {
+	whole   map[string]tensor.Result // of each output, over all cases
+	against validators.Findings      // why the report is no pass
+	figures []byte                   // the file of per-case figures that the report names; nil for none
+}
+
+// Parity compares the outputs of a candidate with the reference's. Outputs that cannot
+// be compared at all, because their shape or dtype differs, are a failure and no error. It also returns
+// what was found of each output, and of each case.
+func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (registry.ParityReport, foundOut, error) {
+	var out foundOut
+	limits := v.Limits.Precisions[c.Engine.Precision].Outputs
+	report := registry.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)),
+		Outputs: make(map[string]registry.OutputFigures)}
+	report.Cases = casesRun(v)
+	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.ID),
+		c.Engine.Providers), outputs.earlier[c.ID]
+	run := comparison(v, limits, outputs.dir(c.ID))
+	fault := withScores(ctx, v, &run)
+	found, err := parity.Compare(ctx, run)
+	switch {
+	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
+		out.against = validators.Failed(registry.Reason{Code: reasonShape,
+			Message: err.Error() + ": the engine has another interface than the reference"})
+	case ctx.Err() != nil:
+		return registry.ParityReport{}, out, ctx.Err()
+	case err != nil:
+		return registry.ParityReport{}, out, cases.TensorError(err)
+	default:
+		for _, output := range v.Iface.Outputs {
+			compared := found.Outputs[output.Name]
+			figures := parity.Figures(string(output.DType), compared)
+			figures.Kind, figures.Few = string(output.Kind), output.Few()
+			if prefix := registry.Figure(compared.Prefix); output.Kind == validators.KindTokens && compared.Top1Rows > 0 {
+				figures.Prefix = &prefix
+			}
+			report.Outputs[output.Name] = figures
+		}
+		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
+		if found.Accuracy != nil && v.Limits.Accuracy.ByProgram() {
+			report.Accuracy.Program = v.Limits.Accuracy.Program
+		}
+		out.whole = found.Outputs
+		if out.figures, out.against, err = judgeOutputs(ctx, v, c, found, fault, outputs, &report); err != nil {
+			return report, out, err
+		}
+	}
+	tied, err := judgeTied(c)
+	out.against = slices.Concat(out.against, validators.Failed(validators.JudgeProviders(c.Engine.Providers, report.Providers)...),
+		validators.Failed(tied...))
+	out.against.Fold(&report.ReportHead)
+	report.Destination = destinationOf(v, c)
+	report.FinishedOn = v.Env.Time().UTC()
+	return report, out, err
+}
+
+// judgeOutputs judges what was found by the limits, and writes it into the report. It returns the file
+// of per-case figures that the report names, and why the engine does not pass.
+func judgeOutputs(ctx context.Context, v Session, c run.Candidate, found parity.Result,
+	fault string, outputs RunOutputs, report *registry.ParityReport) ([]byte, validators.Findings, error) {
+	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures,
+		Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault, Attempts: 1 + failures(v, c)}
+	var err error
+	if found.Each.Current, err = compareCurrent(ctx, v, c, outputs, &measured); err != nil {
+		return nil, nil, err
+	}
+	if measured.Current != nil {
+		report.Current = &registry.CurrentAccuracy{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
+			Engine: registry.NewDigestSet(v.current[c.Engine.Label()].Engine.Digest), Accuracy: *measured.Current}
+	}
+	judged := v.Limits.Judge(c.Engine.Precision, measured)
+	report.Rules, report.Attempts = v.Limits.V, measured.Attempts
+	report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
+	figures, leftOut, err := found.Each.Marshal()
+	if err != nil {
+		return nil, nil, cases.TensorError(err)
+	}
+	report.CaseFigures = registry.NameCaseFigures(figures, leftOut)
+	return figures, judged.Found, nil
+}
+
+// casesRun is the cases of the release, of which none ran yet.
+func casesRun(v Session) registry.CasesRun {
+	return registry.CasesRun{
+		Digest: registry.NewDigestSet(v.Cases.Ref.Digest), Golden: registry.NewDigestSet(v.Golden.Ref.Digest),
+		Count: v.Cases.Set.Count, Origin: v.Cases.Set.Origin, Labelled: v.Cases.Set.Labels != "",
+	}
+}
+
+// withOptions adds to the providers that ran an engine the options that were set for them.
+func withOptions(shares []registry.ProviderShare, declared []registry.Provider) []registry.ProviderShare {
+	for i := range shares {
+		for _, p := range declared {
+			if p.Name == shares[i].Name {
+				shares[i].Options = p.Options
+			}
+		}
+	}
+	return shares
+}
+
+func comparison(v Session, limits map[string]validators.OutputLimits, outputs string) parity.Run {
+	run := parity.Run{
+		Golden: v.Golden.Dir, Engine: outputs, Shards: v.Golden.Set.Shards, Copies: v.copies, Outputs: make(map[string]tensor.Options),
+		Masks: parity.Masks{Dir: v.Cases.Dir, Shards: v.Cases.Set.Shards, Inputs: make(map[string]string)},
+	}
+	for _, output := range v.Iface.Outputs {
+		run.Outputs[output.Name] = limits[output.Name].Comparison()
+		if where := limits[output.Name].Where; where != "" {
+			run.Masks.Inputs[output.Name] = where
+		}
+	}
+	run.Labels = labels(v)
+	return run
+}
+
+// labels says what is compared with labels, and by which metric. Without labels, and where the
+// limits have a metric that no output fits, it is the zero Labels, so that nothing is measured.
+func labels(v Session) parity.Labels {
+	metric, output, ok, err := v.Iface.Accuracy(v.Limits.Accuracy)
+	if v.Cases.Set.Labels == "" || !ok || err != nil {
+		return parity.Labels{}
+	}
+	by := ""
+	if a := v.Limits.Accuracy; a != nil && a.Slices != nil {
+		by = a.Slices.By
+	}
+	return parity.Labels{Slices: by, Dir: v.Cases.Dir, Tensor: v.Cases.Set.Labels, Output: output.Name, Shards: v.Cases.Set.Shards,
+		Detections: v.Limits.Accuracy.DetectedBy(),
+		Metric:     metric, Probability: output.Kind == validators.KindProbability, Seed: seedOf(v.Cases.Ref.Digest)}
+}
+
+// seedOf is a seed that follows from content: bounds by a bootstrap are the same whenever the same
+// cases are judged. It has 32 bits, which every reader of JSON keeps.
+func seedOf(d registry.Digest) uint64 {
+	sum := sha256.Sum256([]byte(d))
+	return uint64(binary.BigEndian.Uint32(sum[:]))
+}
+
+// performanceOf reports the latencies of a candidate, and judges them where limits ask.
+func performanceOf(v Session, c run.Candidate, outputs RunOutputs, latencies measured) registry.PerformanceReport {
+	reference := latencies.latency(run.ReferenceID)
+	report := registry.PerformanceReport{
+		ReportHead: head(v, c, v.Began), Latency: latencies.latency(c.ID),
+		Warmup: TimingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.ID],
+		BudgetNs: latencies.budget.Nanoseconds(), TookNs: latencies.took.Nanoseconds()}
+	fitness := latencies.fitnessFor(c, v.Node, outputs.providers(c.ID))
+	report.Fitness = &fitness
+	beside := latencies.beside[c.ID]
+	report.Bounds, report.Ratio = performance.Bounds(latencies.timings[c.ID], v.Limits.Confidence), beside.ratio
+	if limit := v.Limits.Latency.P99; limit != nil && report.Bounds != nil {
+		over := above(latencies.timings[c.ID], limit.MaxNs)
+		report.Bounds.Over = &over
+	}
+	v.Limits.JudgeLatency(report.Latency, beside.ratio, beside.fault, fitness).Fold(&report.ReportHead)
+	return report
+}
+
+// above counts the timings above a limit.
+func above(timings []int64, limit time.Duration) int {
+	n := 0
+	for _, t := range timings {
+		if t > limit.Nanoseconds() {
+			n++
+		}
+	}
+	return n
+}
+
+// report signs and attaches what was found: the numbers for policy, and a summary
+// for other tools.
+func report(ctx context.Context, v Session, e registry.Engine, found VerifiedEngine) (err error) {
+	done := v.Env.Step("attach reports of " + e.Label())
+	defer func() { done(string(found.Parity.Verdict), err) }()
+	about := registry.StatementSubject{Name: v.Release.Model, Digest: registry.NewDigestSet(e.Digest)}
+	found.Parity.Reasons, found.Performance.Reasons = plainReasons(found.Parity.Reasons), plainReasons(found.Performance.Reasons)
+	found.Parity.Consistency = plainConsistency(found.Parity.Consistency)
+	to := registry.Attachment{Environment: v.Environment,
+		Model: v.Release.Model, Release: v.Release.Digest, Subject: e.Digest}
+	for _, predicate := range []struct {
+		kind string
+		body any
+	}{
+		{registry.PredicateTestResult, summary(v, found)},
+		{registry.PredicatePerformance, found.Performance},
+		{registry.PredicateParity, found.Parity},
+	} {
+		to.Figures = nil
+		if predicate.kind == registry.PredicateParity {
+			to.Figures = found.figures
+		}
+		statement, err := registry.NewStatement(predicate.kind, predicate.body, about)
+		if err != nil {
+			return err
+		}
+		if err := v.Env.Attach(ctx, registry.RoleVerifier, statement, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainReasons are reasons as evidence may have them: they name outputs as the model does,
+// and can quote what a tool said.
+func plainReasons(reasons []registry.Reason) []registry.Reason {
+	plain := slices.Clone(reasons)
+	for i := range plain {
+		for _, text := range []*string{&plain[i].Message, &plain[i].Code, &plain[i].Output, &plain[i].Figure} {
+			*text = registry.PlainText(*text)
+		}
+	}
+	return plain
+}
+
+// TestResult is the predicate https://in-toto.io/attestation/test-result/v0.1.
+type TestResult struct {
+	Result        string         `json:"result"`
+	Configuration []run.Resource `json:"configuration"`
+	PassedTests   []string       `json:"passedTests"`
+	FailedTests   []string       `json:"failedTests"`
+}
+
+func summary(v Session, e VerifiedEngine) TestResult {
+	result := TestResult{Result: "PASSED", PassedTests: []string{},
+		FailedTests: []string{}, Configuration: []run.Resource{
+			{Name: "limits", Digest: e.Parity.Limits},
+			{Name: "cases", Digest: e.Parity.Cases.Digest},
+			{Name: "reference", Digest: e.Parity.Reference},
+		}}
+	failing := make(map[string]bool)
+	for _, r := range slices.Concat(e.Parity.Reasons, e.Performance.Reasons) {
+		failing[testName(r)] = true
+	}
+	for _, output := range v.Iface.Outputs {
+		if name := "parity/" + output.Name; !failing[name] && e.Parity.Cases.Ran > 0 {
+			result.PassedTests = append(result.PassedTests, name)
+		}
+	}
+	for name := range failing {
+		result.FailedTests = append(result.FailedTests, name)
+	}
+	slices.Sort(result.FailedTests)
+	if !e.passes() {
+		result.Result = "FAILED"
+	}
+	return result
+}
+
+func testName(r registry.Reason) string {
+	if r.Output != "" {
+		return "parity/" + r.Output
+	}
+	return r.Code
+}
+
+// currentID names the i-th engine of the next environment among the engines of a run.
+func currentID(i int) string { return fmt.Sprintf("current-%d", i) }

@@ -1,0 +1,90 @@
+package verify
+
+import "mlpromote.dev/mlpromote/registry"
+
+// Sensitivity is what int8 costs an engine that does not keep its limits, and what to do
+// about it.
+type Sensitivity struct {
+	Variant string                 `json:"variant"`
+	SNRdB   registry.Figure        `json:"snrDb"` // of the outputs with everything quantized; it and those of Nodes are what ONNX Runtime computes
+	Nodes   []GraphNodeSensitivity `json:"nodes"` // costliest first
+	Of      int                    `json:"of"`    // nodes that could be quantized; at most as many were tried
+	// Unfinished is true where the time ran out: nodes are missing, or Exclude is, or it is
+	// longer than it has to be.
+	Unfinished bool `json:"unfinished,omitempty"`
+	// Exclude are the nodes that have to stay in full precision so that the engine keeps its
+	// limits of parity, those that the spec excludes already among them: it was built so
+	// and compared on all cases. Empty where no part of the tried nodes suffices.
+	Exclude []string `json:"exclude,omitempty"`
+	// Unsuited is true where more than two thirds of the nodes would have to stay in full
+	// precision: then little of the model is int8, and Exclude is empty.
+	Unsuited bool `json:"unsuited,omitempty"`
+	// Quantize is the spec's quantize of the variant with Exclude in it, as YAML.
+	Quantize string `json:"quantize,omitempty"`
+}
+
+// GraphNodeSensitivity is a node, and the signal to noise ratio of the outputs when it alone is
+// quantized.
+type GraphNodeSensitivity struct {
+	Node     string          `json:"node"`
+	Operator string          `json:"operator"`
+	SNRdB    registry.Figure `json:"snrDb"`
+}
+
+// SlowEngine is an engine that takes at least farSlower times as long on a machine as the fastest
+// engine in fp32, or as the reference model where no engine is in fp32.
+type SlowEngine struct {
+	Label string  `json:"label"`
+	Than  string  `json:"than"`  // label of the engine in fp32; "reference" for the reference model
+	Times float64 `json:"times"` // by the medians of single runs
+	P50Ns int64   `json:"p50Ns"` // median of the slow engine
+	// ThanP50Ns is the median of the other.
+	ThanP50Ns int64 `json:"thanP50Ns"`
+}
+
+// Result is what this machine found out about a release.
+type Result struct {
+	Ref     registry.Ref     `json:"-"`
+	Release registry.Release `json:"release"`
+	Node    registry.Node    `json:"node"`
+	Engines []VerifiedEngine `json:"engines"`
+	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
+	// Slow are engines that take far longer here than one in fp32.
+	Slow []SlowEngine `json:"slow,omitempty"`
+}
+
+// VerifiedEngine is an engine that ran here.
+type VerifiedEngine struct {
+	Label       string                     `json:"label"`
+	Digest      registry.Digest            `json:"digest"`
+	Parity      registry.ParityReport      `json:"parity"`
+	Performance registry.PerformanceReport `json:"performance"`
+	// Sensitivity is there for an int8 engine that failed, where it could be found out.
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+
+	figures []byte // the file of per-case figures that the parity report names; nil for none
+	late    bool   // a consistency check did not begin or did not end for want of time
+}
+
+// SkippedEngine is an engine that did not run here, and why.
+type SkippedEngine struct {
+	Label      string              `json:"label"`
+	Mismatches []registry.Mismatch `json:"mismatches"`
+	Reason     string              `json:"reason,omitempty"` // why its toolchain cannot be had here, if so
+}
+
+// String says why the engine did not run: what the machine lacks first, and why it lacks that.
+func (s SkippedEngine) String() string {
+	text := s.Label + ": " + s.Mismatches[0].String()
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
+}
+
+// passes reports whether an engine computes what the reference computes, and is as fast as its limits
+// ask; without a limit on its times, they are only recorded.
+func (e VerifiedEngine) passes() bool {
+	fast := e.Performance.Verdict == registry.VerdictPass || e.Performance.Verdict == registry.VerdictRecorded
+	return fast && e.Parity.Verdict == registry.VerdictPass
+}

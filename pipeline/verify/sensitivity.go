@@ -1,0 +1,164 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Costless is the ratio in dB from which on a node costs nothing.
+const Costless = 120
+
+// Costs reports whether the node alone changes what the model gives.
+func (n GraphNodeSensitivity) Costs() bool { return n.SNRdB < Costless }
+
+// hints adds to the failures of engines, in their order, what their sensitivity says to do:
+// once for engines of which it says the same.
+func hints(found []VerifiedEngine, failures []error) {
+	said := make(map[string]bool)
+	for i, e := range found {
+		if e.Sensitivity == nil {
+			continue
+		}
+		if hint := e.Sensitivity.hint(); !said[hint] {
+			failures[i], said[hint] = registry.WithHint(failures[i], "%s", hint), true
+		}
+	}
+}
+
+// hint says what to do about the variant.
+func (s *Sensitivity) hint() string {
+	does := "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
+	switch {
+	case s.Quantize != "" && !s.Unsuited:
+		return fmt.Sprintf("variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
+	case s.Quantize == "" && s.Unfinished:
+		does = "the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m"
+	case s.Unsuited:
+		does = "this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware"
+	}
+	return fmt.Sprintf("variant %s: %s", s.Variant, does)
+}
+
+// explain says of every failing int8 engine what its layers cost. Engines that were made
+// alike share the answer. What cannot be found out is left out: the failure stands anyway.
+func explain(ctx context.Context, v Session, found []VerifiedEngine) error {
+	if v.Env.Sensitivity <= 0 {
+		return nil
+	}
+	answers := make(map[registry.Digest]*Sensitivity)
+	calibration := sync.OnceValues(func() (run.Material, error) { return Calibration(ctx, v) })
+	for i := range found {
+		c := v.candidates[i]
+		if !failsInNumbers(found[i].Parity) || c.Engine.Precision != validators.PrecisionInt8 {
+			continue
+		}
+		made, ok := HowMade(v, c.Engine.Digest)
+		if !ok || made.IsCompressed() || made.Quantizer == nil || made.Quantizer.Name != run.OnnxRuntime || v.Tools[run.OnnxRuntime].Quantizer == nil {
+			continue
+		}
+		key, err := registry.CanonicalDigest(map[string]any{"made": made, "tool": c.Tool.Identity})
+		if err != nil {
+			return err
+		}
+		if _, ok := answers[key]; !ok {
+			done := v.Env.Step("find what int8 costs " + c.Engine.Label())
+			answers[key], err = sensitivity(ctx, v, c, made, calibration)
+			done("", err)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		found[i].Sensitivity = answers[key]
+	}
+	return nil
+}
+
+// failsInNumbers reports whether an engine fails by what it computes. Who ran it, and on what
+// runtime, is not changed by leaving nodes in full precision.
+func failsInNumbers(r registry.ParityReport) bool {
+	numbers := []string{validators.ReasonLimit, validators.ReasonAccuracy,
+		validators.ReasonNewNaN, validators.ReasonNewInf}
+	return r.Verdict == registry.VerdictFail && slices.ContainsFunc(r.Reasons, func(why registry.Reason) bool {
+		return slices.Contains(numbers, why.Code)
+	})
+}
+
+// HowMade reads a trusted builder's provenance of an engine.
+func HowMade(v Session, engine registry.Digest) (run.Recipe, bool) {
+	accepted, _ := registry.Accept(v.Release, v.Claims)
+	for _, c := range accepted {
+		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance {
+			continue
+		}
+		var said struct {
+			BuildDefinition struct {
+				InternalParameters struct {
+					Made run.Recipe `json:"made"`
+				} `json:"internalParameters"`
+			} `json:"buildDefinition"`
+		}
+		err := registry.DecodeSigned(c.Statement.Predicate, &said)
+		return said.BuildDefinition.InternalParameters.Made, err == nil
+	}
+	return run.Recipe{}, false
+}
+
+// sensitivity finds out as much as it can in the time that there is.
+func sensitivity(ctx context.Context, v Session, c run.Candidate, made run.Recipe, calibration fetchOnce) (*Sensitivity, error) {
+	limited, cancel := context.WithTimeout(ctx, v.Env.Sensitivity)
+	defer cancel()
+	s := &Sensitivity{Variant: c.Engine.Variant}
+	err := findSensitivity(limited, v, c, made, calibration, s)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		s.Unfinished, err = true, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func findSensitivity(ctx context.Context, v Session, c run.Candidate, made run.Recipe, calibration fetchOnce, s *Sensitivity) error {
+	a, err := Analysis(v, c, made, calibration)
+	if err != nil {
+		return err
+	}
+	// Half of the time is for single nodes, so that some is left to try lists of them.
+	outcome, _, err := a.Quantize(ctx, map[string]any{"sensitivity": v.Env.Sensitivity.Seconds() / 2},
+		v.Cases.Inputs(toolchain.RoleCases)...)
+	if err != nil {
+		return err
+	}
+	var result struct {
+		Sensitivity struct {
+			SNR   registry.Figure `json:"snr_db"`
+			Of    int             `json:"of"`
+			Nodes []struct {
+				Node     string          `json:"node"`
+				Operator string          `json:"operator"`
+				SNR      registry.Figure `json:"snr_db"`
+			} `json:"nodes"`
+		} `json:"sensitivity"`
+	}
+	if err := json.Unmarshal(outcome.Result, &result); err != nil {
+		return registry.Errorf(registry.CodeInternal, "result of quantize: %w", err)
+	}
+	s.SNRdB, s.Of = result.Sensitivity.SNR, result.Sensitivity.Of
+	for _, n := range result.Sensitivity.Nodes {
+		s.Nodes = append(s.Nodes, GraphNodeSensitivity{n.Node, n.Operator, n.SNR})
+	}
+	s.Unfinished = len(s.Nodes) < s.Of
+	err = a.propose(ctx, s)
+	if s.Exclude != nil {
+		s.Quantize = specQuantize(made.Quantize, c.Engine.Target, s.Exclude).Flow()
+	}
+	return err
+}

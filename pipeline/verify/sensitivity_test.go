@@ -1,0 +1,100 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// How an engine was made is read from the provenance of a trusted builder about it, and from nothing else.
+func TestHowMade(t *testing.T) {
+	t.Parallel()
+	r := enginesOf([2]string{"x", "fp32"}, [2]string{"x", "int8"})
+	said := func(engine registry.Digest, method string, edit func(*registry.Claim)) registry.Claim {
+		return reported(t, engine, registry.VerdictPass, 1, func(c *registry.Claim) {
+			c.Roles, c.Statement.PredicateType = []registry.Role{registry.RoleBuilder}, registry.PredicateProvenance
+			c.Statement.Predicate = fmt.Appendf(nil, `{"buildDefinition": {"internalParameters": {"made": {"quantize": {"method": %q}}}}}`, method)
+			if edit != nil {
+				edit(c)
+			}
+		})
+	}
+	of := r.Engines[0].Digest
+	for name, c := range map[string]struct {
+		claims []registry.Claim
+		method string
+		ok     bool
+	}{
+		"nothing":                 {nil, "", false},
+		"of it":                   {[]registry.Claim{said(of, "static", nil)}, "static", true},
+		"behind that of another":  {[]registry.Claim{said(r.Engines[1].Digest, "other", nil), said(of, "static", nil)}, "static", true},
+		"of another":              {[]registry.Claim{said(r.Engines[1].Digest, "other", nil)}, "", false},
+		"another statement of it": {[]registry.Claim{reported(t, of, registry.VerdictPass, 1, nil)}, "", false},
+		"said by a verifier":      {[]registry.Claim{said(of, "static", func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, "", false},
+		"that cannot be read":     {[]registry.Claim{said(of, "static", func(c *registry.Claim) { c.Statement.Predicate = []byte(`{"buildDefinition": 3}`) })}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := Session{Subject: Subject{Release: r, Claims: c.claims}}
+			made, ok := HowMade(v, of)
+			if method, _ := made.Quantize["method"].(string); ok != c.ok || method != c.method {
+				t.Errorf("got %+v, %t; want %q, %t", made, ok, c.method, c.ok)
+			}
+		})
+	}
+}
+
+// What is proposed for an engine asks for all that it was made with, and for nothing that
+// follows from its target.
+func TestProposedQuantize(t *testing.T) {
+	t.Parallel()
+	plain := registry.Target{CPU: registry.TargetCPU{Arch: "amd64"}}
+	vnni := registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx512_vnni"}}}
+	for want, c := range map[string]struct {
+		options map[string]any
+		target  registry.Target
+	}{
+		"{method: static, exclude: [a]}": {map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": true}, plain},
+		"{method: static, observer: percentile, percentile: 99.9%, exclude: [a]}": {
+			map[string]any{"method": "static-int8", "observer": "percentile", "percentile": 99.9, "reduce_range": false}, vnni},
+		"{method: dynamic, per_channel: true, reduce_range: false, exclude: [a]}": {
+			map[string]any{"method": "dynamic-int8", "per_channel": true, "reduce_range": false}, plain},
+		"{method: dynamic, reduce_range: true, exclude: [a]}": {map[string]any{"method": "dynamic-int8", "reduce_range": true}, vnni},
+	} {
+		if got := specQuantize(c.options, c.target, []string{"a"}).Flow(); got != want {
+			t.Errorf("%v: %s, want %s", c.options, got, want)
+		}
+	}
+}
+
+// What there is to do is said once where engines of several runtimes fail for the same nodes, and of each where it differs.
+func TestHintsOnce(t *testing.T) {
+	t.Parallel()
+	found := []VerifiedEngine{
+		{Sensitivity: &Sensitivity{Variant: "int8", Quantize: "{exclude: [a]}"}},
+		{},
+		{Sensitivity: &Sensitivity{Variant: "int8", Quantize: "{exclude: [a]}"}},
+		{Sensitivity: &Sensitivity{Variant: "int8", Unsuited: true}},
+		{Sensitivity: &Sensitivity{Variant: "int8", Unfinished: true}},
+		{Sensitivity: &Sensitivity{Variant: "other", Quantize: "{exclude: [a]}"}},
+		{Sensitivity: &Sensitivity{Variant: "other"}},
+	}
+	failures := make([]error, len(found))
+	for i := range failures {
+		failures[i] = registry.Errorf(registry.CodeLimit, "engine %d fails", i)
+	}
+	hints(found, failures)
+	want := []string{
+		"variant int8 keeps its limits with these nodes in full precision: write quantize: {exclude: [a]}",
+		"variant int8: this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware",
+		"variant int8: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m",
+		"variant other keeps its limits with these nodes in full precision: write quantize: {exclude: [a]}",
+		"variant other: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16",
+	}
+	if got := registry.Hints(errors.Join(failures...)); !slices.Equal(got, want) {
+		t.Errorf("hints %q, want %q", got, want)
+	}
+}

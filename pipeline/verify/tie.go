@@ -1,0 +1,31 @@
+package verify
+
+import (
+	"cmp"
+
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// reasonRuntime is the code of reasons about runtimes that an engine's target lets in.
+const reasonRuntime = "runtime"
+
+// judgeTied finds what is wrong with the target of an engine that another builder may have
+// made: a pass here would let it reach nodes that cannot load it.
+func judgeTied(c run.Candidate) ([]registry.Reason, error) {
+	profile := c.Tool.Profile
+	for _, in := range c.Model.Inputs {
+		if in.Name != c.Model.Entry || !profile.ONNXRuntime && c.Engine.Target.Accelerator == nil {
+			continue
+		}
+		tie, err := format.OpenTie(in.Path, profile.Reading.Tie)
+		if err != nil {
+			return nil, err
+		}
+		if why := cmp.Or(run.TooOld(c.Engine.Target, profile, tie), run.NeedsDriver(c.Engine.Target, tie)); why != "" {
+			return []registry.Reason{{Code: reasonRuntime, Message: why}}, nil
+		}
+	}
+	return nil, nil
+}
