@@ -161,6 +161,7 @@ func madeBy(m *format.Model, v format.Value) string {
 func dropOutput(v format.Value) string {
 	return fmt.Sprintf(`m = onnx.load("MODEL.onnx"); m.graph.output.remove(next(o for o in m.graph.output if o.name == %q)); onnx.save(m, "MODEL.onnx")`, v.Name)
 }
+
 // valueError is the error of an input or output that cannot be compared.
 type valueError struct {
 	value format.Value
