@@ -45,6 +45,11 @@ func arrows() []rule {
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/suggest", "cmd/internal/ui", "registry",
 		}},
 		{"cmd/mlpromote/internal/clock", nil},
+		{"cmd/mlpromote/internal/printing", []string{"cmd/internal/inspection", "cmd/internal/nodeverbs", "cmd/internal/ui", "registry", "validators"}},
+		{"cmd/mlpromote/internal/program", []string{
+			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/ui", "cmd/mlpromote/internal/clock",
+			"cmd/mlpromote/internal/toolchains", "cmd/mlpromote/internal/wiring", "pipeline", "pipeline/spec", "registry",
+		}},
 		{"cmd/mlpromote", []string{"*"}},
 		{"cmd/mlpromote/*", []string{"*"}},
 		{"tools/toolchainstable", []string{"pipeline/toolchain/drivers", "registry"}}, // writes the rows of toolchains into a page
@@ -280,6 +285,11 @@ func TestJudge(t *testing.T) {
 		{"cmd/internal/nodeverbs", "pipeline/run", false},
 		{"cmd/mlpromote/endtoend", "cmd/internal/ui", false},
 		{"cmd/mlpromote", "cmd/internal/ui", true},
+		{"cmd/mlpromote", "cmd/mlpromote/internal/promoting", true},
+		{"cmd/mlpromote/internal/promoting", "cmd/mlpromote/internal/program", true},
+		{"cmd/mlpromote/internal/promoting", "cmd/mlpromote/internal/proving", false},
+		{"cmd/mlpromote/internal/program", "cmd/mlpromote/internal/upkeep", false},
+		{"cmd/mlpromote/internal/program", "cmd/mlpromote/internal/schemas", false},
 		{"cmd/internal/ui", "registry/sqlite", false},
 		{"cmd/mlpromote", "cmd/other", false},
 		{"tools/testcount", "registry", false},
@@ -302,6 +312,9 @@ func judge(rules []rule, pkg, imported string) string {
 	case strings.HasSuffix(imported, "test") && !strings.HasSuffix(pkg, "test"):
 		return fmt.Sprintf("%s imports %s outside of its tests: only tests need conformance suites and helpers", pkg, imported)
 	}
+	if slices.Contains(groupsOfVerbs(), imported) && pkg != "cmd/mlpromote" {
+		return fmt.Sprintf("%s imports %s: only cmd/mlpromote imports a group of verbs; move what both need below them", pkg, imported)
+	}
 	r, _ := ruleFor(rules, pkg)
 	if slices.ContainsFunc(r.to, func(pattern string) bool { return covers(pattern, imported) }) {
 		return ""
@@ -311,6 +324,17 @@ func judge(rules []rule, pkg, imported string) string {
 		allowed = strings.Join(r.to, ", ")
 	}
 	return fmt.Sprintf("%s imports %s: it may import %s; declare a port below and fill it in cmd/mlpromote", pkg, imported, allowed)
+}
+
+// groupsOfVerbs are the packages that only the table in cmd/mlpromote/groups.go imports.
+func groupsOfVerbs() []string {
+	var all []string
+	for _, name := range []string{
+		"building", "diagnosis", "drafting", "integration", "nodes", "operating", "policies", "promoting", "proving", "restricting", "upkeep",
+	} {
+		all = append(all, "cmd/mlpromote/internal/"+name)
+	}
+	return all
 }
 
 // roomOf reports whether imported lies in the folder internal of the command that pkg belongs to, or in that

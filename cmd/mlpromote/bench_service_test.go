@@ -22,6 +22,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/operating"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -34,7 +36,7 @@ const benchBytes = 64 << 20
 // shop is a data directory with a model whose releases policy lets into prod.
 type shop struct {
 	*wiring.Instance
-	app     *app
+	app     *program.App
 	model   string
 	file    string
 	bytes   int64 // of the file
@@ -48,11 +50,11 @@ type shop struct {
 func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
-	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }),
-		getenv: func(string) string { return "" }, version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}}
-	a.ui.Stderr = io.Discard
-	check(b, a.at().Create())
-	i, err := a.at().OpenDirectory(b.Context())
+	a := &program.App{UI: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }),
+		Getenv: func(string) string { return "" }, Version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}}
+	a.UI.Stderr = io.Discard
+	check(b, a.At().Create())
+	i, err := a.At().OpenDirectory(b.Context())
 	check(b, err)
 	b.Cleanup(func() { _ = i.Close() })
 	s := &shop{Instance: i, app: a, model: "bench/model", file: filepath.Join(dir, "model.onnx"), bytes: bytes}
@@ -205,11 +207,11 @@ func hashFile(b *testing.B, path string) {
 func (s *shop) serve(b *testing.B) (service, empty string) {
 	b.Helper()
 	config := defaultServe(b, s.app)
-	logger, err := serving.NewLogger(s.app.ui, config.LogFormat, config.LogLevel)
+	logger, err := serving.NewLogger(s.app.UI, config.LogFormat, config.LogLevel)
 	check(b, err)
-	svc, err := serving.New(b.Context(), s.app.at(), config, logger)
+	svc, err := serving.New(b.Context(), s.app.At(), config, logger)
 	check(b, err)
-	sv, err := serving.Open(b.Context(), s.app.at(), svc)
+	sv, err := serving.Open(b.Context(), s.app.At(), svc)
 	check(b, err)
 	b.Cleanup(func() { _ = sv.Here.DB.Close() })
 	server, err := sv.Server(b.Context())
@@ -346,11 +348,11 @@ func get(b *testing.B, client *http.Client, url string) time.Duration {
 }
 
 // defaultServe is a service as it is when nobody sets anything.
-func defaultServe(b *testing.B, a *app) serving.Config {
+func defaultServe(b *testing.B, a *program.App) serving.Config {
 	b.Helper()
 	var config serving.Config
 	data := a.Data
-	for _, s := range a.settings(&config) {
+	for _, s := range operating.Settings(a, &config) {
 		check(b, s.Set(s.Fallback))
 	}
 	a.Data = data

@@ -135,12 +135,12 @@ func TestComposePostgres(t *testing.T) {
 			t.Fatalf("%s has no time to stop", name)
 		}
 		d.endsWithin(t, c, time.Duration(*replica.StopGracePeriod))
-		u, err := url.Parse(a.database)
+		u, err := url.Parse(a.Database)
 		if err != nil || u.Host != "database:5432" || u.User.Username() != *database.Environment["POSTGRES_USER"] ||
 			u.Path != "/"+*database.Environment["POSTGRES_DB"] {
-			t.Errorf("%s takes %s, and the database is %+v", name, a.database, database.Environment)
+			t.Errorf("%s takes %s, and the database is %+v", name, a.Database, database.Environment)
 		}
-		if d.env["PGPASSWORD"] != *database.Environment["POSTGRES_PASSWORD"] || strings.Contains(a.database, "hunter2") {
+		if d.env["PGPASSWORD"] != *database.Environment["POSTGRES_PASSWORD"] || strings.Contains(a.Database, "hunter2") {
 			t.Errorf("%s does not know the password, or shows it", name)
 		}
 		if !replica.ReadOnly || replica.Volumes[0].Source != "data" || replica.DependsOn["database"].Condition != "service_healthy" {

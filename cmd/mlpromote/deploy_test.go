@@ -16,6 +16,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/operating"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
@@ -28,15 +30,15 @@ type deployed struct {
 }
 
 // config gives the settings that hold, and fails the test where one does not exist.
-func (d deployed) config(t *testing.T) (serving.Config, *app) {
+func (d deployed) config(t *testing.T) (serving.Config, *program.App) {
 	t.Helper()
-	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(name string) string { return d.env[name] }}
+	a := &program.App{UI: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), Getenv: func(name string) string { return d.env[name] }}
 	var config serving.Config
-	known := append(secretVariables(), "PGPASSWORD", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-	for _, name := range secretVariables() {
+	known := append(program.SecretVariables(), "PGPASSWORD", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	for _, name := range program.SecretVariables() {
 		known = append(known, name+"_FILE")
 	}
-	settings := a.settings(&config)
+	settings := operating.Settings(a, &config)
 	for _, s := range settings {
 		known = append(known, s.Env())
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -47,7 +48,7 @@ func TestErrorsOfAService(t *testing.T) {
 	t.Cleanup(server.Close)
 	var stdout, stderr bytes.Buffer
 	u := ui.NewPlain("mlpromote", &stdout, &stderr)
-	a := &app{ui: u, getenv: func(string) string { return "" }, stdin: strings.NewReader("")}
+	a := &program.App{UI: u, Getenv: func(string) string { return "" }, Stdin: strings.NewReader("")}
 	if exit := runCommand(t.Context(), a, []string{"list", "--registry", server.URL, "--data", t.TempDir()}); exit == 0 {
 		t.Errorf("exit 0, stdout %q", &stdout)
 	}

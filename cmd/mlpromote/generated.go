@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +34,7 @@ func referenceCommand(version string, getenv func(string) string) *cobra.Command
 }
 
 func outputSchemaText() ([]byte, error) {
-	return schemas.Output(documents(), reflect.TypeFor[app]().PkgPath())
+	return schemas.Output(documents(), unprefixed()...)
 }
 
 // predicatesCommand writes the schemas of predicates.

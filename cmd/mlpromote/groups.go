@@ -2,41 +2,46 @@ package main
 
 import (
 	"maps"
+	"path"
 	"reflect"
 
 	"github.com/spf13/cobra"
+
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/building"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/diagnosis"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/export"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/drafting"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/integration"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/nodes"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/operating"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/policies"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/promoting"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/proving"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/restricting"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/upkeep"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/pipeline/spec"
 )
 
-// group is a package of verbs.
+// group is a package of verbs. What several groups need lies below them.
 type group struct {
-	commands  func(*app) []*cobra.Command
+	commands  func(*program.App) []*cobra.Command
 	documents func() map[string][]reflect.Type // what they print with --output json
 }
 
 // groups lists all verbs, but for version and those that write reference pages.
 func groups() []group {
 	return []group{
-		{draftingCommands, draftingDocuments},
-		{buildingCommands, buildingDocuments},
-		{provingCommands, provingDocuments},
-		{diagnosisCommands, diagnosis.Documents},
-		{promotingCommands, promotingDocuments},
-		{restrictingCommands, restrictingDocuments},
-		{policiesCommands, policiesDocuments},
-		{nodesCommands, nodesDocuments},
-		{exportCommands, export.Documents},
-		{integrationCommands, integration.Documents},
-		{operatingCommands, operatingDocuments},
-		{upkeepCommands, upkeep.Documents},
+		{drafting.Commands, drafting.Documents},
+		{building.Commands, building.Documents},
+		{proving.Commands, proving.Documents},
+		{diagnosis.Commands, diagnosis.Documents},
+		{promoting.Commands, promoting.Documents},
+		{restricting.Commands, restricting.Documents},
+		{policies.Commands, policies.Documents},
+		{nodes.Commands, nodes.Documents},
+		{integration.Commands, integration.Documents},
+		{operating.Commands, operating.Documents},
+		{upkeep.Commands, upkeep.Documents},
 	}
 }
 
@@ -50,28 +55,12 @@ func documents() map[string][]reflect.Type {
 	return all
 }
 
-func diagnosisCommands(a *app) []*cobra.Command {
-	v := diagnosis.Verbs{UI: a.ui, With: a.with, Reference: a.modelOrReference, Format: &a.output.Format,
-		Pipeline: func(i *wiring.Instance, own toolchains.Replacements) *run.Env {
-			return a.pipeline(i, nil, own)
-		}}
-	return []*cobra.Command{v.Bisect(), v.Replay(), v.Profile(), v.Readiness()}
-}
-
-func exportCommands(a *app) []*cobra.Command {
-	return []*cobra.Command{export.Verbs{UI: a.ui, At: a.at}.Command()}
-}
-
-func integrationCommands(a *app) []*cobra.Command {
-	v := integration.Verbs{UI: a.ui, Version: a.version, With: a.with,
-		Reference: a.reference, Secrets: append(secretVariables(), command.JobSecret),
-		LoadSpec: func(file string) (*spec.Spec, error) { return a.tools().LoadSpec(file) },
-		Getenv:   func(name string) string { return a.getenv(name) }, // with secrets from files, which are read later
+// unprefixed returns the packages of verbs whose types have names without a package in the schema of what verbs print.
+// A verb can move between these packages without a change of the schema.
+func unprefixed() []string {
+	var paths []string
+	for _, name := range []string{"building", "drafting", "nodes", "operating", "policies", "promoting", "proving", "restricting"} {
+		paths = append(paths, path.Join(path.Dir(reflect.TypeFor[program.App]().PkgPath()), name))
 	}
-	return []*cobra.Command{v.Render(), v.CI(), v.Demo()}
-}
-
-func upkeepCommands(a *app) []*cobra.Command {
-	v := upkeep.Verbs{UI: a.ui, At: a.at, With: a.with, Reference: a.reference, TakeOver: &a.takeOver}
-	return []*cobra.Command{v.GC(), v.Scrub(), v.Save(), v.Load(), v.Backup(), v.Restore()}
+	return paths
 }

@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 )
 
@@ -34,11 +35,11 @@ func runProgram() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	debug.SetGCPercent(gcPercent)
-	app := &app{
-		ui:      ui.New("mlpromote", os.Stdout, os.Stderr, os.Getenv),
-		getenv:  command.KeepJobSecret(),
-		stdin:   os.Stdin,
-		version: version,
+	app := &program.App{
+		UI:      ui.New("mlpromote", os.Stdout, os.Stderr, os.Getenv),
+		Getenv:  command.KeepJobSecret(),
+		Stdin:   os.Stdin,
+		Version: version,
 	}
 	return runCommand(ctx, app, os.Args[1:])
 }

@@ -14,13 +14,14 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/manpages"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 )
 
 // writtenPages writes the manual pages and gives each by its file's name.
 func writtenPages(t *testing.T) (*cobra.Command, map[string]string) {
 	t.Helper()
 	u := ui.NewPlain("mlpromote", io.Discard, io.Discard)
-	a := &app{ui: u, getenv: func(string) string { return "" }}
+	a := &program.App{UI: u, Getenv: func(string) string { return "" }}
 	root, dir := root(a), filepath.Join(t.TempDir(), "man", "man1")
 	if err := manpages.Write(root, "1.2.3", time.Unix(1_700_000_000, 0), dir); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 )
 
 var outputSchemaFile = filepath.Join("..", "..", "docs", "reference", "output.schema.json")
@@ -42,8 +44,8 @@ func verbs() map[string]*cobra.Command {
 	return all
 }
 
-func silentApp() *app {
-	return &app{ui: ui.NewPlain("mlpromote", io.Discard, io.Discard), getenv: func(string) string { return "" }}
+func silentApp() *program.App {
+	return &program.App{UI: ui.NewPlain("mlpromote", io.Discard, io.Discard), Getenv: func(string) string { return "" }}
 }
 
 func verbName(c *cobra.Command) string {
@@ -69,6 +71,44 @@ func TestOutputSchema(t *testing.T) {
 	}
 	if got, want := slices.Sorted(maps.Keys(documents())), slices.Sorted(maps.Keys(verbs())); !slices.Equal(got, want) {
 		t.Errorf("documents are of\n%q, want those of all verbs\n%q", got, want)
+	}
+}
+
+// Types that the schema names without their package have different names.
+func TestOutputTypesDiffer(t *testing.T) {
+	t.Parallel()
+	seen, byName := make(map[reflect.Type]bool), make(map[string]reflect.Type)
+	var visit func(of reflect.Type)
+	visit = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(of.Elem())
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if seen[of] {
+			return
+		}
+		seen[of] = true
+		if slices.Contains(unprefixed(), of.PkgPath()) {
+			if other, ok := byName[of.Name()]; ok {
+				t.Errorf("%s and %s have one name in the schema", of, other)
+			}
+			byName[of.Name()] = of
+		}
+		for i := range of.NumField() {
+			visit(of.Field(i).Type)
+		}
+	}
+	for _, types := range documents() {
+		for _, of := range types {
+			visit(of)
+		}
+	}
+	if len(byName) < 20 {
+		t.Errorf("found %d types, want at least 20: does unprefixed list the packages of verbs?", len(byName))
 	}
 }
 

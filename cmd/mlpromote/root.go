@@ -6,19 +6,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 )
 
 // runCommand runs a command line and returns the exit code that docs/reference/exit-codes.md names.
-func runCommand(ctx context.Context, a *app, args []string) int {
-	if serving.AsksForJSONLog(args, a.getenv) {
-		serving.LogAs(a.ui, "json")
+func runCommand(ctx context.Context, a *program.App, args []string) int {
+	if serving.AsksForJSONLog(args, a.Getenv) {
+		serving.LogAs(a.UI, "json")
 	}
-	return command.Run(ctx, root(a), a.ui, &a.subject, args)
+	return command.Run(ctx, root(a), a.UI, &a.Subject, args)
 }
 
 // root returns the command of the program, with all verbs.
-func root(a *app) *cobra.Command {
+func root(a *program.App) *cobra.Command {
 	root := command.Root(&cobra.Command{
 		Use:   "mlpromote",
 		Short: "Build, verify, sign and promote machine-learning engines",
@@ -32,13 +33,13 @@ identical bytes from staging to prod.
   mlpromote promote             move the proven release to prod
   mlpromote resolve MODEL --env prod
   mlpromote pull MODEL --env prod -o DIR`,
-		Version:           a.version,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.configure(c) },
-	}, a.ui, &a.output)
-	a.addFlags(root)
+		Version:           a.Version,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.Configure(c) },
+	}, a.UI, &a.Output)
+	a.AddFlags(root)
 	for _, g := range groups() {
 		root.AddCommand(g.commands(a)...)
 	}
-	root.AddCommand(command.Version(a.ui, a.version), referenceCommand(a.version, func(name string) string { return a.getenv(name) }))
+	root.AddCommand(command.Version(a.UI, a.Version), referenceCommand(a.Version, func(name string) string { return a.Getenv(name) }))
 	return root
 }

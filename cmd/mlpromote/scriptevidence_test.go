@@ -6,7 +6,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"database/sql" //nolint:depguard // to do what an intruder with the file could
+	"database/sql"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -25,6 +25,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
@@ -38,12 +39,12 @@ const typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // at runs f on the registry that the script's program works with.
 func at(ts *testscript.TestScript, f func(ctx context.Context, i *wiring.Instance) error) {
-	a := &app{
-		ui: ui.NewPlain("mlpromote", io.Discard, io.Discard), getenv: ts.Getenv, version: version,
+	a := &program.App{
+		UI: ui.NewPlain("mlpromote", io.Discard, io.Discard), Getenv: ts.Getenv, Version: version,
 		Flags: connect.Flags{Data: ts.MkAbs(ts.Getenv("DATA")), Registry: ts.Getenv("MLPROMOTE_REGISTRY")},
 	}
 	ctx := context.Background()
-	ts.Check(a.with(ctx, func(i *wiring.Instance) error { return f(ctx, i) }))
+	ts.Check(a.With(ctx, func(i *wiring.Instance) error { return f(ctx, i) }))
 }
 
 // cmdReport writes what a verifier could say: a report of parity about an engine of a

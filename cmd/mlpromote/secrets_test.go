@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -230,7 +231,7 @@ func (s *secretive) silent(t *testing.T) {
 // A secret in an argument can be read by everybody on the machine.
 func TestNoFlagTakesASecret(t *testing.T) {
 	t.Parallel()
-	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }}
+	a := &program.App{UI: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), Getenv: func(string) string { return "" }}
 	n := 0
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

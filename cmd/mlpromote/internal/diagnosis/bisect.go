@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -52,11 +53,11 @@ REF defaults to the last build here. --engine is not needed if the release has o
 				return err
 			}
 			return v.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := v.Reference(i, "bisect", environment, args)
+				ref, err := v.ModelOrReference(i, "bisect", environment, args)
 				if err != nil {
 					return err
 				}
-				found, err := diagnose.Bisect(c.Context(), v.Pipeline(i, own), ref, o)
+				found, err := diagnose.Bisect(c.Context(), v.Pipeline(i, nil, own), ref, o)
 				if err != nil {
 					return err
 				}

@@ -1,6 +1,18 @@
 package diagnosis
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
+)
+
+// Commands returns the commands that say why an engine differs from its reference.
+func Commands(a *program.App) []*cobra.Command {
+	v := Verbs{a}
+	return []*cobra.Command{v.Bisect(), v.Replay(), v.Profile(), v.Readiness()}
+}
 
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {

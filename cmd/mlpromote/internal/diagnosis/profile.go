@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -35,11 +36,11 @@ REF defaults to the last build here. --engine is not needed if the release has o
 				return err
 			}
 			return v.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := v.Reference(i, "profile", environment, args)
+				ref, err := v.ModelOrReference(i, "profile", environment, args)
 				if err != nil {
 					return err
 				}
-				found, err := diagnose.Profile(c.Context(), v.Pipeline(i, own), ref, engine)
+				found, err := diagnose.Profile(c.Context(), v.Pipeline(i, nil, own), ref, engine)
 				if err != nil {
 					return err
 				}

@@ -38,7 +38,7 @@ Exit code 0, whatever is missing.`,
 		Annotations: map[string]string{command.Markdown: "the checklist"},
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := v.Reference(i, "readiness", environment, args)
+				ref, err := v.ModelOrReference(i, "readiness", environment, args)
 				if err != nil {
 					return err
 				}
@@ -47,7 +47,7 @@ Exit code 0, whatever is missing.`,
 					return err
 				}
 				text := readinessText(list)
-				if *v.Format == command.Markdown {
+				if v.Output.Format == command.Markdown {
 					text = readinessMarkdown(list)
 				}
 				return v.UI.Result(text, list)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -106,7 +107,7 @@ func (v Verbs) replay(ctx context.Context, i *wiring.Instance, file string, o re
 	if err != nil {
 		return err
 	}
-	found, err := diagnose.Replay(ctx, v.Pipeline(i, o.own), ref, run)
+	found, err := diagnose.Replay(ctx, v.Pipeline(i, nil, o.own), ref, run)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (v Verbs) toReplay(ctx context.Context, i *wiring.Instance, file string, da
 		ref, err := holder(ctx, i, subject)
 		return ref, run, err
 	}
-	ref, err := v.Reference(i, "replay", "", []string{o.ref})
+	ref, err := v.ModelOrReference(i, "replay", "", []string{o.ref})
 	return ref, run, err
 }
 
@@ -215,7 +216,7 @@ func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOp
 		return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid,
 			"no case of the figures differs from the reference model: name one with --case")
 	}
-	ref, err := v.Reference(i, "replay", "", []string{o.ref})
+	ref, err := v.ModelOrReference(i, "replay", "", []string{o.ref})
 	return ref, run, err
 }
 
@@ -245,7 +246,7 @@ func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o repla
 		run.Inputs[name] = t
 	}
 	run.Engine = cmp.Or(run.Engine, string(saved.Engine))
-	ref, err := v.Reference(i, "replay", "", []string{cmp.Or(o.ref, saved.Ref)})
+	ref, err := v.ModelOrReference(i, "replay", "", []string{cmp.Or(o.ref, saved.Ref)})
 	return ref, run, err
 }
 

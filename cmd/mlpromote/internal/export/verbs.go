@@ -1,13 +1,8 @@
 package export
 
 import (
-	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 )
 
-// Verbs are the verbs below export.
-type Verbs struct {
-	UI *ui.UI
-	// At says where the registry is that the flags name, with keys and policy.
-	At func() wiring.Location
-}
+// Verbs are the verbs of the package.
+type Verbs struct{ *program.App }

@@ -73,7 +73,7 @@ without targets has no jobs, which GitHub refuses: skip its job with if.`,
 		Example: "  mlpromote ci matrix --shard 1/2",
 		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			s, err := v.LoadSpec(file)
+			s, err := v.Toolchains().LoadSpec(file)
 			if err != nil {
 				return err
 			}

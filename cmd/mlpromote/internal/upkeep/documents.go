@@ -3,9 +3,18 @@ package upkeep
 import (
 	"reflect"
 
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/registry/gc"
 )
+
+// Commands returns the commands that look after the content of a data directory.
+func Commands(a *program.App) []*cobra.Command {
+	v := Verbs{a}
+	return []*cobra.Command{v.GC(), v.Scrub(), v.Save(), v.Load(), v.Backup(), v.Restore()}
+}
 
 // Documents are the types of what the verbs print with --output json.
 func Documents() map[string][]reflect.Type {

@@ -40,13 +40,13 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
   mlpromote restore /backup/mlpromote --verify
   mlpromote restore --take-over --data /srv/mlpromote --storage s3://models --lost-events-accepted`,
 		Args: func(c *cobra.Command, args []string) error {
-			if *v.TakeOver {
+			if v.TakeOver {
 				return command.AtMost("SRC")(c, args)
 			}
 			return command.Exactly("SRC")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if verify && *v.TakeOver {
+			if verify && v.TakeOver {
 				return registry.Errorf(registry.CodeInvalid, "--verify restores nothing, and --take-over is for a restored registry: want only one")
 			}
 			if len(args) == 0 {
@@ -59,7 +59,7 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
 	c.Flags().BoolVar(&verify, "verify", false, "check that it could be restored, and restore nothing")
 	c.Flags().StringVar(&since.Checkpoint, "checkpoint", "", "file with a signed checkpoint of the history from after the snapshot")
 	c.Flags().BoolVar(&since.Accepted, "lost-events-accepted", false, "restore although events after the snapshot are lost")
-	c.Flags().BoolVar(v.TakeOver, "take-over", false, "make the restored catalog the owner of its content; the original is gone for good")
+	c.Flags().BoolVar(&v.TakeOver, "take-over", false, "make the restored catalog the owner of its content; the original is gone for good")
 	return c
 }
 

@@ -1,0 +1,114 @@
+package proving
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+func reportShowCommand(a *program.App) *cobra.Command {
+	var environment, engine string
+	c := &cobra.Command{
+		Use:   "show [REF | MODEL --env ENV]",
+		Short: "Show the proofs of a release's engines on one page",
+		Long: `Shows the newest reports of trusted verifiers about every engine: each limit with the measured
+value, the bounds that the cases prove, and the margin, which is the unused part of the limit. Then the conclusion for other inputs, the errors of the cases by size, the worst element, checks beyond the cases, and latency compared with the reference
+model and of the engine that the next environment had. REF defaults to the last build here.`,
+		Example: `  mlpromote report show staging/vision/digits:1.0.0
+  mlpromote report show vision/digits --env prod --engine linux-amd64-v1/int8`,
+		Args: command.AtMost("REF"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.With(c.Context(), func(i *wiring.Instance) error {
+				ref, err := a.ModelOrReference(i, "report show", environment, args)
+				if err != nil {
+					return err
+				}
+				return showReports(c.Context(), a, i, ref, engine)
+			})
+		},
+	}
+	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
+	c.Flags().StringVar(&engine, "engine", "", "label of one engine, such as linux-amd64-v1/int8 (default all)")
+	return c
+}
+
+// shownReports is what report show prints.
+type shownReports struct {
+	Ref     string        `json:"ref"`
+	Engines []shownEngine `json:"engines"`
+}
+
+// shownEngine is an engine with its newest reports.
+type shownEngine struct {
+	inspection.Engine
+	// Margins are those of the checks of the parity report, in their order: the part of what each
+	// limit allows that is left.
+	Margins []registry.Figure `json:"margins,omitempty"`
+}
+
+func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, engine string) error {
+	found, err := inspection.Of(ctx, &i.Registry, ref)
+	if err != nil {
+		return err
+	}
+	shown := shownReports{Ref: found.Ref, Engines: []shownEngine{}}
+	var labels []string
+	pages := []string{ui.Plain(found.Ref) + "\n"}
+	for _, e := range found.Engines {
+		labels = append(labels, e.Label)
+		if engine != "" && engine != e.Label {
+			continue
+		}
+		shown.Engines = append(shown.Engines, shownEngine{e, margins(e.Parity)})
+		pages = append(pages, engineReport(e))
+	}
+	if engine != "" && len(shown.Engines) == 0 {
+		return registry.Errorf(registry.CodeNotFound, "--engine %s: the release has no such engine: it has %s", engine, strings.Join(labels, ", "))
+	}
+	return a.UI.Result(strings.Join(pages, "\n"), shown)
+}
+
+func margins(p *registry.ParityReport) []registry.Figure {
+	if p == nil {
+		return nil
+	}
+	var all []registry.Figure
+	for _, c := range p.Checks {
+		all = append(all, registry.Figure(validators.Margin(c)))
+	}
+	return all
+}
+
+// engineReport is what is known of an engine, on a page.
+func engineReport(e inspection.Engine) string {
+	p := e.Parity
+	if p == nil {
+		return ui.Plain(e.Label) + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target\n"
+	}
+	text := fmt.Sprintf("%s: %s\n", ui.Plain(e.Label), p.Verdict)
+	for _, reason := range p.Reasons {
+		text += "  " + ui.Plain(reason.Message) + "\n"
+	}
+	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
+		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
+	text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
+	if a := p.Accuracy; a != nil && a.Program != "" {
+		text += fmt.Sprintf("  %s is the mean of the scores that a program of the release gave to %s: %s\n",
+			ui.Plain(a.Metric), registry.Count(a.Cases, "case"), ui.Plain(string(a.Program)))
+	}
+	text += slicesText(p) + errorsText(p) + worstText(p)
+	for _, check := range p.Consistency {
+		text += "  " + consistencyText(check) + "\n"
+	}
+	return text + plainLoadText(p.PlainLoad) + latencyText(e.Performance)
+}
